@@ -65,7 +65,7 @@ async def main(url: str, model: str = "") -> None:
         for pause in begun.get("__interrupt__", ()):
             print("It pauses:", pause.value["action_requests"][0]["description"])
 
-        # From here on nothing is needed in memory: this could be another process, tomorrow. See `interlock runs resume`.
+        # From here on nothing is needed in memory: this could be another process. See `interlock runs resume`.
         over, resume = asyncio.Event(), resumer(graph)
 
         async def go_on(pause: Pause) -> None:

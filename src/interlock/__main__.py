@@ -6,10 +6,13 @@ from interlock.runtime.process_identity import answer_on_signal
 
 
 def main() -> None:
-    """A hook can be ended while it still loads what it needs: it has its answer before that."""
+    """Run the command.
+
+    A hook sets its signal handlers first: if stopped while modules load, it still denies the call.
+    """
     if sys.argv[1:2] == ["hook"]:
         answer_on_signal()
-    from interlock.cli import main as run  # noqa: PLC0415  it takes a while
+    from interlock.cli import main as run  # noqa: PLC0415  a slow import
 
     run()
 

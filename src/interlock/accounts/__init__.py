@@ -1,1 +1,1 @@
-"""Who is let in: people, keys, sessions and one-time links; their rules, their look-ups and their passwords."""
+"""Accounts and authentication: people, keys, sessions, one-time links and passwords."""

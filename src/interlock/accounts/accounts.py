@@ -1,6 +1,6 @@
-"""Who is let in: keys, people, passwords, sessions and one-time links.
+"""Authentication and accounts: keys, people, passwords, sessions, one-time links and sign-in codes.
 
-It is long because the cache of who was found belongs to the look-ups that fill and clear it.
+It is long because the cache of principals belongs to the look-ups that fill and clear it.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from interlock.core.removal import RemovalEffects
 
 T = TypeVar("T")
 HOUR = 3_600_000
-SESSION_LIFETIME = 7 * 24 * HOUR  # milliseconds that somebody stays signed in
-IDEMPOTENCY_RETENTION = 24 * HOUR  # milliseconds that an answer is given again
-CACHE_TTL = 1_000  # milliseconds for which what was found counts without another look
-KEY_USE_INTERVAL = 60_000  # milliseconds between two notes of when a key was used
-CLEANUP_BATCH = 500  # rows that one sweep deletes of each kind
-MAX_FAILURES_PER_NAME, MAX_FAILURES_PER_ADDRESS = 5, 20  # sign-ins that may fail within a minute
-KEY_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # none that is taken for another
+SESSION_LIFETIME = 7 * 24 * HOUR  # milliseconds until a session expires
+IDEMPOTENCY_RETENTION = 24 * HOUR  # milliseconds that a response is replayed for an idempotency key
+CACHE_TTL = 1_000  # milliseconds that a cached principal is used
+KEY_USE_INTERVAL = 60_000  # milliseconds between two records of a key's last use
+CLEANUP_BATCH = 500  # rows of each kind that one sweep deletes
+MAX_FAILURES_PER_NAME, MAX_FAILURES_PER_ADDRESS = 5, 20  # failed sign-ins allowed within a minute
+KEY_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # without characters that look alike
 NO_TEAMS: frozenset[str] = frozenset()
 
 _KEY = re.compile(r"(ilk_[a-z0-9]{8})_[A-Za-z0-9_-]{43}")
@@ -61,7 +61,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Accounts:
-    """Looks somebody up once a second at most; what this process changes counts at once, and elsewhere after that."""
+    """Accounts with cached look-ups: changes of this process count at once, those of others after at most a second."""
 
     def __init__(self, store: AccountStore, clock: Clock) -> None:
         self._store = store
@@ -90,7 +90,7 @@ class Accounts:
         lifetime: int | None = None,
         until: int | None = None,
     ) -> tuple[ApiKey, str]:
-        """The key itself is given once. A missing `user` is added, a missing requester is refused."""
+        """Create a key; its secret is returned only once. A missing `user` is added, a missing requester is refused."""
         key_id, secret = _new_key()
         key = keys.draft(key_id, workspace=workspace, name=name, role=role, author=author, user=user, bindings=bindings)
         adds = bool(user) or role != AGENT
@@ -109,7 +109,7 @@ class Accounts:
         lifetime: int | None = None,
         until: int | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key in place of another, which ends after the overlap."""
+        """Replace a key by a new one; the old key expires after the overlap."""
         new_id, secret = _new_key()
         new = ApiKey(new_id, workspace=workspace, name="", role="", person="", created_by=author, created_at=0)
         hashed = digest(secret)
@@ -152,13 +152,13 @@ class Accounts:
     # People
 
     async def users(self, workspace: str) -> Sequence[User]:
-        """Also those who were removed."""
+        """All people, including removed ones."""
         return await self._store.users(workspace)
 
     async def add_user(
         self, workspace: str, name: str, role: str, author: str, teams: frozenset[str] = NO_TEAMS, email: str = ""
     ) -> User:
-        """Somebody who was removed comes back with nothing but the name."""
+        """Add a person; a removed one comes back with nothing but the name."""
         _check_person(name, role, teams, email)
         user = User(name, role, teams=teams, email=email)
         return await self._change(workspace, lambda tx: members.add_user(tx, user, author))
@@ -174,14 +174,14 @@ class Accounts:
         email: str | None = None,
         expected: User | None = None,
     ) -> UserChange:
-        """None leaves it as it is. Who was `expected` has to be the same still."""
+        """Change a person; None keeps a value. Raises an error if they are no longer as `expected`."""
         given = (("role", role), ("teams", teams), ("email", email))
         changes = {what: value for what, value in given if value is not None}
         _check_person(name, role or ADMIN, teams or NO_TEAMS, email or "")
         return await self._change(workspace, lambda tx: members.change_user(tx, name, changes, author, expected))
 
     async def remove_user(self, workspace: str, name: str, author: str, expected: User | None = None) -> UserChange:
-        """Ends all that they came in by and all that stands for them, in one transaction."""
+        """Remove a person with all their credentials, grants, votes and delegations, in one transaction."""
         return await self._change(workspace, lambda tx: members.remove_user(tx, name, author, expected))
 
     async def preview_change(
@@ -200,18 +200,18 @@ class Accounts:
         return not members.admins(await self._store.users(workspace))
 
     async def workspaces(self) -> Sequence[tuple[str, int]]:
-        """Names, and since when."""
+        """Names of workspaces, with the time of their creation."""
         return await self._store.workspaces()
 
     async def add_workspace(self, workspace: str) -> None:
-        """Changes nothing if it is there."""
+        """Add a workspace; does nothing if it exists."""
         check_workspace(workspace)
         await self._store.add_workspace(workspace)
 
     # Passwords and sessions
 
     async def set_password(self, workspace: str, name: str, password: str, author: str, token: str = "") -> None:
-        """Ends their sessions, but for the one whose token is given."""
+        """Set a password and end their sessions, except the one with this token."""
         check_password(password)
         hashed, kept_session = await self._hashing_pool(hash_password, password), digest(token)
         await self._change(workspace, lambda tx: members.set_password(tx, name, hashed, author, kept_session))
@@ -219,18 +219,18 @@ class Accounts:
     async def change_password(
         self, workspace: str, name: str, old: str, new: str, address: str = "", token: str = ""
     ) -> None:
-        """One's own, which has to be known: whoever finds a screen unlocked must not be able to stay."""
+        """Change one's own password; the old one is required: an unlocked screen must not give lasting access."""
         check_password(new)
         await self._verify_password(workspace, name, old, address)
         await self.set_password(workspace, name, new, name, token)
 
     async def sign_in(self, workspace: str, name: str, password: str, address: str = "") -> tuple[Principal, str]:
-        """The token of a new session. Wrong names and wrong passwords are told alike, and take the same time."""
+        """Start a session and return its token. Wrong names and wrong passwords get the same error in the same time."""
         known = await self._verify_password(workspace, name, password, address)
         return await self._start_session(workspace, lambda tx, new: members.sign_in(tx, name, known, new))
 
     async def _verify_password(self, workspace: str, name: str, password: str, address: str) -> str:
-        """What argon2 made of the password, if it is the right one."""
+        """The argon2 hash of the password, if it is the right one."""
         account, network, now = digest(f"{workspace}\n{name}"), client_network(address), self._clock()
         wait = max(
             self._name_limiter.retry_after(account, now),
@@ -251,10 +251,10 @@ class Accounts:
     async def sign_in_by_subject(
         self, workspace: str, subject: str, email: str, name: str, role: str = "", teams: frozenset[str] = NO_TEAMS
     ) -> tuple[Principal, str]:
-        """A person whom the OpenID provider vouches for: `subject` is its address and theirs there.
+        """Sign in a person by OpenID; `subject` is the provider's address and their id there.
 
-        `email` is given only if the provider has verified it: it leads to somebody whom an admin added with it.
-        With a `role`, somebody who is not there yet is added as `name`.
+        `email` is given only if the provider has verified it: it matches a person that an admin added with it. With a
+        `role`, an unknown person is added as `name`.
         """
         if not subject:
             raise InvalidRequest("The provider did not say who this is.")
@@ -277,13 +277,13 @@ class Accounts:
         return principal, min(now + CACHE_TTL, found[0].expires_at)
 
     async def sign_out(self, token: str) -> None:
-        """Changes nothing if nobody is signed in with this token."""
+        """End a session; does nothing if the token belongs to none."""
         found = await self._store.session(digest(token)) if _TOKEN.fullmatch(token) else None
         if found is not None:
             await self._change(found[0].workspace, lambda tx: members.sign_out(tx, digest(token)))
 
     async def sign_out_everywhere(self, workspace: str, name: str, author: str) -> tuple[int, int]:
-        """How many sessions and keys were ended."""
+        """The number of ended sessions and keys."""
         return await self._change(workspace, lambda tx: members.sign_out_everywhere(tx, name, author))
 
     # One-time links
@@ -297,9 +297,10 @@ class Accounts:
         teams: frozenset[str] = NO_TEAMS,
         lifetime: int = HOUR,
     ) -> str:
-        """The token. A `user` who is there signs in with it; without one, or not there yet, `role` is needed.
+        """Create a one-time link and return its token.
 
-        What Interlock itself makes for an admin counts only while there is none.
+        An existing `user` signs in with it; for a new one, or without one, `role` is required. A link that Interlock
+        itself makes for an admin is valid only while there is no admin.
         """
         _check_person(user or "anybody", role or ADMIN, teams, "")
         if not (user or role):
@@ -310,14 +311,14 @@ class Accounts:
         return token
 
     async def inspect_link(self, token: str) -> OneTimeLink:
-        """Looks, and spends nothing."""
+        """Inspect a link without using it."""
         link = await self._store.link(digest(token)) if _TOKEN.fullmatch(token) else None
         if link is None or link.expires_at <= self._clock():
             raise members.invalid_link_error()
         return link
 
     async def use_link(self, token: str, name: str = "", password: str = "") -> tuple[Principal, str]:
-        """Spends it. Whoever is new needs a name, unless the link has one, and a password."""
+        """Use up the link. A new person needs a name, unless the link has one, and a password."""
         link = await self.inspect_link(token)
         hashed = ""
         if password:
@@ -326,10 +327,10 @@ class Accounts:
         spent = digest(token)
         return await self._start_session(link.workspace, lambda tx, new: members.use_link(tx, spent, name, hashed, new))
 
-    # Codes that are sent to an address
+    # Sign-in codes by e-mail
 
     async def add_code(self, workspace: str, person: str, code: passwords.SignInCode, address: str = "") -> bool:
-        """False if this person was sent enough of them for now, or is not there."""
+        """False if this person was sent enough codes for now, or does not exist."""
         account, now = digest(f"{workspace}\n{person}"), self._clock()
         account_network = f"{account}\n{client_network(address)}"
         if self._code_limiter.retry_after(account_network, now) or self._person_code_limiter.retry_after(account, now):
@@ -341,7 +342,7 @@ class Accounts:
     async def use_code(
         self, workspace: str, person: str, code: passwords.SignInCode, address: str = ""
     ) -> tuple[Principal, str]:
-        """Spends the code, or a try. What is wrong with it is not told."""
+        """Use up the code, or one attempt. The reason for a failure is not revealed."""
         network, now = client_network(address), self._clock()
         wait = self._address_limiter.retry_after(network, now) if network else 0
         if wait:
@@ -356,15 +357,15 @@ class Accounts:
         self._address_limiter.forgive(network)
         return session_principal(user, workspace, new.digest, self._clock()), token
 
-    # Time
+    # Cleanup
 
     async def sweep(self) -> int:
-        """Deletes some of what has ended: sessions, links, old answers. Gives how many rows; more may be left."""
+        """Delete some expired sessions, links and idempotency records; returns how many rows. More may be left."""
         now = self._clock()
         return await self._store.delete_expired(now, now - IDEMPOTENCY_RETENTION, CLEANUP_BATCH)
 
     async def drain(self) -> None:
-        """Waits for what is written aside: when a key was used, and which sign-ins failed."""
+        """Wait for background tasks: records of a key's use and of failed sign-ins."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
@@ -377,7 +378,7 @@ class Accounts:
         return session_principal(user, workspace, new.digest, self._clock()), token
 
     def with_trace(self, trace: Trace) -> Accounts:
-        """The same, for an author who came so: what they change says it."""
+        """A copy for an author with this trace, which goes into the events of their changes."""
         other = copy(self)
         other._trace = trace
         return other
@@ -389,7 +390,7 @@ class Accounts:
             self._cache.clear()
 
     async def _record_failure(self, workspace: str, name: str, network: str) -> None:
-        """Names that are not there share one note a second: nobody can fill the ledger with made-up ones."""
+        """Record a failed sign-in; unknown names share one record a second, so that they cannot fill the ledger."""
         users, now = await self._store.users(workspace) if is_name(workspace) else (), self._clock()
         known_name = name if any(user.name == name for user in users) else ""
         slot = f"{workspace}\n{known_name}"
@@ -406,13 +407,13 @@ class Accounts:
 
 
 def _new_key() -> tuple[str, str]:
-    """Its id, and the key itself."""
+    """The id and the secret of a new key."""
     key_id = "ilk_" + "".join(secrets.choice(KEY_ALPHABET) for _ in range(8))
     return key_id, f"{key_id}_{secrets.token_urlsafe(32)}"
 
 
 def digest(secret: str) -> str:
-    """Keys and tokens are random and long, so that a plain hash of them can be kept."""
+    """A plain hash is enough, because keys and tokens are long and random."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -430,17 +431,17 @@ def _wrong_password_error() -> Unauthenticated:
 
 
 async def _ignore_errors(work: Coroutine[object, object, None]) -> None:
-    with suppress(Error):  # the database is in trouble, and others are told so
+    with suppress(Error):  # the database fails, and other callers get the error
         await work
 
 
 MAX_CACHED = 10_000
-CacheablePrincipal = tuple[Principal, int]  # until when it may be kept
+CacheablePrincipal = tuple[Principal, int]  # with the time until which it may be cached
 LoadPrincipal = Callable[[], Coroutine[object, object, CacheablePrincipal]]
 
 
 class PrincipalCache:
-    """Only what was found is kept, so that made-up secrets take no memory."""
+    """Cache of found principals only, so that made-up secrets take no memory."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -460,7 +461,7 @@ class PrincipalCache:
         self._entries.clear()
 
     async def get_or_load(self, digest: str, load: LoadPrincipal) -> Principal:
-        """Whoever comes with the same secret meanwhile waits for the same look, unless something changed since."""
+        """Concurrent callers with the same secret share one look-up, unless something changed since."""
         key = digest, self._generation
         task = self._loading.get(key)
         if task is None:
@@ -471,7 +472,7 @@ class PrincipalCache:
     async def _load(self, digest: str, load: LoadPrincipal) -> Principal:
         before = self._generation
         principal, until = await load()
-        if before == self._generation:  # else this may be what was there before the change
+        if before == self._generation:  # else it may be outdated
             if len(self._entries) >= MAX_CACHED:
                 self._entries.clear()
             self._entries[digest] = principal, self._clock(), until
@@ -480,7 +481,7 @@ class PrincipalCache:
     def _on_loaded(self, key: tuple[str, int], task: asyncio.Task[Principal]) -> None:
         del self._loading[key]
         if not task.cancelled():
-            task.exception()  # everybody who waited may have given up
+            task.exception()  # all waiters may have given up
 
 
 def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
@@ -500,7 +501,7 @@ def key_principal(key: ApiKey, person: User | None, now: int) -> Principal:
 
 
 def _agent_principal(key: ApiKey) -> Principal:
-    if key.person in (ANY_REQUESTER, NO_REQUESTER):  # somebody's name once, and a word for requesters now
+    if key.person in (ANY_REQUESTER, NO_REQUESTER):  # once a person's name, now reserved for requesters
         raise invalid_key_error()
     return Principal(
         key.workspace,
@@ -526,7 +527,7 @@ def invalid_key_error() -> Unauthenticated:
 
 
 def client_network(address: str) -> str:
-    """What one subscriber has: an IPv4 address, or a /64 of IPv6."""
+    """The network of one subscriber, for rate limits: an IPv4 address, or a /64 of IPv6."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What may happen to keys: made for somebody, revoked, replaced by rotation; each step looks, refuses or writes."""
+"""API keys: creation, bindings, expiry, rotation and revocation, as steps of a transaction."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from interlock.core.names import differs_only_in_case
 from interlock.core.ports import AccountTransaction, User
 
 DAY = 24 * 3_600_000
-PERSONAL_KEY_LIFETIME = 90 * DAY  # milliseconds that a person's key lasts unless something else is said
-NEVER_EXPIRES = -1  # for a key that does not end by itself
+PERSONAL_KEY_LIFETIME = 90 * DAY  # default lifetime of a person's key, in milliseconds
+NEVER_EXPIRES = -1  # for a key without expiry
 MAX_LIFETIME = 10 * 366 * DAY
 MAX_COMMAND = 1_000  # characters of a command in a message
 
 
 def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: str, bindings: KeyBindings) -> ApiKey:
-    """What was asked for, if it fits together; only an agent's key may be nobody's."""
+    """A checked draft of a key; only an agent's key may belong to nobody."""
     check_role(role)
     check_name(name)
     check_bindings(role, bindings)
@@ -69,7 +69,10 @@ def add(
     adds_person: bool,
     until: int | None = None,
 ) -> ApiKey:
-    """`lifetime` are milliseconds, or NEVER; None is 90 days for people, and never for agents. It ends by `until`."""
+    """Add a key; `lifetime` are milliseconds or NEVER_EXPIRES; None is 90 days for people, and never for agents.
+
+    It expires by `until` at the latest.
+    """
     if tx.key(key.id) is not None:
         raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
     user = tx.user(key.person) if key.person else None
@@ -91,7 +94,7 @@ def add(
 
 
 def revoke(tx: AccountTransaction, key_id: str, author: str) -> ApiKey:
-    """A second time it changes nothing."""
+    """Revoke a key; a second time does nothing."""
     key = _require_key(tx, key_id)
     if key.revoked_at is not None:
         return key
@@ -108,7 +111,7 @@ def rotate(
     digest: str,
     until: int | None = None,
 ) -> ApiKey:
-    """A new key with the same bindings, that ends by `until`; the old one ends after the overlap, or when it would."""
+    """Add a key with the same bindings that expires by `until`; the old one expires after the overlap or earlier."""
     old = _require_key(tx, key_id)
     if not old.is_valid_at(tx.now):
         raise Conflict("This key has ended. Make a new one: interlock keys create", key_id=key_id)
@@ -133,7 +136,7 @@ def write_revocation(tx: AccountTransaction, key: ApiKey, author: str) -> None:
 
 
 def revoke_personal_keys(tx: AccountTransaction, person: str, author: str) -> int:
-    """Those with which they themselves come in; how many."""
+    """Revoke the keys that they sign in with themselves, and return their number."""
     ended = [key for key in tx.person_keys(person) if key.role != AGENT and key.revoked_at is None]
     for key in ended:
         write_revocation(tx, key, author)
@@ -141,7 +144,7 @@ def revoke_personal_keys(tx: AccountTransaction, person: str, author: str) -> in
 
 
 def expired_key_error(key: ApiKey) -> Unauthenticated:
-    """For the holder of the whole key, whom refusals told of its bindings while it counted; never for anybody else."""
+    """The error for the holder of the full key, who may know its bindings; never for anybody else."""
     how = f"interlock keys create {' '.join(quote(word) for word in _create_options(key))}"
     if len(how) > MAX_COMMAND:
         how = f"interlock keys create, with what is listed for it in: interlock keys list --all --json ({key.id})"
@@ -149,7 +152,7 @@ def expired_key_error(key: ApiKey) -> Unauthenticated:
 
 
 def _create_options(key: ApiKey) -> list[str]:
-    """With which a key like this one is made."""
+    """The options that create a key like this one."""
     given = [("--name", key.name), ("--role", key.role)]
     given += [("--agent", name) for name in key.agents] + [("--tool", pattern) for pattern in key.tools]
     if key.role == AGENT and key.requester:
@@ -161,7 +164,7 @@ def _create_options(key: ApiKey) -> list[str]:
 
 
 def _unknown_person_error(name: str, tx: AccountTransaction) -> InvalidRequest:
-    """A misspelt name must not make an account for which the key then acts."""
+    """The error for an unknown person: a misspelt name must not create an account for which the key acts."""
     there = [user for user in tx.users() if user.removed_at is None]
     same = [user.name for user in there if any(differs_only_in_case(name, each) for each in (user.name, user.email))]
     close = same or get_close_matches(name, [user.name for user in there], 3)
@@ -185,7 +188,7 @@ def _earlier(end: int | None, until: int | None) -> int | None:
 
 
 def _key_facts(key: ApiKey, digest: str) -> dict[str, object]:
-    """What a key may do is structure: whoever checks the rows against the record needs it for ever."""
+    """What a key may do is structure, not content: comparing rows with the ledger needs it permanently."""
     bound = {"agents": list(key.agents), "tools": list(key.tools), "requester": key.requester, "quotas": key.quotas}
     data = {"key": key.id, "role": key.role, "user": key.person, "expires_at": key.expires_at}
     return {**data, "sha256": key_sha256(digest), **{name: value for name, value in bound.items() if value}}

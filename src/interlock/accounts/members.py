@@ -1,4 +1,4 @@
-"""What may happen to the people of a workspace: each step looks, refuses or writes, and says so."""
+"""People, sessions and one-time links of a workspace, with removal and demotion, as steps of a transaction."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import AccountTransaction, User
 from interlock.core.removal import RemovalEffects, UpdatedMember, keeps_grant, withdraw_participation, without_person
 
-MAX_SESSIONS = 100  # of one person; a further one ends the oldest
+MAX_SESSIONS = 100  # per person; a further one ends the oldest
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """The session that is to begin: the digest of its token, and how long it lasts."""
+    """A session to start: the digest of its token, and its lifetime."""
 
     digest: str
     lifetime: int
@@ -42,14 +42,14 @@ def add_user(tx: AccountTransaction, user: User, author: str) -> User:
     if known is not None and known.removed_at is None:
         raise Conflict(f"{user.name} is there already. Change them, or choose another name.", user=user.name)
     _save(tx, user, author)
-    tx.set_subject(user.name, "")  # of somebody who was removed: this may be another person
+    tx.set_subject(user.name, "")  # of a removed namesake, who may be another person
     return user
 
 
 def change_user(
     tx: AccountTransaction, name: str, changes: Mapping[str, Any], author: str, expected: User | None = None
 ) -> UserChange:
-    """What they may not do any more ends with it."""
+    """Change a person; what they may no longer do ends with it."""
     user = _check_unchanged(require_user(tx, name), expected)
     changed = replace(user, **changes)
     if changed.role != ADMIN:
@@ -104,7 +104,7 @@ def require_user(tx: AccountTransaction, name: str) -> User:
 
 
 def set_password(tx: AccountTransaction, name: str, hashed: str, author: str, kept_session: str) -> None:
-    """A password that is replaced may be known to somebody else: their sessions and their own keys end with it."""
+    """Set a password; the old one may be known to others, so sessions and personal keys end with it."""
     require_user(tx, name)
     ended = keys.revoke_personal_keys(tx, name, author) if tx.password(name) else 0
     tx.set_password(name, hashed)
@@ -113,7 +113,7 @@ def set_password(tx: AccountTransaction, name: str, hashed: str, author: str, ke
 
 
 def sign_in(tx: AccountTransaction, name: str, password: str, new: NewSession) -> User:
-    """`password` is what was checked: one that changed meanwhile does not count."""
+    """Sign in; `password` is the hash that was checked: if it changed meanwhile, it does not count."""
     user = tx.user(name)
     if user is None or user.removed_at is not None or not password or tx.password(name) != password:
         raise Unauthenticated("The password was changed at this very moment. Sign in again.")
@@ -121,7 +121,7 @@ def sign_in(tx: AccountTransaction, name: str, password: str, new: NewSession) -
 
 
 def sign_in_by_subject(tx: AccountTransaction, subject: str, profile: User, new: NewSession) -> User:
-    """Known by the subject, or by the address that an admin gave them, or added now if a role was given."""
+    """Find a person by subject, or by the e-mail address that an admin gave them, or add them if there is a role."""
     known = tx.user(tx.find_name_by_subject(subject))
     if known is not None and known.removed_at is not None:
         raise Unauthenticated("You were removed from this workspace. Ask an admin to add you again.")
@@ -139,7 +139,7 @@ def sign_out(tx: AccountTransaction, digest: str) -> None:
 
 
 def sign_out_everywhere(tx: AccountTransaction, name: str, author: str) -> tuple[int, int]:
-    """How many sessions and keys of theirs ended."""
+    """The number of their ended sessions and keys."""
     require_user(tx, name)
     sessions, ended = _end_sessions(tx, name), keys.revoke_personal_keys(tx, name, author)
     tx.append_event(Event("signed_out", author, {"user": name, "sessions": sessions, "keys": ended}))
@@ -193,7 +193,7 @@ def _join(tx: AccountTransaction, user: User, hashed: str, new: NewSession) -> U
     return start_session(tx, user, "link", new)
 
 
-# Parts of steps
+# Helpers
 
 
 def _save(tx: AccountTransaction, user: User, author: str) -> User:
@@ -211,12 +211,12 @@ def start_session(tx: AccountTransaction, user: User, via: str, new: NewSession)
 
 
 def session_label(digest: str) -> str:
-    """How the record names a session: not by what its digest could be looked up with."""
+    """The session's name in the ledger; too short to look up the digest with."""
     return f"session {digest[:12]}"
 
 
 def _has_same_rights(user: User, changed: User) -> bool:
-    """What somebody may do is a matter of role and teams: a new address ends nothing."""
+    """Rights depend on role and teams only: a new address ends nothing."""
     return (user.role, user.teams) == (changed.role, changed.teams)
 
 
@@ -247,7 +247,7 @@ def _add_newcomer(tx: AccountTransaction, profile: User) -> User:
 
 
 def _find_by_email(tx: AccountTransaction, email: str) -> User | None:
-    """Only if exactly one has it, and is not somebody else's account already."""
+    """Only if exactly one person has it and is not linked to another subject already."""
     folded = email.casefold()
     found = [user for user in tx.users() if folded and user.email.casefold() == folded and user.removed_at is None]
     return found[0] if len(found) == 1 and not tx.has_subject(found[0].name) else None
@@ -258,7 +258,7 @@ REVOKE_REASON = "Its maker was removed, or may do less than when they made it."
 
 @dataclass(frozen=True, slots=True)
 class UserChange:
-    """A person as they are now, and what ended with how they were."""
+    """The changed person, and what ended with the change."""
 
     user: User
     effects: RemovalEffects
@@ -270,12 +270,12 @@ def removal_effects(tx: AccountTransaction, name: str) -> RemovalEffects:
 
 
 def demotion_effects(tx: AccountTransaction, member: UpdatedMember) -> RemovalEffects:
-    """What they may not do any more with this role and these teams; changes nothing."""
+    """What they may no longer do with this role and these teams; changes nothing."""
     return _find_lost_rights(tx, member, "").effects
 
 
 def demote(tx: AccountTransaction, member: UpdatedMember, author: str) -> RemovalEffects:
-    """Revokes their grants, and takes back votes and delegations of calls that are pending."""
+    """Revoke their grants, and withdraw votes and delegations of pending calls."""
     ending = _find_lost_rights(tx, member, author)
     by, moment = Reviewer(author, ADMIN, via="removal"), Moment(tx.now)
     for grant in ending.grants:
@@ -286,7 +286,7 @@ def demote(tx: AccountTransaction, member: UpdatedMember, author: str) -> Remova
 
 
 def _add_access_effects(tx: AccountTransaction, name: str, ended: RemovalEffects) -> RemovalEffects:
-    """What they came in by, and who relies on them."""
+    """Add their credentials and identities, and the people who delegate to them."""
     return replace(
         ended,
         keys=tuple((key.id, key.name) for key in tx.person_keys(name) if key.is_valid_at(tx.now)),
@@ -313,7 +313,7 @@ class _LostRights(NamedTuple):
 
 
 def _find_lost_rights(tx: AccountTransaction, member: UpdatedMember, author: str) -> _LostRights:
-    """Looked for once, since every pending call with an answer is read, under the lock."""
+    """Computed once, since it reads every pending call with activity under the lock."""
     made = [
         each
         for each in tx.person_grants(member.name)
@@ -324,7 +324,7 @@ def _find_lost_rights(tx: AccountTransaction, member: UpdatedMember, author: str
 
 
 def remove(tx: AccountTransaction, user: User, author: str) -> UserChange:
-    """All in one: what they came in by, what stands for them, and who relied on them."""
+    """Remove a person, their credentials and rights, and the delegations to them, in one transaction."""
     name = user.name
     ended = _add_access_effects(tx, name, demote(tx, UpdatedMember(name), author))
     gone = replace(user, removed_at=tx.now, email="", away_until=None, away_to=None)
@@ -338,7 +338,7 @@ def remove(tx: AccountTransaction, user: User, author: str) -> UserChange:
     for link in {*tx.person_links(name), *tx.links_made_by(name)}:
         tx.use_link(link)
     for channel, external_id in tx.person_identities(name):
-        tx.delete_identity(channel, external_id)  # whoever gets this name later is somebody else
+        tx.delete_identity(channel, external_id)  # a later person of this name is somebody else
     for other in _people_delegating_to(tx, name):
         _remove_delegate(tx, other, name, author)
     tx.append_event(Event("user_removed", author, {"user": name, "sessions": ended.sessions}))
@@ -346,7 +346,7 @@ def remove(tx: AccountTransaction, user: User, author: str) -> UserChange:
 
 
 def _people_delegating_to(tx: AccountTransaction, name: str) -> list[User]:
-    """Who is away and named them as a stand-in."""
+    """People who are away and named them as a delegate."""
     there = [user for user in tx.users() if user.removed_at is None and user.name != name]
     return [user for user in there if user.away_to is not None and name in user.away_to.users]
 

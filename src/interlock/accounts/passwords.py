@@ -1,4 +1,4 @@
-"""Passwords: what is kept of them is argon2's, and checking one takes long on purpose, so never in an event loop."""
+"""Passwords (argon2 hashes, checked in threads because that is slow on purpose) and sign-in codes by e-mail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from interlock.core.ports import AccountTransaction, User
 
 T = TypeVar("T")
 MAX_CONCURRENT = 2  # passwords that are checked at the same time: each takes 19 MiB
-MAX_QUEUED = 100  # people who wait for that
+MAX_QUEUED = 100  # requests in the queue
 MIN_LENGTH = 12
 MAX_LENGTH = 1024  # nobody types more, and hashing must not be a way to keep a server busy
 TIME_COST, MEMORY_COST, PARALLELISM = (
@@ -30,12 +30,12 @@ TIME_COST, MEMORY_COST, PARALLELISM = (
     19_456,
     1,
 )  # OWASP's for argon2id: 19 MiB, two passes; more memory would let few sign in at once
-# Of a password that nobody has: checked for names that are not there, so that they take as long as others.
+# Hash of a password that nobody has: checked for unknown names, so that they take as long as others.
 DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$ySINknU8nmlPEl2UM8ld0g$5HqZvEkIBRPqNaHXLLWVbRPoW3loEGLkgNljrrLfjlQ"
 
 
 class HashingPool:
-    """In threads, a few at a time."""
+    """A queue for hashing in threads, a few at a time."""
 
     def __init__(self) -> None:
         self._semaphore = asyncio.Semaphore(MAX_CONCURRENT)
@@ -67,7 +67,7 @@ def hash_password(password: str) -> str:
 
 
 def verify_password(password: str, hashed: str) -> bool:
-    """Takes as long for somebody who is not there, or has no password, as for a wrong one."""
+    """Verify a password; takes equally long for an unknown person, a missing password and a wrong one."""
     hasher, data = _hasher(), _normalized_bytes(password[:MAX_LENGTH])
     from argon2.exceptions import Argon2Error, InvalidHashError
 
@@ -87,7 +87,7 @@ def _hasher() -> PasswordHasher:
 
 
 def _normalized_bytes(password: str) -> bytes | None:
-    """Composed, so that a password is the same from every keyboard; None if it holds half characters."""
+    """Normalized, so that a password is the same from every keyboard; None if it holds lone surrogates."""
     try:
         return unicodedata.normalize("NFKC", password).encode()
     except UnicodeEncodeError:
@@ -97,17 +97,17 @@ def _normalized_bytes(password: str) -> bytes | None:
 DIGITS = 8
 MAX_ATTEMPTS = 5
 CODE_LIFETIME = 600_000  # milliseconds
-MAX_CODES_PER_ADDRESS = 3  # codes that one person is sent while one lives, for each address that asks
+MAX_CODES_PER_ADDRESS = 3  # codes sent to one person during a code's lifetime, per requesting address
 MAX_CODES_PER_PERSON = (
-    12  # and for all addresses: whoever has a link must not keep its person out, nor fill their mailbox
+    12  # over all addresses: the holder of a link must not lock out its person, nor flood their mailbox
 )
-SESSION_LIFETIME = 8 * 3_600_000  # milliseconds that somebody stays signed in: a mailbox proves less than a password
+SESSION_LIFETIME = 8 * 3_600_000  # milliseconds until the session expires: a mailbox proves less than a password
 
 Digest = Callable[[str], str]
 
 
 class SignInCode(NamedTuple):
-    """`ticket` goes to the browser, `number` to the address."""
+    """A sign-in code; `ticket` goes to the browser, `number` to the e-mail address."""
 
     ticket: str
     number: str
@@ -136,7 +136,7 @@ def add(tx: AccountTransaction, person: str, code: SignInCode, digest: Digest) -
 
 
 def use(tx: AccountTransaction, person: str, code: SignInCode, digest: Digest, new: NewSession) -> User | None:
-    """None if it is wrong; then a try is gone, and with the last one the code."""
+    """Use a code; None if it is wrong: then an attempt is used up, and with the last one the code."""
     left = [digest(each) for each in _attempt_secrets(code) if _is_valid(tx, digest(each), person)]
     whole, user = digest(_code_secret(code)), tx.user(person)
     if not left:

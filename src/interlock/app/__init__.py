@@ -1,1 +1,1 @@
-"""The services around the rules: what agents, people and time do, and how they are put together."""
+"""Application services: the agents' gate, the people's inbox, the worker for timers, and their bootstrap."""

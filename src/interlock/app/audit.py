@@ -1,6 +1,6 @@
-"""Whether the record can be trusted: the chain, the laws, and that the rows say what the ledger says.
+"""Audit of the ledger: the hash chain, the invariants, and the comparison of rows with the ledger.
 
-Others may go on writing meanwhile: rows are compared with the ledger as it stood when they were read.
+Others may go on writing meanwhile: rows are compared with the ledger as of when they were read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ProgressCallback = Callable[[int, int], None]  # how many entries are read, of h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """`since` is the entry before the first; `unknown_entries` are entries of approvals that began before it."""
+    """Result of an audit; `since` is the entry before the first, `unknown_entries` are of approvals begun before it."""
 
     entries: int
     approvals: int
@@ -57,7 +57,7 @@ class AuditReport:
 
 
 class ParallelVerifier(Protocol):
-    """Verifies a long ledger in parts at the same time, by `verify_part` over a store of their own."""
+    """Verifies a long ledger in parallel parts, each by `verify_part` over its own store."""
 
     def __call__(
         self, workspace: str, end: int, head: Head | None, progress: ProgressCallback
@@ -65,7 +65,7 @@ class ParallelVerifier(Protocol):
 
 
 def _no_progress(seq: int, end: int) -> None:
-    """Nobody looks at the progress."""
+    """Ignore the progress."""
 
 
 async def verify(
@@ -75,7 +75,7 @@ async def verify(
     progress: ProgressCallback = _no_progress,
     parts: ParallelVerifier | None = None,
 ) -> AuditReport:
-    """Reads the ledger in order, then every row beside it; `head` is one that was kept elsewhere."""
+    """Verify the ledger in order, then every row against it; `head` is one that was kept elsewhere."""
     verifier = await verify_in_parallel(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
     await catch_up(store, verifier, progress)
     rows = [violation async for violation in compare_rows(store, verifier)]
@@ -100,7 +100,7 @@ def make_report(verifier: Verifier, rows: list[Violation]) -> AuditReport:
 async def verify_in_parallel(
     store: Store, workspace: str, head: Head | None, progress: ProgressCallback, parts: ParallelVerifier
 ) -> Verifier:
-    """Where a part has a fault, or does not fit, all is read again in order: only that says what came first."""
+    """Verify in parallel; after a violation or mismatch everything is read again in order, to find the first one."""
     whole = Verifier(workspace, head)
     end = (await store.head(workspace)).seq
     async with aclosing(parts(workspace, end, head, progress)) as every:
@@ -113,7 +113,7 @@ async def verify_in_parallel(
 async def verify_part(
     store: Store, workspace: str, after: int, until: int, head: Head | None, progress: ProgressCallback = _no_progress
 ) -> Verifier | None:
-    """Entries after one number and up to another; None if the entry is missing that they have to follow on."""
+    """Verify the entries after one number and up to another; None if the entry before them is missing."""
     start = await head_at(store, workspace, after)
     if start is None:
         return None
@@ -121,14 +121,14 @@ async def verify_part(
     async for entries in store.entries(workspace, after):
         verifier.feed(entry for entry in entries if entry.seq <= until)
         progress(verifier.head.seq - after, until - after)
-        await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
+        await asyncio.sleep(0)  # a store that answers at once must not block Ctrl-C
         if entries[-1].seq >= until:
             break
     return verifier
 
 
 async def head_at(store: LedgerReader, workspace: str, seq: int) -> Head | None:
-    """The head as it stood when an entry was the newest; None if there is no such entry."""
+    """The head when this entry was the newest; None if there is no such entry."""
     if seq == 0:
         return Head(workspace)
     async for entries in store.entries(workspace, seq - 1):
@@ -138,7 +138,7 @@ async def head_at(store: LedgerReader, workspace: str, seq: int) -> Head | None:
 
 
 async def catch_up(store: Store, verifier: Verifier, progress: ProgressCallback = _no_progress) -> Head:
-    """Reads to the end of the ledger, and gives the stored head that belongs to what was read."""
+    """Read to the end of the ledger, and return the stored head that belongs to it."""
     workspace = verifier.workspace
     head = await store.head(workspace)
     while True:
@@ -153,7 +153,7 @@ async def catch_up(store: Store, verifier: Verifier, progress: ProgressCallback 
 
 
 async def quick_check(store: Store, workspace: str, newest: int = QUICK_CHECK_APPROVALS) -> list[Violation]:
-    """Without the chain: the newest approvals, all people, keys, policies and freezes, with what entries say of it."""
+    """Check the newest approvals and the small tables against the ledger's statements, without the chain."""
     tables, erasures, read = ExpectedTables(), ErasureTracker(), 0
 
     async def read_up_to(seq: int) -> int:
@@ -176,7 +176,7 @@ async def quick_check(store: Store, workspace: str, newest: int = QUICK_CHECK_AP
 
 
 async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violation]:
-    """What the rows say otherwise than the ledger; leaves the ledger read up to the last rows that were compared."""
+    """Differences between rows and ledger; the ledger is then read up to the last rows compared."""
 
     async def read_up_to(seq: int) -> int:
         if seq > verifier.head.seq:
@@ -195,15 +195,15 @@ async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violat
 
 PAGE_SIZE = 500  # rows
 COMPARED_PER_READ = 5_000  # in one read
-AFTER_ALL_ENTRIES = 2**62  # behind every entry of an approval
-MAX_ID = "\U0010ffff"  # behind every id
-QUICK_CHECK_TABLES = ("users", "keys", "policies", "freezes", "pins")  # the tables that a short look compares
+AFTER_ALL_ENTRIES = 2**62  # after every entry of an approval
+MAX_ID = "\U0010ffff"  # after every id
+QUICK_CHECK_TABLES = ("users", "keys", "policies", "freezes", "pins")  # the tables that a quick check compares
 
-ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger on, to this entry, and gives how far it is read
+ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger up to this entry, and returns how far it is read
 
 
 class RowCheck:
-    """`tables` and `gaps` are what was read of the ledger so far; `read_up_to` reads on."""
+    """Comparison of rows; `tables` and `erasures` are from the ledger read so far, `read_up_to` reads on."""
 
     def __init__(
         self,
@@ -218,12 +218,12 @@ class RowCheck:
         self._tables = tables
         self._erasures = erasures
         self._read_up_to = read_up_to
-        self._used: set[tuple[str, str]] = set()  # keys, and names of agents that were looked up for them
+        self._used: set[tuple[str, str]] = set()  # keys with the names of agents that were checked for them
 
     # Approvals
 
     async def approvals(self, after: str = "", until: str = MAX_ID) -> AsyncIterator[Violation]:
-        """Those whose ids come after one and up to another, and those that are gone between them."""
+        """Violations of approvals with ids after one and up to another, and of missing ones between them."""
         more = True
         while more:
             page = await self._reader.approvals(self._workspace, after, until, PAGE_SIZE)
@@ -232,7 +232,7 @@ class RowCheck:
             async for violation in self._page(page, after, end):
                 yield violation
             after = end
-            await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
+            await asyncio.sleep(0)  # a store that answers at once must not block Ctrl-C
 
     async def _page(self, page: AuditPage, after: str, end: str) -> AsyncIterator[Violation]:
         newest = await self._read_up_to(page.newest)
@@ -253,9 +253,9 @@ class RowCheck:
             )
 
     async def _unnoted(self, approval: Approval, seq: int) -> AsyncIterator[Violation]:
-        """Names that a call used with its key and that are not noted for the key, each once.
+        """Agents' names that a call used with its key but that are not recorded for the key, each once.
 
-        They are noted before the call is recorded. What is noted besides may be of reads, which leave no entry.
+        They are recorded before the call is. Further recorded names may be from reads, which leave no entry.
         """
         subject, caller = approval.subject, stored_caller(approval.subject)
         if caller is None or not caller.credential:
@@ -307,7 +307,7 @@ class RowCheck:
             "" if self._erasures.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
         )
 
-    # What is not about one approval
+    # Other tables
 
     async def tables(self, *names: str) -> AsyncIterator[Violation]:
         for name in names or TABLES:
@@ -338,7 +338,7 @@ class RowCheck:
         yield from self._tables.differences(table, row_id, row)
 
     async def _was_erased(self, difference: RowDifference) -> bool:
-        """Whether what the entry said of this was erased after it was read here, and from the row too."""
+        """Whether the entry's statement was erased after it was read here, and from the row too."""
         seq = difference.seq
         for entry in await self._reader.statements(self._workspace, seq - 1, seq, 1):
             return bool(entry.digest) and entry.content is None and not difference.actual
@@ -357,7 +357,7 @@ def _apply_entries(entries: Sequence[Entry], expected: dict[str, ExpectedRow]) -
 
 
 def tamper_reason(approval: Approval, payload: Payload, args: bytes) -> str:
-    """What can only be checked while the arguments are kept."""
+    """Why a row was tampered with; can only be checked while the arguments are stored."""
     shown, secret_args = (args, None) if payload.shown is None else (payload.shown, args)
     if digest(shown) != approval.args_sha256:
         return "Its arguments were altered: they do not have the digest that people saw."
@@ -367,7 +367,7 @@ def tamper_reason(approval: Approval, payload: Payload, args: bytes) -> str:
 
 
 def _is_in_page(table: str, after: str, row_id: str, end: str) -> bool:
-    """As the database sorts them: versions by number, names by their bytes, of which entries spell those of tools."""
+    """Compare as the database sorts: versions by number, names by bytes; entries escape the names of tools."""
     if table == "policies":
         return int(after or 0) < int(row_id) and (not end or int(row_id) <= int(end))
     place = unescape_visible(row_id) if table == "pins" else row_id

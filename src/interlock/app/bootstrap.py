@@ -1,4 +1,4 @@
-"""Puts the parts together: the only place that knows all of them, and one of two that read the wall clock."""
+"""Bootstrap (composition root): the only module that knows all services, and that reads the wall clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from interlock.storage.engine.database import Database
 from interlock.storage.sqlite.database import SqliteDatabase
 from interlock.storage.store import SqlStore
 
-if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none of these
+if TYPE_CHECKING:  # a hook starts for each tool call, and needs none of these
     from interlock.accounts.accounts import Accounts
     from interlock.app.inbox import Inbox
     from interlock.app.worker import Worker
@@ -33,7 +33,7 @@ Toggles = Mapping[str, Mapping[str, bool]]
 
 
 class PolicyChannelSettings(NamedTuple):
-    """What the configuration says to the policies of a workspace: reminders, and which channels there are."""
+    """Configured settings for the policies of a workspace: reminders, and the available channels."""
 
     reminders: tuple[int, ...] | None = None
     channels: frozenset[str] | None = None
@@ -45,7 +45,7 @@ def wall_clock() -> int:
 
 
 def os_user() -> str:
-    """Who the system says runs this; the environment is not asked, since anybody can set it."""
+    """The operating system's user; the environment is not used, since anybody can set it."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -60,8 +60,8 @@ class AppServices:
     worker: Worker
     accounts: Accounts
     clock: Clock
-    policy_version: PolicyVersion | None = None  # what was taken up last
-    people: Sequence[User] = ()  # as they were looked at last
+    policy_version: PolicyVersion | None = None  # the version that was loaded last
+    people: Sequence[User] = ()  # as last read
 
     async def put_policy(
         self,
@@ -72,7 +72,7 @@ class AppServices:
         reason: str = "",
         channel_settings: PolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
     ) -> LoadedPolicy:
-        """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
+        """Put a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
         from interlock.policy.file import load_policy
 
         stored = await self.store.policy(workspace)
@@ -105,9 +105,9 @@ class AppServices:
     async def refresh_policy(
         self, workspace: str, toggles: Toggles, configured: ConfiguredPolicy | None = None
     ) -> StalePolicy | None:
-        """Takes up a policy that another process put in force, the last one wins, and the freezes that are on.
+        """Load the policy that another process put in force (the last one wins) and the active freezes.
 
-        What was judged before is judged anew once people changed, since rules look at their teams.
+        Cached judgements are dropped when people changed, since rules use their teams.
         """
         self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
         people = await self.store.users(workspace)
@@ -132,7 +132,7 @@ class AppServices:
 
 
 def known_names(users: Sequence[User], channel_settings: PolicyChannelSettings) -> KnownNames:
-    """Teams are checked once there are people in teams; before that nobody could say what is right."""
+    """Names for checking a policy; teams are checked only once somebody is in a team."""
     from interlock.policy.file import KnownNames
 
     teams = frozenset(team for user in users for team in user.teams) or None
@@ -142,9 +142,10 @@ def known_names(users: Sequence[User], channel_settings: PolicyChannelSettings) 
 def build_services(
     url: str, clock: Clock | None = None, point: FaultPoint | None = None, *, retention: int | None = None
 ) -> AppServices:
-    """A database of its own clock counts by that one; `clock` is for tests, and for SQLite, which has none.
+    """Build the services; a database with a clock of its own uses that one, `clock` is for tests and for SQLite.
 
-    With a `retention` the worker forgets what ended longer ago: for what keeps running, since a look erases nothing.
+    With a `retention` the worker erases what ended longer ago; meant for long-running programs, as reading erases
+    nothing.
     """
     return build_services_from_store(SqlStore(make_database(url, clock, point)), retention=retention)
 
@@ -179,7 +180,7 @@ def build_gate(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTE
 
 
 async def load_stored_policy(store: SqlStore, workspace: str, configured: ConfiguredPolicy | None = None) -> Policy:
-    """The one in force, with the program's own beside it where that is stale; without any, the defaults."""
+    """The policy in force, combined with the program's own if that is stale; the defaults without any."""
     stored = await store.policy(workspace)
     if stored is None:
         return Policy()
@@ -212,28 +213,28 @@ def make_database(url: str, clock: Clock | None = None, point: FaultPoint | None
 
 
 def missing_database_file(url: str) -> Path | None:
-    """The file of a database that is not there; a misspelt name must not look like an empty inbox."""
+    """The path of a database file that does not exist; a misspelt name must not look like an empty inbox."""
     path = database_file(url)
     return None if path is None or path.exists() else path
 
 
 def database_file(url: str) -> Path | None:
-    """Where a database is that is a file."""
+    """The path of a database that is a file."""
     return _sqlite_path(url) if url.startswith("sqlite:///") else None
 
 
 def is_relative_database_url(url: str) -> bool:
-    """Whether it is another database for whoever is started in another folder."""
+    """Whether it names another database in another working folder."""
     return url.startswith("sqlite:///") and not url.removeprefix("sqlite:///").startswith("/")
 
 
 def mask_password(url: str) -> str:
-    """An address as people may see it, without its password."""
+    """A URL for display, without its password."""
     return re.sub(r"(?<=://)([^@/:]*):[^@/]*@", r"\1:…@", url)
 
 
 def database_option(url: str) -> str:
-    """`--database URL` for a shell in any folder: a file by its whole path, and nothing with a password."""
+    """`--database URL` for a shell in any folder: a file by its absolute path, and without a password."""
     from shlex import quote
 
     file = database_file(url)
@@ -241,7 +242,7 @@ def database_option(url: str) -> str:
 
 
 def approval_link(url: str, workspace: str = "default") -> str:
-    """Where people find an approval, with {id} in it: the page of a server, or the command for a database."""
+    """The link to an approval, with {id} in it: the web app of a server, or the command for a database."""
     if url.partition("://")[0].lower() in ("http", "https"):
         return f"{url.rstrip('/')}/a/{{id}}"
     from shlex import quote

@@ -1,4 +1,4 @@
-"""Ed25519 over heads: who holds the key, and nobody else, can have said where the ledger stood."""
+"""Ed25519 signatures of ledger heads (checkpoints): proof that the holder of the key stated the ledger's head."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYGEN_HINT = "Make one: interlock audit keygen FILE"
 
 
 class Ed25519Signer:
-    """The Signer port over a private key in memory."""
+    """The HeadSigner port over a private key in memory."""
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
@@ -36,7 +36,7 @@ class Ed25519Signer:
 
 
 def make_key(path: Path) -> Ed25519Signer:
-    """Writes a new private key that only its owner can read; a file that is there is never replaced."""
+    """Write a new private key that only its owner can read; an existing file is never replaced."""
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
@@ -44,7 +44,7 @@ def make_key(path: Path) -> Ed25519Signer:
     except FileExistsError:
         raise Misconfigured(f"{path} is there already, and a key is never replaced. Choose another name.") from None
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600)  # whatever the umask is
+        os.fchmod(descriptor, 0o600)  # regardless of the umask
         file.write(pem)
         file.flush()
         os.fsync(descriptor)
@@ -66,7 +66,7 @@ def load_signer(path: Path) -> Ed25519Signer:
 
 
 def read_public_key(given: str) -> str:
-    """A key in hex, or a file that holds one in hex or as PEM."""
+    """Read a public key: in hex, or a file that holds one in hex or as PEM."""
     if HEX_KEY.fullmatch(given.lower()):
         return given.lower()
     data = _read_key_file(Path(given))
@@ -83,7 +83,7 @@ def read_public_key(given: str) -> str:
 
 
 def has_valid_signature(signed: SignedHead) -> bool:
-    """Whether the holder of the key that the head carries signed these very values."""
+    """Whether the key in the head signed exactly these values."""
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
         public.verify(bytes.fromhex(signed.signature), signed.signed_bytes)
@@ -93,7 +93,7 @@ def has_valid_signature(signed: SignedHead) -> bool:
 
 
 def distrust_reason(signed: SignedHead, trusted: str) -> str:
-    """Why a head must not be believed; empty if it may be. `trusted` is a public key, or empty for any."""
+    """Why a head is not trusted; empty if it is. `trusted` is a public key, or empty for any."""
     if not signed.key:
         return "is not signed, so nobody stands for it" if trusted else ""
     if not has_valid_signature(signed):

@@ -1,4 +1,4 @@
-"""An admin's brake: freeze a workspace, an agent, a key or a tool, and release it."""
+"""Freezes, the emergency stop of admins: freeze a workspace, an agent, a key or a tool, and release it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Freezes:
         return [freeze for freeze in await self._store.list_open(workspace) if freeze.is_on]
 
     async def list_all(self, workspace: str) -> Sequence[Freeze]:
-        """The newest, also those that were released."""
+        """The newest freezes, including released ones."""
         return await self._store.list_all(workspace)
 
     async def freeze(self, workspace: str, scope: str, name: str, reason: str, person: Reviewer) -> Freeze:
-        """Stops everything in the scope at once; the standing freeze if there is one."""
+        """Stop everything in the scope at once; returns the existing freeze if there is one."""
         _require_admin(person)
         draft = Freeze(
             id=uuid7(self._clock()),
@@ -49,7 +49,7 @@ class Freezes:
         return await self._store.add(draft)
 
     async def release(self, workspace: str, freeze_id: str, reason: str, person: Reviewer) -> Freeze:
-        """Lets calls start again, and moves the deadlines that were held up."""
+        """Let calls start again, and move the paused deadlines."""
         _require_admin(person)
         freeze = await self._store.release(workspace, freeze_id, person.name, reason)
         if freeze.settled_at is None:
@@ -58,7 +58,7 @@ class Freezes:
 
 
 def freeze_warnings(freeze: Freeze, seen: Iterable[FirstSeenTool]) -> list[str]:
-    """Where no call is known that it could have stopped: a misspelt name stops nothing."""
+    """Warnings for a freeze that covers no known call: a misspelt name stops nothing."""
     match freeze.scope:
         case "agent" if not freeze.keys and fold(freeze.name) not in {fold(each.agent) for each in seen}:
             return ["No call of this agent is known; check the name."]

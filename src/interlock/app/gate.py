@@ -1,6 +1,6 @@
-"""The agent's door: check, wait, start, renew, finish, cancel.
+"""The gate, the service for agents: check, wait, start, renew, finish, cancel.
 
-It is long because it is all that an agent may do, in one class over one store.
+It is long because it is everything that an agent may do, in one class over one store.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from interlock.core.ports import (
 )
 from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
-MAX_CACHED_TOOLS = 1_000  # of whose grants the conditions are known
-POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
+MAX_CACHED_TOOLS = 1_000  # tools whose grant conditions are cached
+POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also polls
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +94,27 @@ class Gate:
         self._grant_conditions: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
 
     def for_external(self, owners: frozenset[str] | None = None) -> Gate:
-        """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there.
+        """A gate for external programs, for which the calls of chat threads do not exist.
 
-        With `owners`, nor is any call that is not of one of them.
+        With `owners`, nor do calls of other owners.
         """
         gate = self._copy()
         gate._epoch = self.start_checks.current_epoch(
             self.policy
-        )  # before it is looked up what the tool is: a pin may come meanwhile
+        )  # before the tool is looked up: it may be pinned meanwhile
         gate._check_run, gate._require_visible = _check_external_run, _require_external
         if owners is not None:
             gate._require_visible, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
         return gate
 
     def with_fence(self, fence: int) -> Gate:
-        """The same for whoever has a thread by this fence. Who has lost it asks nobody any more."""
+        """A gate for the holder of a thread's lease with this fence; after the lease is lost, no proposal is stored."""
         gate = self._copy()
         gate._fence = fence
         return gate
 
     def _copy(self) -> Gate:
-        """One for each request: copy.copy takes several times as long."""
+        """A copy for each request: copy.copy takes several times as long."""
         gate = Gate.__new__(Gate)
         gate.__dict__.update(self.__dict__)
         return gate
@@ -128,10 +128,11 @@ class Gate:
         accept_invalid: bool = False,
         fill: FillTerms | None = None,
     ) -> Outcome:
-        """A known call gets its standing outcome, whatever the policy says now.
+        """Propose a call; a known one gets its existing outcome, regardless of the current policy.
 
-        An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. A misfit that is taken
-        in is kept for people to see, flagged, and cannot be approved as it is. `fill` puts in what a rule leaves open.
+        An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. With `accept_invalid`,
+        a call that does not fit the schema is stored for people to see, flagged, and cannot be approved as it is.
+        `fill` fills terms that a rule leaves open.
         """
         self._check_run(call)
         if (active_freeze := await self.start_checks.find_freeze(call)) is not None:
@@ -146,7 +147,7 @@ class Gate:
         return known or Proceed(call.args)
 
     async def ask(self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "") -> Outcome:
-        """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
+        """Ask people a question: the policy may deny it, but the only possible outcome is an answer."""
         self._check_question(call.parsed_args)
         self._check_run(call)
         if (active_freeze := await self.start_checks.find_freeze(call)) is not None:
@@ -160,7 +161,7 @@ class Gate:
         return await self._record(call, spec, judgement._replace(verdict=verdict), approval_id)
 
     async def judge(self, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
-        """Beside the event loop where that could take long, by the policy that is in force when it is done."""
+        """Judge a call, in a thread if that could take long, by the policy in force when it is done."""
         policy = self.policy
         if len(call.args) <= policy.max_inline_bytes:
             return claims.judge(policy, call, spec, fill)
@@ -179,10 +180,10 @@ class Gate:
     async def wait(
         self, workspace: str, approval_id: str, timeout: float | None = None, *, last_seen_question: int | None = None
     ) -> Outcome:
-        """Comes back when the call needs no more waiting, or with Waiting when the time is up.
+        """Wait for an outcome other than Waiting, or return Waiting after the timeout.
 
-        With `last_seen_question`, the number of the last question that the agent knows of, also when there is a newer
-        one.
+        With `last_seen_question`, the number of the last question that the agent knows, also return when there is a
+        newer one.
         """
         deadline = None if timeout is None else self._clock() + int(timeout * 1000)
         async with self._store.watch(workspace, approval_id) as watch:
@@ -202,7 +203,7 @@ class Gate:
     async def start(
         self, workspace: str, approval_id: str, runner: str, lease: int = execute.DEFAULT_LEASE, spec_sha256: str = ""
     ) -> Execution:
-        """One winner; everybody else is told why not. What is frozen or denied now does not start."""
+        """Start a call: one caller wins, the others get an error. A frozen or now denied call does not start."""
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
         stored = await self.start_checks.retry_if_edited(approval_id, work)
         approval, args = stored.approval, stored.payload.args or b"{}"
@@ -227,11 +228,11 @@ class Gate:
         )
 
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
-        """What a program elsewhere reports is kept without the secret arguments that it repeats."""
+        """Finish a call; secret arguments that an external program repeats in its report are masked."""
         try:
             return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=_raise_too_late)
         except _ReportTooLate:
-            async with self._late:  # one after the other: each sees what those before it left
+            async with self._late:  # sequentially: each sees what the earlier ones stored
                 is_new = await self._new_evidence(workspace, approval_id)
                 return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=is_new)
 
@@ -256,14 +257,14 @@ class Gate:
         return stored.approval
 
     async def _new_evidence(self, workspace: str, approval_id: str) -> Callable[[LateReport], bool]:
-        """Of one report one entry is kept, and of one call a few: whoever is too late can say so for ever."""
+        """Accept a late report only once, and a few per call: a late runner can repeat it without limit."""
         timeline = await self._store.timeline(workspace, approval_id)
         told = [entry for entry in timeline if entry.kind == "finished_late"]
         known = [(json.loads(each.data)["fence"], json.loads(each.content or "{}")) for each in told]
         return lambda report: len(known) < execute.MAX_LATE_REPORTS and (report.fence, report.content) not in known
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
-        """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
+        """Report that the runner was interrupted inside the tool: the outcome is unknown."""
         return await self._store.transition(
             workspace,
             approval_id,
@@ -271,7 +272,7 @@ class Gate:
         )
 
     async def mark_effect_unknown(self, workspace: str, approval_id: str, fence: int) -> Approval:
-        """The tool itself does not know whether it took effect: a person has to look."""
+        """Report that the tool does not know whether it took effect: a person has to check."""
         return await self._store.transition(
             workspace,
             approval_id,
@@ -286,7 +287,7 @@ class Gate:
         )
 
     async def questions(self, workspace: str, approval_id: str) -> Sequence[Question]:
-        """What people want to know of the agent, and it has not replied to."""
+        """Open questions of people to the agent."""
         open_now = self._require_visible((await self._store.get(workspace, approval_id)).approval).open_questions
         timeline = await self._store.timeline(workspace, approval_id) if open_now else ()
         asked = [Question(json.loads(e.data)["number"], e.actor, _entry_text(e)) for e in timeline if e.kind == "asked"]
@@ -310,12 +311,12 @@ class Gate:
         )
 
     async def find_approval(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
-        """What became of a call, if people were asked about it or it was let through as a write."""
+        """The approval of a call, if people were asked about it or it was allowed as a write."""
         found = await self._store.find(workspace, run_id, call_id)
         return None if found is None else found.approval
 
     async def get_edited_args(self, workspace: str, approval_id: str) -> Args | None:
-        """The arguments as people changed them, secrets hidden; None if nobody did."""
+        """The arguments as people edited them, secrets redacted; None if nobody did."""
         approval, payload = await self._store.get(workspace, approval_id)
         return cast(Args, read_canonical(payload.shown or payload.args or b"{}")) if approval.editors else None
 
@@ -327,12 +328,12 @@ class Gate:
         return await self._resolve_outcome(known)
 
     def _check_question(self, asked: Args) -> None:
-        """Raises InvalidRequest for one that nobody could ever answer."""
+        """Raise InvalidRequest for a question that nobody could answer."""
         schema = asked.get("schema")
         if schema is not None and asked.get("choices") is not None:
             raise InvalidRequest("A question has choices or a schema, not both.")
         if schema is not None:
-            self._validate(cast(Args, schema), None)  # raises where the schema itself is wrong
+            self._validate(cast(Args, schema), None)  # raises if the schema itself is wrong
 
     async def _record(
         self,
@@ -343,11 +344,11 @@ class Gate:
         *,
         accept_invalid: bool = False,
     ) -> Outcome:
-        """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
+        """Store a proposal; asked and allowed calls are looked up again inside the transaction, all others here."""
         verdict = judgement.verdict
         epoch = self._epoch or self.start_checks.current_epoch(
             self.policy
-        )  # what gave it, whatever is in force by the end
+        )  # the epoch of the verdict, even if another is in force by the end
         propose.check_approval_id(approval_id)
         misfits = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
@@ -357,7 +358,7 @@ class Gate:
         if misfits and not accept_invalid:
             raise schema_error(misfits)
         if misfits and isinstance(verdict, Allow):
-            verdict = claims.default_terms(self.policy, call, spec)  # what does not fit is never let through
+            verdict = claims.default_terms(self.policy, call, spec)  # arguments that do not fit are never allowed
         proposal = (await self._make_proposal(call, spec, verdict, approval_id, misfits))._replace(
             effects=judgement.effects
         )
@@ -376,7 +377,7 @@ class Gate:
                 assert_never(verdict)
 
     async def _begin_asked(self, proposal: Proposal, terms: Ask, judgement: Judgement, epoch: PolicyEpoch) -> Outcome:
-        """What grants say of the arguments is worked out before; if there are others by then, once more."""
+        """Evaluate the conditions of grants before the transaction; retry if there are new ones by then."""
         place = (proposal.call.workspace, proposal.call.tool)
         conditions = self._grant_conditions.get(place, ())
         while True:
@@ -395,7 +396,7 @@ class Gate:
         return await self._resolve_outcome(stored)
 
     async def _resolve_outcome(self, stored: Stored) -> Outcome:
-        """The outcome by the clock; what time has decided meanwhile is tidied on the way."""
+        """The outcome by the clock; an overdue timer is fired as well."""
         now = self._clock()
         approval = self.start_checks.defer_approval(stored.approval, now)
         dead = approval.status == "running" and self._is_dead(approval.runner)
@@ -412,7 +413,7 @@ class Gate:
         return self.start_checks.wait_if_frozen(approval_outcome(approval, stored.payload, now), approval)
 
     async def _refuse_frozen(self, call: ToolCall, spec: ToolSpec, active_freeze: Freeze) -> Outcome:
-        """A known call has its standing outcome; of many reads only some get an entry."""
+        """Refuse a frozen call; a known one gets its existing outcome. Entries for refused reads are rate limited."""
         known = await self._find_outcome(call)
         if known is not None:
             return known
@@ -425,7 +426,7 @@ class Gate:
         self, proposal: Proposal, terms: Ask, judgement: Judgement, held: ConditionResults
     ) -> ProposalStep:
         def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
-            """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
+            """Find a grant in the transaction: of two calls that race for the rest of it, one is asked about."""
             doubted = proposal.alarms or moment.is_clock_behind or proposal.call.doubt
             found = None if doubted else find_covering_grant(proposal, terms, judgement, grants(), held, moment)
             if found is None:
@@ -467,13 +468,13 @@ class Gate:
 
 
 def _describe_call(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[RedactedArgs, tuple[Finding, ...], str]:
-    """What people see of a call: its arguments without secrets, what is remarkable in them, and a sentence."""
+    """A call as people see it: redacted arguments, findings and a sentence."""
     shown = redact(call.args, spec, key)
     return shown, call_findings(spec, shown.value, shown.secrets), call_sentence(spec, shown)
 
 
 class _ReportTooLate(Stale):
-    """The call is not its runner's any more: what was told of it before has to be looked at."""
+    """The runner no longer owns the call: earlier late reports have to be checked."""
 
 
 def _raise_too_late(_: LateReport) -> bool:
@@ -500,7 +501,7 @@ def _require_external(approval: Approval) -> Approval:
 
 
 def _require_owner(approval: Approval, owners: frozenset[str]) -> Approval:
-    """Another agent's call is not there, as an id that nobody ever had."""
+    """Another agent's call is reported as not found, like an unknown id."""
     owner = approval.subject.owner
     if owner != ANY_OWNER and owner not in owners:
         raise NotFound("There is no approval with this id.", approval_id=approval.id)
@@ -514,19 +515,19 @@ def _with_warnings(outcome: Outcome, warnings: tuple[str, ...]) -> Outcome:
 
 
 def _entry_text(entry: Entry) -> str:
-    """Empty once it was erased."""
+    """The text of an entry; empty once it was erased."""
     return "" if entry.content is None else str(json.loads(entry.content)["text"])
 
 
 def uuid7(now: int, chance: str = "") -> str:
-    """Time-ordered, so that new rows lie side by side; 74 random bits, so that it cannot be guessed."""
+    """A UUIDv7: time-ordered, so that new rows are stored together; 74 random bits, so that it cannot be guessed."""
     stamp, tail = f"{now:012x}", chance or secrets.token_hex(10)
     variant = "89ab"[int(tail[3], 16) & 3]
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
 
 
 async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
-    """What would happen, in the tool's own words; a preview that fails must not stop the question."""
+    """The tool's own preview of its effect; a preview that fails must not stop the question."""
     if spec.preview is None:
         return ""
     try:
@@ -540,7 +541,7 @@ ConditionResults = Mapping[str, bool]  # whether the conditions of grants hold f
 
 
 class UnevaluatedConditions(Stale):
-    """There are grants whose conditions were not evaluated: that is not done while others wait for the ledger."""
+    """Grants have conditions that were not evaluated; that is not done inside the ledger's transaction."""
 
     def __init__(self, conditions: Sequence[str]) -> None:
         super().__init__("There are new grants. Look again.")
@@ -550,7 +551,7 @@ class UnevaluatedConditions(Stale):
 async def evaluate_conditions(
     conditions: Sequence[str], judgement: Judgement, compile_condition: ConditionCompiler
 ) -> ConditionResults:
-    """Within what all conditions on a call may take together."""
+    """Evaluate conditions within the call's time budget."""
 
     def held() -> ConditionResults:
         ways = (judgement.readings, judgement.effects, compile_condition)
@@ -567,7 +568,7 @@ def find_covering_grant(
     held: ConditionResults,
     moment: Moment,
 ) -> Grant | None:
-    """Inside the transaction: whether a grant still stands, and not what its condition says of the call."""
+    """Find a grant inside the transaction, with conditions that were evaluated before it."""
     scope = (proposal.spec, terms, moment.now)
     meant = [
         each for each in grants if all(grant.covers_scope(each, reading, *scope) for reading in judgement.readings)

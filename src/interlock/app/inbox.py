@@ -1,4 +1,4 @@
-"""The human's door: list, show, decide, undo, bulk, delegate, resolve an unknown, and grants."""
+"""The inbox, the service for people: list, show, decide, undo, bulk, delegate, resolve an unknown, and grants."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from interlock.core.rate_limit import AttemptLimiter
 from interlock.runtime.offload import offload
 
 ERASED_MESSAGE = "The content of this call was erased."
-SPEC_LOOKBACK = 50  # calls of a tool, to learn how it is defined
+SPEC_LOOKBACK = 50  # calls of a tool to search for its definition
 REVOCATION_LOOKBACK = 10_000  # entries of the ledger
-MAX_REFUSALS = 60  # entries that the refused decisions of one person leave in a minute
+MAX_REFUSALS = 60  # ledger entries per minute for one person's refused decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,7 @@ class ApprovalDetails:
 
 @dataclass(frozen=True, slots=True)
 class GrantView:
-    """`recent_calls` are the newest calls that it let through; `revocation_entry` is missing where that lies too far
-    back.
-    """
+    """A grant; `recent_calls` are the newest that it allowed, `revocation_entry` is None if it is too old to find."""
 
     grant: Grant
     state: GrantState
@@ -81,7 +79,7 @@ class LatestDefinition:
 
 
 class Inbox:
-    """`find_registered_spec` are the tools that are at home in this process, by workspace and name."""
+    """The inbox; `find_registered_spec` finds tools registered in this process, by workspace and name."""
 
     def __init__(
         self,
@@ -133,7 +131,7 @@ class Inbox:
         )
 
     async def check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
-        """Raises what `decide` would raise now; nothing is kept of it."""
+        """Raise the error that `decide` would raise now; nothing is recorded."""
         await self.start_checks.retry_if_edited(
             approval_id, partial(self._check_decision, workspace, approval_id, decision, reviewer)
         )
@@ -150,7 +148,7 @@ class Inbox:
     async def record_refusal(
         self, workspace: str, approval_id: str, decision: Decision | None, reviewer: Reviewer, error: Error
     ) -> Approval:
-        """Raises the error, and keeps that somebody tried: for what is wrong with how a decision came."""
+        """Record a refused attempt and raise the error: for problems with how a decision was submitted."""
         who, now = f"{workspace}\n{reviewer.name}", self._clock()
         if self._refusal_limiter.retry_after(who, now):
             raise error  # one person must not fill the ledger
@@ -165,7 +163,7 @@ class Inbox:
     async def bulk(
         self, workspace: str, decisions: Sequence[tuple[str, Decision | Error]], reviewer: Reviewer
     ) -> Sequence[Approval | Error]:
-        """One result each: one that fails, or cannot be read, stops none of the others. They share transactions."""
+        """Decide many: one result each; an error stops none of the others. They share transactions."""
         tries = [self._attempt(workspace, approval_id, each, reviewer) for approval_id, each in decisions]
         return await asyncio.gather(*tries)
 
@@ -198,7 +196,7 @@ class Inbox:
         )
 
     async def ask(self, workspace: str, approval_id: str, text: str, reviewer: Reviewer) -> Approval:
-        """A question to the agent, which the approval's `asked` is the number of."""
+        """Ask the agent a question; its number is `asked` of the returned approval."""
         return await self._store.transition(
             workspace, approval_id, lambda approval, moment: discussion.ask(approval, text, reviewer, moment)
         )
@@ -215,11 +213,11 @@ class Inbox:
         )
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
-        """The newest, whatever became of them."""
+        """The newest grants, in any state."""
         return await self._store.grants(workspace)
 
     async def active_grants(self, workspace: str) -> Sequence[Grant]:
-        """The newest that let calls through now."""
+        """The newest active grants."""
         return await self._store.usable_grants(workspace, self._clock())
 
     async def show_grant(self, workspace: str, grant_id: str, uses: int = 50) -> GrantView:
@@ -229,7 +227,7 @@ class Inbox:
         return GrantView(grant, grants.state_at(grant, self._clock()), used, revoked)
 
     async def definition(self, workspace: str, tool: str, agent: str = "*") -> LatestDefinition:
-        """What a new grant for a tool is tied to: its definition in the newest call, if possible of such an agent."""
+        """The definition that a new grant is tied to: of the newest call, if possible by such an agent."""
         seen = await self._store.newest_specs(workspace, tool, SPEC_LOOKBACK)
         if not seen:
             raise NotFound(
@@ -244,7 +242,7 @@ class Inbox:
         return LatestDefinition(spec, caller, at, len({each[0] for each in theirs}) - 1)
 
     async def grant(self, draft: Grant, maker: Reviewer) -> Grant:
-        """`draft` says what it covers and until when; who made it comes from the reviewer."""
+        """Make a grant from `draft`, which gives scope and expiry; its maker is the reviewer."""
         if draft.when:
             self._compile_condition(draft.when)
         spec = await self._store.spec(draft.spec_sha256)
@@ -261,14 +259,14 @@ class Inbox:
     async def erase(
         self, workspace: str, erasure: Erasure, reviewer: Reviewer, *, dry_run: bool = False
     ) -> AsyncIterator[ErasureResult]:
-        """Lot by lot, for good; whoever stops half way can begin again. Who wanted it is the reviewer, nobody else."""
+        """Erase permanently, in batches; an interrupted erasure can be restarted. Its author is always the reviewer."""
         if reviewer.role != "admin":
             raise Forbidden(f"{reviewer.name} may not erase anything. Ask an admin of the workspace.")
         async for erased in self._store.erase(workspace, replace(erasure, by=reviewer.name), dry_run=dry_run):
             yield erased
 
     async def reviewer(self, workspace: str, name: str, via: str, role: str = "reviewer") -> Reviewer:
-        """A person as the workspace knows them; `role` is for those whom it does not know. Who was removed may look."""
+        """A person of the workspace; `role` is for unknown ones. A removed one gets a viewer's role."""
         users = await self._store.users(workspace)
         user = next((user for user in users if user.name == name), User(name, role))
         if user.removed_at is not None:
@@ -282,11 +280,11 @@ class Inbox:
         )
 
     async def find_delegations(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
-        """The people who are away now and let this one decide in their place."""
+        """Delegations of people who are away and let this one decide in their place."""
         return active_delegations(await self._store.users(workspace), name, teams, self._clock())
 
     async def _revocation(self, grant: Grant) -> Entry | None:
-        """Looked for among the newest entries: no index leads to it."""
+        """Search the newest entries only: there is no index for it."""
         newest = (await self._store.head(grant.workspace)).seq
         async for page in self._store.entries(grant.workspace, max(0, newest - REVOCATION_LOOKBACK)):
             for entry in page:
@@ -307,7 +305,7 @@ class Inbox:
     async def _prepare_decision(
         self, workspace: str, approval_id: str, decision: Decision
     ) -> Callable[[Approval], PreparedEdit | Error | None]:
-        """Worked out before the transaction: a checked edit or answer, or whether the policy of now denies the call."""
+        """Prepare before the transaction: a checked edit or answer, or whether the current policy denies the call."""
         match decision:
             case Approve():
                 return (await self.start_checks.recheck(self.policy, workspace, approval_id)).reviewer_error
@@ -318,7 +316,7 @@ class Inbox:
                 return lambda _: None
 
     async def _prepare(self, stored: Stored, decision: Edit | Respond) -> PreparedEdit | Error | None:
-        """Worked out before the transaction; the transaction only takes it if nothing changed meanwhile."""
+        """Prepare before the transaction, which accepts it only if nothing changed meanwhile."""
         try:
             match decision:
                 case Edit():
@@ -329,7 +327,7 @@ class Inbox:
             return InvalidDecision(error.message, [Problem("/args", error.message)], approval_id=stored.approval.id)
 
     async def _prepare_edit(self, stored: Stored, decision: Edit) -> PreparedEdit | Error:
-        """Checked by the tool's schema and judged by the policy of now; errors go to the person, not to the model."""
+        """Check an edit by the tool's schema and the current policy; errors go to the person, not to the model."""
         approval, spec = stored.approval, await self._spec(stored.approval)
         key = await self._store.secret_key(approval.subject.workspace)
         wanted = cast(Args, read_canonical(decision.data))
@@ -356,7 +354,7 @@ class Inbox:
         )
 
     def _at_home(self, approval: Approval, stored: ToolSpec) -> ToolSpec:
-        """What is stored of a tool has no functions; the tool itself has, if it is the one that was asked about."""
+        """The registered tool if its definition is the stored one, because a stored definition has no functions."""
         own = self.find_registered_spec(approval.subject.workspace, approval.subject.tool)
         return own if own is not None and own.sha256 == stored.sha256 else stored
 
@@ -366,7 +364,7 @@ class Inbox:
         if stored.approval.subject.tool != QUESTION_TOOL or (schema is None and choices is None):
             return None
         said = decision.message if decision.answer is None else decision.answer
-        schema = {"enum": choices} if schema is None else schema  # an empty schema takes anything
+        schema = {"enum": choices} if schema is None else schema  # an empty schema accepts anything
         problems = self._validate(cast(Mapping[str, object], schema), said)
         if not problems:
             return None
@@ -427,14 +425,14 @@ def active_delegations(users: Iterable[User], name: str, teams: frozenset[str], 
 
 
 def _grant_text(approval: Approval) -> str:
-    """Which one let it through, and whose yes that was."""
+    """The grant that allowed it, and its maker."""
     if not approval.grant_id or approval.decision is None:
         return ""
     return f"{approval.grant_id}, made by {approval.decision.by}"
 
 
 def _claimed_effect(approval: Approval, spec: ToolSpec) -> str:
-    """What the agent says that its tool does, where it was not believed."""
+    """The effect that the agent declares, if it was not trusted."""
     if not spec.declared or spec.effect == approval.subject.effect:
         return ""
     return f"{spec.effect}, by the agent's word alone; it was not believed"

@@ -1,7 +1,7 @@
-"""The ledger as a file: the very bytes that were hashed, to be kept and verified where there is no database.
+"""Export of the ledger to a file: the exact bytes that were hashed, to be verified without a database.
 
-One line for each entry, tab separated: link, skeleton, salt in hex, content; the last two are empty where there is
-none, or where it was erased. The first line says what it follows on, the last one is the head.
+One line for each entry, tab separated: link, skeleton, salt in hex, content; the last two are empty if there is none,
+or if it was erased. The first line names the entry before, the last one is the head.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LINK = re.compile(rb"[0-9a-f]{64}")
 async def export(
     store: LedgerReader, workspace: str, since: int, sign: Callable[[Head], SignedHead], progress: ProgressCallback
 ) -> AsyncIterator[bytes]:
-    """Blocks of whole lines: the entries after `since`, to the end that the ledger has when they are read."""
+    """Blocks of whole lines: the entries after `since`, up to the end of the ledger at the time of reading."""
     last = await head_at(store, workspace, since)
     if last is None:
         end = (await store.head(workspace)).seq
@@ -50,10 +50,10 @@ async def export(
             yield b"".join([_entry_line(entry) for entry in entries])
             last = Head(workspace, entries[-1].seq, entries[-1].link, entries[-1].at)
             progress(last.seq - since, max(head.seq, last.seq) - since)
-            await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
+            await asyncio.sleep(0)  # a store that answers at once must not block Ctrl-C
         newest = await store.head(workspace)
         if newest.seq <= last.seq or last == before:
-            break  # what the store calls its head is written down even if it does not fit: then that is the finding
+            break  # the stored head is written even if it does not fit: the verifier then reports it
     yield _json_line(sign(newest).to_json())
 
 
@@ -73,7 +73,7 @@ def _entry_line(entry: Entry) -> bytes:
         line = b"\t".join(cells)
     except PARSE_ERRORS:
         line = b"\n"
-    if b"\n" in line or line.count(b"\t") != 3:  # JSON spells them otherwise, so somebody else wrote this
+    if b"\n" in line or line.count(b"\t") != 3:  # JSON escapes them, so this was not written by Interlock
         raise Conflict(
             f"Entry {entry.seq} was altered and cannot be written as a line. See: interlock audit verify", seq=entry.seq
         )
@@ -85,13 +85,13 @@ def _entry_line(entry: Entry) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """An export to read; `name` is for people."""
+    """An export to read; `name` is for messages."""
 
     name: str
     file: BinaryIO
 
 
-DistrustCheck = Callable[[SignedHead], str]  # why a head must not be believed; empty if it may be
+DistrustCheck = Callable[[SignedHead], str]  # why a head is not trusted; empty if it is
 
 
 async def verify_exports(
@@ -100,9 +100,9 @@ async def verify_exports(
     distrust: DistrustCheck,
     on_read: Callable[[int], None] = lambda _: None,
 ) -> tuple[AuditReport, list[tuple[str, SignedHead]]]:
-    """Verifies exports as one chain, each following on the one before; gives the heads at their ends as well.
+    """Verify exports as one chain, each continuing the one before; also returns the heads at their ends.
 
-    `on_read` is told how many bytes were.
+    `on_read` gets the number of bytes of each block read.
     """
     verifier: Verifier | None = None
     unknown_entries, heads = 0, []  # type: int, list[tuple[str, SignedHead]]
@@ -139,7 +139,7 @@ def _continue_chain(verifier: Verifier | None, after: Head, head: Head | None, n
 
 
 class ExportReader:
-    """The lines of one export behind its first, one by one."""
+    """Reader for the lines of one export after its first."""
 
     def __init__(self, name: str, verifier: Verifier, distrust: DistrustCheck) -> None:
         self.unknown_entries = 0
@@ -173,7 +173,7 @@ class ExportReader:
         except PARSE_ERRORS as error:
             link = line.partition(b"\t")[0]
             verifier.add_unreadable(verifier.head.seq + 1, link.decode() if _LINK.fullmatch(link) else "", error)
-        if verifier.invariants.unknown_entries:  # counted and let go: an export can be of any length
+        if verifier.invariants.unknown_entries:  # only counted, to bound memory: an export can be of any length
             self.unknown_entries += len(verifier.invariants.unknown_entries)
             verifier.invariants.unknown_entries.clear()
 
@@ -248,7 +248,7 @@ def _read_header(name: str, line: bytes) -> Head:
 
 
 def _read_blocks(source: ExportFile, on_read: Callable[[int], None]) -> Iterator[list[bytes]]:
-    """Lines without their ends; a file that never ends one must not fill the memory."""
+    """Lines without their ends; limited, so that a file without line ends does not fill the memory."""
     rest = b""
     while block := source.file.read(BLOCK_SIZE):
         on_read(len(block))

@@ -1,4 +1,4 @@
-"""The runs of agents' programs: each is held by one program, and taken up by the next one when that is gone."""
+"""Runs of agents' programs: each is leased by one program, and resumed by the next one when that is gone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from interlock.core.run import Run, close_run, open_run, release_run, renew_run,
 
 
 class RunHolder(NamedTuple):
-    """One program, and for how long its run counts as held without a sign of life.
+    """A program, and the lease after which its run counts as abandoned without a heartbeat.
 
-    `runner_prefix` begins the names of the programs whose runs are this one's to go on with; for it there are no other
-    runs.
+    `runner_prefix` begins the names of the programs whose runs this one may resume; other runs do not exist for it.
     """
 
     workspace: str
@@ -38,7 +37,7 @@ class ClaimedRun(NamedTuple):
 
 
 class RunService:
-    """`opening` is held while a run is opened; it may refuse."""
+    """Service for runs; `open_guard` is held while a run is opened, and may refuse it."""
 
     def __init__(
         self,
@@ -53,15 +52,15 @@ class RunService:
         self._open_guard = open_guard or nullcontext()
 
     async def acquire(self, holder: RunHolder) -> ClaimedRun:
-        """Continues the newest run of this agent whose program is gone; else begins one."""
+        """Resume the newest run of this agent whose program is gone; else begin one."""
         for run in await self.open_runs(holder.workspace, holder.agent):
             if not run.runner.startswith(holder.runner_prefix):
                 continue
-            if run.runner == holder.runner:  # told twice, since the first answer got lost
+            if run.runner == holder.runner:  # a retry, since the first response got lost
                 return ClaimedRun(run.id, resumed=True)
             if not self._is_runner_dead(run.runner) and self._clock() < run.lease_until:
                 continue
-            with suppress(Conflict, NotFound):  # another start of the same program was quicker
+            with suppress(Conflict, NotFound):  # another start of the same program was faster
                 await self._store.update_run(
                     holder.workspace, run.id, lambda run, moment: self._resume(run, holder, moment)
                 )
@@ -69,7 +68,7 @@ class RunService:
         return await self._open_new(holder)
 
     async def open_runs(self, workspace: str, agent: str) -> Sequence[Run]:
-        """The newest first."""
+        """The open runs, newest first."""
         return await self._store.runs(workspace, agent)
 
     async def renew(self, holder: RunHolder, run_id: str) -> None:
@@ -85,7 +84,7 @@ class RunService:
         )
 
     async def release(self, holder: RunHolder, run_id: str) -> None:
-        """The next start of the program goes on at once."""
+        """Release a run, so that the next start of the program resumes it at once."""
         await self._store.update_run(
             holder.workspace, run_id, lambda run, _: release_run(holder.require_own(run), holder.runner)
         )

@@ -1,4 +1,4 @@
-"""What stops a call now, whatever was said of it before: a freeze, or the policy that is in force by now."""
+"""Checks before a start: a freeze, or a denial by the current policy, stops a call that was approved before."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from interlock.core.policy.claims import judge_stored
 from interlock.core.policy.policy import Deny, Policy, Verdict
 from interlock.core.ports import ApprovalPage, Store
 
-MAX_CACHED_CALLS = 10_000  # calls that are known to have been judged
-EDITS = 10  # of one call between judging it and writing, after which whoever wrote last is told to look again
-MAX_AGENT_NAMES = 200  # agents' names of one key; one that uses more is covered by every agent's freeze
+MAX_CACHED_CALLS = 10_000  # calls whose judgement is cached
+EDITS = 10  # of one call between judging and writing it, after which the caller gets an error
+MAX_AGENT_NAMES = 200  # agents' names per key; a key that uses more is covered by every agent's freeze
 
 T = TypeVar("T")
 
@@ -34,25 +34,25 @@ class ArgsChanged(Stale):
 
 
 class PolicyEpoch(NamedTuple):
-    """What calls are judged by: a policy, and the people as they are while this very object is the one that counts."""
+    """The basis of judgements: a policy, and the people as they are while this object is the current one."""
 
     policy: Policy | None
 
 
 class RecheckResult(NamedTuple):
-    """`binding` says with which arguments."""
+    """The verdict on a stored call; `binding` identifies the arguments."""
 
     binding: str
     denied: Deny | None = None
 
     def check(self, approval: Approval) -> Deny | None:
-        """Inside the transaction. Raises Outdated if other arguments were judged than are there."""
+        """Check inside the transaction; raises ArgsChanged if other arguments were judged."""
         if self.binding != approval.binding:
             raise ArgsChanged("The arguments changed meanwhile. Look again.", approval_id=approval.id)
         return self.denied
 
     def reviewer_error(self, approval: Approval) -> DeniedNow | None:
-        """Why they cannot approve it."""
+        """The error why they cannot approve it."""
         denied = self.check(approval) if approval.status == "pending" else None
         return None if denied is None else denied_now_error(denied, approval).for_decision()
 
@@ -61,13 +61,13 @@ SpecLookup = Callable[[str, str], ToolSpec | None]
 
 
 def no_registered_specs(_: str, __: str) -> None:
-    """Where no tools are at home."""
+    """No tools are registered."""
 
 
 class StartChecks:
-    """For one gate and its inbox. `freezes` are those that are open, as they were read within the last second.
+    """Start checks of one gate and its inbox; `freezes` are the open ones, as read within the last second.
 
-    `find_registered_spec` are the tools that this process knows by itself, by workspace and name.
+    `find_registered_spec` finds the tools that are registered in this process, by workspace and name.
     """
 
     def __init__(self, store: Store) -> None:
@@ -76,16 +76,16 @@ class StartChecks:
         self.find_registered_spec: SpecLookup = no_registered_specs
         self._store = store
         self._epoch = PolicyEpoch(None)
-        self._rechecks: dict[str, RecheckResult] = {}  # by that basis, and not denied
+        self._rechecks: dict[str, RecheckResult] = {}  # of the current epoch, not denied
         self._key_agents: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
         self._recorded_callers: set[tuple[str, str, tuple[str, ...], str]] = (
             set()
-        )  # calls whose names are among them for certain
+        )  # callers whose names are certainly recorded
 
     # Freezes
 
     async def find_freeze(self, call: ToolCall) -> Freeze | None:
-        """The freeze that a new call falls under."""
+        """The freeze that covers a new call."""
         caller = call.caller
         if (
             caller is not None
@@ -97,20 +97,20 @@ class StartChecks:
     def start_error(
         self, approval: Approval, runner: str, freezes: Sequence[Freeze], recheck: RecheckResult
     ) -> Frozen | DeniedNow | None:
-        """Inside the transaction of a start, with the freezes that it has read."""
+        """The error inside the transaction of a start, with the freezes that it has read."""
         active_freeze = (
             freeze.find_active_freeze(freezes, approval_target(approval, freeze.runner_key_id(runner)))
             if freezes
             else None
         )
         if active_freeze is not None:
-            self.freezes = tuple(freezes)  # what is looked at next already knows of it
+            self.freezes = tuple(freezes)  # so that the next check knows of it
             return freeze.frozen_error(active_freeze, approval.id)
         denied = recheck.check(approval) if approval.status in ("approved", "running") else None
         return None if denied is None else denied_now_error(denied, approval)
 
     def defer_approval(self, approval: Approval, now: int) -> Approval:
-        """As it is while a freeze holds up its deadlines."""
+        """The approval with deadlines moved by active freezes."""
         return freeze.defer_deadlines(approval, self.freezes, Moment(now)).state if self.freezes else approval
 
     def defer_page(self, page: ApprovalPage, now: int) -> ApprovalPage:
@@ -120,7 +120,7 @@ class StartChecks:
         return replace(page, items=tuple(items))
 
     def wait_if_frozen(self, outcome: Outcome, approval: Approval) -> Outcome:
-        """What may run as soon as a freeze is released is waited for."""
+        """Wait instead of proceeding while a freeze covers the call."""
         if (
             isinstance(outcome, Proceed)
             and self.freezes
@@ -130,9 +130,9 @@ class StartChecks:
         return outcome
 
     async def fetch_start_error(self, policy: Policy, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:
-        """Why an approved call would not be started now with this key, for those who are told before they start it.
+        """Why an approved call would not start now with this key, for callers that check before they start it.
 
-        The freezes are read anew: whoever is told yes may not ask again.
+        The freezes are read again, because the caller may not check a second time.
         """
         self.freezes = await self._store.open_freezes(approval.subject.workspace)
         active_freeze = freeze.find_active_freeze(self.freezes, approval_target(approval, key))
@@ -142,7 +142,7 @@ class StartChecks:
         return None if denied is None else denied_now_error(denied, approval)
 
     async def _use_key(self, call: ToolCall) -> None:
-        """Notes once whose names a key has used: a freeze of one of those agents covers the key."""
+        """Record once the agents' names that a key has used: a freeze of one of those agents covers the key."""
         if not call.key:
             return
         used = self._key_agents[call.workspace, call.key]
@@ -156,16 +156,16 @@ class StartChecks:
                 self._recorded_callers.clear()
             self._recorded_callers.add((call.workspace, call.key, (), call.agent))
 
-    # The policy of now
+    # The current policy
 
     def current_epoch(self, policy: Policy) -> PolicyEpoch:
-        """The same until another policy is in force, which its digest does not tell (switches), or people change."""
+        """The same object until another policy is in force (its digest does not cover switches), or people change."""
         if self._epoch.policy is not policy:
             self._start_epoch(policy)
         return self._epoch
 
     def cache_allowed(self, epoch: PolicyEpoch, approval: Approval) -> None:
-        """It was judged as it is stored, and not denied: while the basis counts it need not be judged again."""
+        """Cache that the stored call was judged and not denied, for the current epoch."""
         if epoch is not self._epoch:
             return
         if len(self._rechecks) >= MAX_CACHED_CALLS:
@@ -176,7 +176,7 @@ class StartChecks:
         self._rechecks.pop(approval_id, None)
 
     async def retry_if_edited(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Repeats what found the call edited since it was judged, as often as it was. Raises Outdated after that."""
+        """Retry `work` if the call was edited since it was judged; raises ArgsChanged after too many edits."""
         for left in reversed(range(EDITS)):
             try:
                 return await work()
@@ -187,7 +187,7 @@ class StartChecks:
         raise AssertionError("not reached")
 
     def invalidate_all(self) -> None:
-        """People changed, and rules look at their teams; or pins did, and rules look at effects."""
+        """Start a new epoch: people changed, and rules use their teams; or pins did, and rules use effects."""
         self._start_epoch(self._epoch.policy)
 
     def _start_epoch(self, policy: Policy | None) -> None:
@@ -208,7 +208,7 @@ class StartChecks:
         return RecheckResult(approval.binding)
 
     async def judge_approval(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
-        """The one place where a call is judged that was made from a row."""
+        """The one place that judges a stored call."""
         spec = await self._current_spec(approval, spec)
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
@@ -221,9 +221,9 @@ class StartChecks:
         return judge() if len(args) <= policy.max_inline_bytes else await asyncio.to_thread(judge)
 
     async def _current_spec(self, approval: Approval, spec: ToolSpec) -> ToolSpec:
-        """With the effect that is registered or pinned by now: what was claimed before a pin counts no longer.
+        """The definition with the currently registered or pinned effect, which replaces earlier claims.
 
-        What a program with the database said of its tools was known then, and is now.
+        The definition of a program with the database was trusted then, and still is.
         """
         subject = approval.subject
         if not subject.known and not spec.declared:

@@ -1,4 +1,4 @@
-"""The tools of a workspace and whose word they run on: registered, pinned, or declared by agents alone."""
+"""The tools of a workspace and the source of their definitions: registered, pinned, or only declared by agents."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ NO_EFFECT_REASON = "nobody said what it does: pin it with an effect"
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogTool:
-    """`spec` is the definition that counts, `declared` the newest one of an agent.
+    """A tool; `spec` is the definition that counts, `declared` the newest one of an agent.
 
     `changed` says how it differs from the pin, if it came after it. `named_by` is the rule or switch that names the
-    tool, so that it is pinned by itself; `is_declaration_trusted`: the policy believes what its agent says that it
-    does. `looks_like` are other tools whose names a reader would take for this one.
+    tool, which then has to be pinned singly; `is_declaration_trusted`: the policy trusts the effect that its agent
+    declares. `looks_like` are other tools whose names a reader would take for this one.
     """
 
     name: str
@@ -57,7 +57,7 @@ class CatalogTool:
 
 
 class PinSelection(NamedTuple):
-    """Of the tools that an agent declared: what is pinned in one step, and what is not, with the reason."""
+    """Tools of an agent to pin in one step, and those left out, with the reason."""
 
     specs: tuple[ToolSpec, ...]
     left_out: tuple[tuple[str, str], ...]
@@ -65,7 +65,7 @@ class PinSelection(NamedTuple):
 
 @dataclass(frozen=True)
 class ToolCatalog:
-    """All that is known of the tools of a workspace; of one agent, if it is named."""
+    """All known tools of a workspace; of one agent, if it is named."""
 
     store: ToolStore
     workspace: str
@@ -74,7 +74,7 @@ class ToolCatalog:
     agent: str = ""
 
     async def tools(self, now: int) -> list[CatalogTool]:
-        """By name. Tools of programs that open the database themselves are not among them: those are their word."""
+        """Tools by name, without those of programs that open the database themselves, whose definitions are trusted."""
         pins = Pins(tuple(await self.store.pins(self.workspace)))
         used = await self._load_usage(now - USAGE_DAYS * DAY)
         seen: dict[str, list[tuple[FirstSeenTool, ToolSpec]]] = defaultdict(list)
@@ -86,7 +86,7 @@ class ToolCatalog:
         return [replace(tool, looks_like=_similar_names(tool.name, twins)) for tool in found]
 
     async def describe_limits(self) -> list[str]:
-        """Why the list may lack tools, in words; nothing if it is whole."""
+        """Why the list may lack tools, as text; empty if it is complete."""
         told = [
             f"The key {key} has declared {MAX_DECLARED:,} definitions of tools or more: further ones of its reads are "
             "not listed."
@@ -98,12 +98,12 @@ class ToolCatalog:
         return told
 
     async def definition(self, tool: str) -> ToolSpec | None:
-        """As an agent declared it last."""
+        """The newest definition that an agent declared."""
         found = [each for each in await self._declared() if each[0].name == tool]
         return max(found, key=lambda each: each[0].at)[1] if found else None
 
     async def make_pin_spec(self, tool: str, effect: str = "") -> ToolSpec:
-        """What a pin of this tool holds. Raises where there is nothing to pin."""
+        """The definition to pin for this tool; raises if there is nothing to pin."""
         if tool in self.registered:
             raise Conflict(f"{tool} is registered: what the server knows of it counts already.", tool=tool)
         known = next((name for name in self.registered if looks_like(tool, name)), "")
@@ -121,7 +121,7 @@ class ToolCatalog:
         return _similar_names(tool, await self._names_by_fold(Pins(tuple(await self.store.pins(self.workspace)))))
 
     async def select_pins(self, now: int, shown: Mapping[str, str] | None = None) -> PinSelection:
-        """Of the agent's tools that nobody pinned or registered; `shown` are digests of what the person saw."""
+        """Select the agent's tools that are not pinned or registered; `shown` are digests of what the person saw."""
         tools = [tool for tool in await self.tools(now) if tool.status == "declared"]
         if not tools:
             raise NotFound(f"The agent {self.agent} has declared no tool that could be pinned.", agent=self.agent)
@@ -142,14 +142,14 @@ class ToolCatalog:
         return PinSelection(tuple(specs), tuple(left_out))
 
     async def _declared(self) -> list[tuple[FirstSeenTool, ToolSpec]]:
-        """What programs elsewhere said of their tools; not what was judged as pinned, nor programs of our own."""
+        """Definitions that external programs declared; not those judged as pinned, nor those of local programs."""
         seen = [tool for tool in await self.store.tools(self.workspace) if tool.spec_sha256]
         mine = [tool for tool in seen if not self.agent or tool.agent == self.agent]
         found = [(tool, await self.store.spec(tool.spec_sha256)) for tool in mine]
         return [(tool, spec) for tool, spec in found if spec is not None and spec.declared]
 
     async def _names_by_fold(self, pins: Pins) -> Mapping[str, Sequence[str]]:
-        """Names by how they are read: of every agent's tools, also where only those of one agent are listed."""
+        """Names by their folded form: of every agent's tools, also if only those of one agent are listed."""
         found: dict[str, list[str]] = defaultdict(list)
         seen = (tool.name for tool in await self.store.tools(self.workspace))
         for name in sorted({*self.registered, *pins.by_name, *seen}):

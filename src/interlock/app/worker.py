@@ -1,4 +1,7 @@
-"""Time's door: expire, remind, escalate, lapse, recover calls whose runner died, forget, and index."""
+"""The worker for timers and background tasks.
+
+It expires, reminds, escalates, recovers calls whose runner died, applies retention, and updates the search index.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,17 @@ from interlock.core.ledger.event import Change, Moment
 from interlock.core.ports import Clock, IsRunnerDead, Store
 
 BATCH_SIZE = 100
-POLL_INTERVAL = 1.0  # seconds between looks for dead runners and for rows that other processes made
-INDEX_DELAY = (
-    3_000  # milliseconds: a call changes a few times in its first seconds, and is made searchable once after that
-)
-MAX_FORGET_BATCHES = 20  # transactions of one sweep; what is left waits for the next
-CLEANUP_INTERVAL = 60_000  # milliseconds between looks for sessions, links and answers that have ended
-FORGET_SLACK = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
+POLL_INTERVAL = 1.0  # seconds between checks for dead runners and for rows of other processes
+INDEX_DELAY = 3_000  # milliseconds: a call changes a few times in its first seconds, and is indexed once after that
+MAX_FORGET_BATCHES = 20  # transactions of one sweep; the rest waits for the next
+CLEANUP_INTERVAL = 60_000  # milliseconds between deletions of expired sessions, links and idempotency records
+FORGET_SLACK = 300_000  # milliseconds that content may be kept too long, so that much is erased in one go
 
-Cleanup = Callable[[], Awaitable[int]]  # deletes a lot of what has ended, and gives how much that was
+Cleanup = Callable[[], Awaitable[int]]  # deletes a batch of expired rows, and returns their number
 
 
 class Worker:
-    """Any number may run at once: each thing is done in a transaction that finds it done already."""
+    """The worker. Any number may run at once: each task is idempotent in its transaction."""
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class Worker:
         retention: int | None = None,
         cleanup: Cleanup | None = None,
     ) -> None:
-        """`retention`: for how many milliseconds the content of what has ended is kept; None keeps it."""
+        """Make a worker; content of ended calls is erased after `retention` milliseconds, None keeps it."""
         self._store = store
         self._clock = clock
         self._is_dead = is_dead
@@ -44,10 +45,10 @@ class Worker:
         self._tidied = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Sleeps until something is due, and never longer than a second."""
+        """Sleep until something is due, but at most a second."""
         while not stop.is_set():
             pause = POLL_INTERVAL
-            with suppress(Error):  # a database in trouble is tried again; what is due stays due
+            with suppress(Error):  # retried after a database error; what is due stays due
                 await self.sweep()
                 pause = await self._pause()
             with suppress(TimeoutError):
@@ -55,24 +56,24 @@ class Worker:
                     await stop.wait()
 
     async def sweep(self) -> int:
-        """Does everything that is due now; gives how many approvals changed."""
+        """Do everything that is due now; returns how many approvals changed."""
         done = 0
         while due := await self._store.due(self._clock(), BATCH_SIZE):
             results = await asyncio.gather(*(self._tick(workspace, approval_id) for workspace, approval_id in due))
             done += sum(results)
             if not any(results):
-                break  # the clock stands before the ledger, or somebody else did it all
+                break  # the clock is behind the ledger, or another worker did it all
         done += await self._recover() + await self._apply_retention()
-        with suppress(Error):  # what a freeze held up stays held up until it is moved
+        with suppress(Error):  # deadlines stay paused until they are moved
             await self._settle_freezes()
-        with suppress(Error):  # what is not searchable yet is so after another sweep
+        with suppress(Error):  # indexed by another sweep
             await self._store.update_search_index(INDEX_DELAY)
-        with suppress(Error):  # what has ended lets nobody in, deleted or not
+        with suppress(Error):  # expired credentials are invalid even if not deleted
             await self._delete_ended()
         return done
 
     async def _settle_freezes(self) -> None:
-        """Those whose release was interrupted."""
+        """Settle freezes whose release was interrupted."""
         for workspace, freeze_id in await self._store.unsettled_freezes():
             await self._store.settle_freeze(workspace, freeze_id)
 

@@ -1,4 +1,4 @@
-"""The doors of each workspace: a gate and an inbox under its own policy, which is followed while the server runs."""
+"""Services of each workspace: a gate and an inbox under its own policy, which is reloaded while the server runs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from interlock.policy.conditions import compile_condition
 from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
 
 DEFAULT_WORKSPACE = "default"  # the workspace of the configuration
-MAX_CACHED_GATES = 1_000  # for programs elsewhere, kept by whose calls they reach
-REFRESH_INTERVAL = 1.0  # seconds until what another process changed holds here
+MAX_CACHED_GATES = 1_000  # gates for external programs, by the owners of their calls
+REFRESH_INTERVAL = 1.0  # seconds until a change of another process is loaded
 MakeGateAndInbox = Callable[[Policy], tuple[Gate, Inbox]]
 FindPolicyChannelSettings = Callable[[str], PolicyChannelSettings]  # by workspace
 
 
 @dataclass(frozen=True)
 class WorkspaceSnapshot:
-    """What the store says of a workspace: its policy, its people and its agents by name, its pins.
+    """The stored state of a workspace: its policy, its people and its agents by name, its pins.
 
-    `non_ascii_people` and `non_ascii_pins` are the names that are not plain ASCII: only these can a plain name be
-    mistaken for.
+    `non_ascii_people` and `non_ascii_pins` are the names that are not plain ASCII: a plain name can only be mistaken
+    for one of these.
     """
 
     policy: PolicyVersion | None
@@ -54,9 +54,9 @@ class WorkspaceSnapshot:
 
 @dataclass(kw_only=True)
 class WorkspaceServices:
-    """`people` are those of the workspace, by name; `body` is the text of the policy in force.
+    """The services of a workspace; `people` are its people, by name.
 
-    `gate` is for what runs inside, such as the chat; programs elsewhere come through `gate_for`.
+    `gate` is for internal use, such as the chat; external programs get one from `gate_for`.
     """
 
     workspace: str
@@ -68,7 +68,7 @@ class WorkspaceServices:
     _gates: dict[frozenset[str] | None, Gate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def gate_for(self, principal: Principal) -> Gate:
-        """As a program elsewhere may use it: an agent's key reaches its own calls, a person those of the workspace."""
+        """A gate for an external program: an agent's key reaches its own calls, a person those of the workspace."""
         owners = principal.owners if principal.role == AGENT else None
         gate = self._gates.get(owners)
         if gate is None or gate.policy is not self.gate.policy:
@@ -94,7 +94,7 @@ class WorkspaceServices:
         return self.snapshot.pins
 
     def reviewer(self, principal: Principal, now: int) -> Reviewer:
-        """A person with those for whom they stand in now."""
+        """A person with the current delegations to them."""
         covers = active_delegations(self.people.values(), principal.name, principal.teams, now)
         return replace(principal.reviewer(), delegations_to_me=covers)
 
@@ -104,10 +104,10 @@ class WorkspaceServices:
 
 
 class Workspaces:
-    """`toggles` are those of the configuration; what is stored of an agent stands in their place.
+    """Services by workspace; `toggles` are those of the configuration, replaced by stored settings of an agent.
 
-    `reaching` is what holds for one workspace, or the same for all. `own` is the configuration's policy, which is the
-    default workspace's; `tell` hears that it is not in force.
+    `channel_settings` holds for all workspaces, or gives those of one. `configured` is the configuration's policy, for
+    the default workspace; `on_stale_policy` is called if it is not in force.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Workspaces:
         self._refreshing = asyncio.Lock()
 
     async def services(self, workspace: str) -> WorkspaceServices:
-        """A policy that does not load lets nothing through."""
+        """The services of a workspace; raises if its policy does not load, so nothing is allowed."""
         known = self._services.get(workspace)
         if known is not None:
             return known
@@ -142,7 +142,7 @@ class Workspaces:
             return self._services[workspace]
 
     async def draft(self, workspace: str, body: str) -> LoadedPolicy:
-        """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
+        """Load a draft policy; raises Misconfigured with all problems, including unknown names of teams."""
         return await self._load_checked_policy(workspace, body, (await self.services(workspace)).snapshot)
 
     async def put_policy(
@@ -154,7 +154,7 @@ class Workspaces:
         expected_version: int | None = None,
         trace: Trace | None = None,
     ) -> tuple[LoadedPolicy, PolicyVersion]:
-        """Puts a policy in force as a new version: here at once, in other processes within a second."""
+        """Put a policy in force as a new version: here at once, in other processes within a second."""
         loaded = await self.draft(workspace, body)
         version = await self._store.put_policy(
             workspace, loaded.policy.sha256, body, author, reason=reason, expected_version=expected_version, trace=trace
@@ -182,13 +182,13 @@ class Workspaces:
     async def put_agent(
         self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
     ) -> AgentVersion:
-        """As `put_policy`, for what is known of an agent; `body` is JSON with its `tool_approvals`."""
+        """Like `put_policy`, for the settings of an agent; `body` is JSON with its `tool_approvals`."""
         version = await self._store.put_agent(workspace, name, body, author, reason, expected_version)
         await self.refresh(workspace)
         return version
 
     async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
-        """Here at once, in other processes within a second."""
+        """Pin tools: here at once, in other processes within a second."""
         made = await self._store.pin(workspace, specs, agent, author)
         await self.refresh(workspace)
         return made
@@ -202,22 +202,22 @@ class Workspaces:
         while True:
             await asyncio.sleep(REFRESH_INTERVAL)
             for workspace in list(self._services):
-                with suppress(Misconfigured, StoreUnavailable):  # what was in force stays in force
+                with suppress(Misconfigured, StoreUnavailable):  # the loaded policy stays in force
                     await self.refresh(workspace)
 
     async def refresh(self, workspace: str) -> None:
-        """Takes up what changed: the freezes first, the people and the pins, then the agents and the policy.
+        """Load changes: the freezes first, the people and the pins, then the agents and the policy.
 
-        A policy that does not load leaves the one in force that does, and keeps nothing else back.
+        If a policy does not load, the one in force stays, and everything else is still updated.
         """
         services = await self.services(workspace)
-        async with self._refreshing:  # what was read earlier must not be taken up later
+        async with self._refreshing:  # an earlier read must not be applied after a later one
             services.gate.start_checks.freezes = await self._store.open_freezes(workspace)
             snapshot = await self._read(workspace)
             if (snapshot.people, snapshot.pins) != (services.people, services.pins):
                 services.gate.start_checks.invalidate_all()
             if snapshot.pins == services.pins:
-                snapshot = replace(snapshot, pins=services.pins)  # with what was made of them
+                snapshot = replace(snapshot, pins=services.pins)  # with its cached properties
             services.snapshot = replace(services.snapshot, people=snapshot.people, pins=snapshot.pins)
             if (snapshot.policy, snapshot.agents) != (services.snapshot.policy, services.agents):
                 loaded, stale = await self._load_stored_policy(workspace, snapshot)
@@ -253,7 +253,7 @@ class Workspaces:
     async def _load_stored_policy(
         self, workspace: str, snapshot: WorkspaceSnapshot
     ) -> tuple[LoadedPolicy, StalePolicy | None]:
-        """Beside the event loop. No look at teams and channels: one that is gone stops nothing."""
+        """Load in a thread, without checking teams and channels: a missing one stops nothing."""
         toggles, reminders = self.toggles(snapshot.agents), self._channel_settings(workspace).reminders
         configured = self._configured if workspace == DEFAULT_WORKSPACE else None
 
@@ -263,7 +263,7 @@ class Workspaces:
         return await asyncio.to_thread(load_effective_policy, snapshot.policy, configured, load)
 
     async def _load_checked_policy(self, workspace: str, body: str, snapshot: WorkspaceSnapshot) -> LoadedPolicy:
-        """With a look at teams and channels."""
+        """Load and check teams and channels."""
         channel_settings = self._channel_settings(workspace)
         names = known_names([user for user in snapshot.people.values() if user.removed_at is None], channel_settings)
         toggles = self.toggles(snapshot.agents)

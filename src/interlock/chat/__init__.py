@@ -1,1 +1,1 @@
-"""The reference agent: it chats, calls tools, and every call that changes something goes through the gate."""
+"""The chat agent: threads, model turns, and tool calls that go through the gate if they change anything."""

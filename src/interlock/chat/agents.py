@@ -1,4 +1,4 @@
-"""Agents as they are configured now: what an admin stored stands over the file, and the file in place of built-ins."""
+"""Configured agents: a version stored by an admin overrides the file, and the file replaces built-in agents."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ASSISTANT = "assistant"
 INSTRUCTIONS = "You are a careful assistant that can act through tools."
 BUILT_IN: Mapping[str, AgentSettings] = {ASSISTANT: AgentSettings(instructions=INSTRUCTIONS, tools=("*",))}
 
-AgentOrigin = Literal["stored", "configuration", "built-in", "calls"]  # "calls": it runs elsewhere, and calls the gate
+AgentOrigin = Literal["stored", "configuration", "built-in", "calls"]  # "calls": an external agent that calls the gate
 
 
 class ChatServices(Protocol):
-    """What the agent needs of a workspace."""
+    """The services of a workspace that the chat needs."""
 
     gate: Gate
     inbox: Inbox
@@ -34,7 +34,7 @@ class ChatServices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAgent:
-    """An agent and where it comes from; `stored` is its newest version, if somebody changed it."""
+    """An agent and its origin; `stored` is its newest version, if it was changed."""
 
     agent: AgentSettings
     origin: AgentOrigin
@@ -42,7 +42,7 @@ class ResolvedAgent:
 
 
 class AgentDirectory:
-    """`configured` are those of the configuration file, `built_in` those that are there without one."""
+    """Directory of agents: `configured` in the configuration file, `built_in` as defaults."""
 
     def __init__(
         self, configured: Mapping[str, AgentSettings], built_in: Mapping[str, AgentSettings] = BUILT_IN
@@ -62,12 +62,12 @@ class AgentDirectory:
         return sorted({*self._defaults, *services.agents})
 
     def all(self, stored: Mapping[str, AgentVersion]) -> dict[str, ResolvedAgent]:
-        """By name; `stored` is what the store holds of the workspace."""
+        """Return all agents by name; `stored` are the versions in the workspace's store."""
         found = {name: self._resolve(stored, name) for name in sorted({*self._defaults, *stored})}
         return {name: known for name, known in found.items() if known is not None}
 
     def preview(self, name: str, body: str) -> AgentSettings:
-        """What an agent would be if this were stored."""
+        """Return the agent as it would be if this body were stored."""
         return overlay_stored_agent(body, self._base(name))
 
     def _resolve(self, stored: Mapping[str, AgentVersion], name: str) -> ResolvedAgent | None:

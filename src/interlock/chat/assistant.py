@@ -1,4 +1,4 @@
-"""The agent that chats, put together: its models, its tools, its threads, and the loop that advances them."""
+"""Assembly of the chat: models, tools, threads, MCP servers, and the loop that advances threads."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SCRIPTED = "demo:scripted"
 POLL_SECONDS = 5.0  # seconds: a wake-up is only a hint
 NO_MODEL = "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment"
 
-MCP_START_TIMEOUT = 10.0  # seconds that threads wait for MCP servers when a process starts
+MCP_START_TIMEOUT = 10.0  # seconds that threads wait for MCP servers after a start
 
 BackgroundTask = Callable[[asyncio.Event], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assistant:
-    """`workspaces` are those of the configuration, whose tools are checked when it is opened."""
+    """The chat of a server; the tools of `workspaces`, those of the configuration, are checked on open."""
 
     agents: AgentDirectory
     tool_registry: ToolRegistry
@@ -59,11 +59,11 @@ class Assistant:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """While it is open, MCP servers are connected; one that is down holds up nobody.
+        """Connect MCP servers while it is open; one that is down delays nothing.
 
-        Raises Misconfigured for wrong settings of a pack: at the start, and not in the middle of a chat.
+        Raises Misconfigured for invalid settings of a tool pack, at startup instead of in the middle of a chat.
         """
-        await asyncio.to_thread(self._check_packs)  # loads the packs too, which takes a while
+        await asyncio.to_thread(self._check_packs)  # also loads the packs, which is slow
         async with self.mcp or nullcontext():
             yield
 
@@ -77,11 +77,11 @@ class Assistant:
 
     @property
     def background_tasks(self) -> list[BackgroundTask]:
-        """What keeps running in a process that does the work."""
+        """Background tasks of a process that runs the chat."""
         return [self._advance, *([self.folders.run] if self.folders else [])]
 
     async def _advance(self, stop: asyncio.Event) -> None:
-        """Threads wait a little for MCP servers: approved calls of a tool that is not known yet would be taken back."""
+        """Advance threads, after a short wait for MCP servers: approved calls of an unknown tool would be withdrawn."""
         if self.mcp is not None:
             first = [asyncio.create_task(self.mcp.wait_attempted()), asyncio.create_task(stop.wait())]
             await asyncio.wait(first, timeout=MCP_START_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class Assistant:
         return ThreadFollower(self.store.threads, self.drafts, self.store.clock, thread, after, before)
 
     async def follow(self, thread: Thread, after: Position) -> AsyncIterator[StreamEvent]:
-        """What happens in a thread, without an end; for a program that has few of them."""
+        """Yield a thread's events, without an end; for a program with few threads."""
         follower = self.follower(thread, after)
         async with self.store.watch(thread.workspace, thread.id) as watch:
             while True:
@@ -103,7 +103,7 @@ class Assistant:
 
 
 class DemoSetup(NamedTuple):
-    """What a demo has in place of a configuration: agents, Linear, and content with a few calls to decide."""
+    """Demo in place of a configuration: agents, a fake Linear, and content with a few calls to decide."""
 
     agents: Mapping[str, AgentSettings]
     make_linear_transport: Callable[[ToolItemStore], httpx2.AsyncBaseTransport]
@@ -144,7 +144,7 @@ def build_assistant(
 
 
 class ChatComponents(NamedTuple):
-    """What the configuration gives to the chat; nothing of it is connected or opened yet."""
+    """The chat's parts from the configuration; nothing is connected or opened yet."""
 
     agents: AgentDirectory
     tool_registry: ToolRegistry
@@ -185,7 +185,7 @@ def _folders(settings: Settings, store: SqlStore, log: ChatLog) -> FolderIndexer
 
 
 class _ToolContexts:
-    """What packs are given: a workspace's own settings, and never those of another one."""
+    """Makes the contexts of tool packs, with a workspace's own settings only."""
 
     def __init__(self, settings: Settings, store: SqlStore, *, demo: DemoSetup | None) -> None:
         self._settings = settings
@@ -203,7 +203,7 @@ class _ToolContexts:
 
 
 class _Models:
-    """Each is opened once; a name that is empty means the default."""
+    """Opens each model once; an empty name means the default."""
 
     def __init__(self, settings: Settings, *, demo: DemoSetup | None) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""One call of the model: asks the gate, runs what may run, and writes down what became of it."""
+"""Tool calls of the model: proposes each to the gate, runs what may run, and records the outcome."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused
 from interlock.core.ports import Clock
 from interlock.runtime.json_schema import validate
 
-TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
-MAX_AGENT_TEXT = 2_000  # characters of what the model said with a call, quoted on the card
+TOOL_LEASE = 60_000  # milliseconds, of a running tool; renewed while it runs
+MAX_AGENT_TEXT = 2_000  # characters of the model's text with a call, quoted on the card
 FINISH_RETRY_SECONDS = 0.2  # seconds
 WITHDRAWAL_REASONS = {
     "stopped": "The person stopped the agent before this was decided.",
@@ -48,7 +48,7 @@ WITHDRAWAL_REASONS = {
 
 @dataclass(kw_only=True)
 class ToolCallRunner:
-    """The calls of one thread's turn. Any process may take over at any point: what is known is asked for first."""
+    """The calls of one thread's turn. Any process may take over at any point, so the stored state is read first."""
 
     leased_thread: LeasedThread
     services: ChatServices
@@ -59,7 +59,7 @@ class ToolCallRunner:
     lease: int = TOOL_LEASE
 
     async def propose(self, call: PendingCall, withdrawal: str) -> None:
-        """For a call about which nothing is known here; the gate may know it from before a crash."""
+        """Propose a call that this thread has not recorded; the gate may know it from before a crash."""
         try:
             args = _arguments(call.tool_request.args)
             if withdrawal and not await self._is_known(call):
@@ -74,7 +74,7 @@ class ToolCallRunner:
             await self._record_result(call, results.invalid_arguments_response(error), "invalid")
 
     async def start(self, call: PendingCall, withdrawal: str) -> None:
-        """For a call that people approved. One that has started cannot be stopped: how it ended is found out."""
+        """Start an approved call. One that has started cannot be stopped: its outcome is recorded."""
         if withdrawal == "stopped":
             await self._cancel(call, withdrawal)
         outcome = await self.services.gate.get_outcome(self._workspace, call.approval_id)
@@ -84,7 +84,7 @@ class ToolCallRunner:
             await self._record_outcome(call, outcome)
 
     async def poll(self, call: PendingCall, withdrawal: str = "") -> Waiting | None:
-        """For a call that waits; Waiting if it still does."""
+        """Check a call that is waiting; return Waiting if it still is."""
         if call.child:
             return await self.subagents.poll(self.leased_thread, call, withdrawal, await self._find_edit(call))
         if withdrawal and not call.decision:
@@ -95,7 +95,7 @@ class ToolCallRunner:
                 return outcome
             case Proceed() if not call.decision:
                 await self._record_decision(call, "approved")
-            case Proceed():  # its process is gone, and it may be run again under the same key
+            case Proceed():  # its process died, and it may be run again under the same idempotency key
                 await self._record_proposal(call, "approved")
             case _:
                 await self._record_outcome(call, outcome)
@@ -106,7 +106,7 @@ class ToolCallRunner:
         return self.leased_thread.thread.workspace
 
     async def _is_known(self, call: PendingCall) -> bool:
-        """Whether it was heard of before a crash: then it is looked at, and neither thrown away nor asked anew."""
+        """Return whether it was recorded before a crash: then it is resumed, and neither dropped nor proposed again."""
         if await self.subagents.has_thread(self.leased_thread.thread, call):
             return True
         approval = await self.services.gate.find_approval(self._workspace, self.leased_thread.thread.id, call.id)
@@ -172,7 +172,7 @@ class ToolCallRunner:
         except BindingBroken as error:
             await self._invalidate(call, error.message)
             return
-        except (Conflict, Expired):  # started, cancelled or lapsed meanwhile
+        except (Conflict, Expired):  # started, cancelled or expired meanwhile
             await self._record_outcome(call, await self.services.gate.get_outcome(self._workspace, outcome.approval_id))
             return
         await self._run(tool, started)
@@ -180,7 +180,7 @@ class ToolCallRunner:
         await self._record_outcome(call, ended, took=self.clock() - began)
 
     async def _run(self, tool: Tool, started: Execution) -> None:
-        """The effect. It is finished whatever becomes of the thread meanwhile: the gate has its own lease."""
+        """Run the tool. It finishes even if the thread is stopped: the gate has its own lease."""
         renewing = asyncio.create_task(self._renew(started))
         try:
             try:
@@ -190,7 +190,7 @@ class ToolCallRunner:
             except EffectUnknown:
                 await self.services.gate.mark_effect_unknown(self._workspace, started.approval_id, started.fence)
                 return
-            except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
+            except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
                 ok, payload = False, Payload(error=_error_text(error, started.args, tool))
             except BaseException:
                 with suppress(Error):
@@ -198,13 +198,13 @@ class ToolCallRunner:
                         self.services.gate.abandon(self._workspace, started.approval_id, started.fence)
                     )
                 raise
-            with suppress(LeaseLost):  # it shows as unknown, and what came late is kept as evidence
+            with suppress(LeaseLost):  # it is recorded as unknown, and the late result is kept as evidence
                 await self._finish(started, payload, ok=ok)
         finally:
             renewing.cancel()
 
     async def _finish(self, started: Execution, payload: Payload, *, ok: bool) -> None:
-        """What is known is told also to a database that was away for a while; to tell it twice changes nothing."""
+        """Record the result, with retries while the database is down; recording it twice changes nothing."""
         until = self.clock() + self.lease
         while True:
             try:
@@ -220,11 +220,11 @@ class ToolCallRunner:
     async def _renew(self, started: Execution) -> None:
         while True:
             await asyncio.sleep(self.lease / 3000)
-            with suppress(Error):  # what was lost shows when it is finished
+            with suppress(Error):  # a lost lease shows when it is finished
                 await self.services.gate.renew(self._workspace, started.approval_id, started.fence, self.lease)
 
     async def _record_proposal(self, call: PendingCall, status: str) -> None:
-        """That the gate knows of it. What is pending is shown as a card, also in the thread that a person reads."""
+        """Record that the gate knows the call. A pending one is shown as a card, also in the person's own thread."""
         body = {
             "call": call.tool_request.id,
             "tool": call.tool_request.tool,
@@ -235,7 +235,7 @@ class ToolCallRunner:
         await (self.leased_thread.append_and_mirror(entry) if status == "pending" else self.leased_thread.append(entry))
 
     async def _invalidate(self, call: PendingCall, why: str) -> None:
-        """What was approved is not what would run: nothing runs, and the approval is taken back."""
+        """Withdraw an approval that does not match what would run: nothing runs."""
         with suppress(Conflict, Expired, NotFound):
             await self.services.gate.cancel(self._workspace, call.approval_id, self._actor, why)
         await self._record_outcome(call, Refused(why, "cancelled", call.approval_id))
@@ -246,9 +246,9 @@ class ToolCallRunner:
             await self.services.gate.cancel(self._workspace, call.approval_id, person, WITHDRAWAL_REASONS[withdrawal])
 
     async def _record_outcome(self, call: PendingCall, outcome: Outcome, took: int = 0) -> None:
-        """The end of a call, and for one that people were asked about, what they said."""
+        """Record the end of a call, and the decision of people if they were asked."""
         match outcome:
-            case Waiting():  # another process runs it, or did when it died: what becomes of it is waited for
+            case Waiting():  # another process runs it, or died while doing so: wait for the outcome
                 await self._record_proposal(call, "running")
                 return
             case Proceed():
@@ -274,7 +274,7 @@ class ToolCallRunner:
         return None if ran_with is None else results.compare_arguments(_arguments(call.tool_request.args), ran_with)
 
     async def _record_decision(self, call: PendingCall, status: str, reason: str = "", result: object = None) -> None:
-        """Only for what a card was shown for, and once."""
+        """Record the decision once, if a card was shown."""
         was_shown = any(
             entry.kind == "asked" and entry.body["approval"] == call.approval_id and entry.body["status"] == "pending"
             for entry in self.leased_thread.entries
@@ -293,7 +293,7 @@ class ToolCallRunner:
         await self.leased_thread.append_and_mirror(NewThreadEntry("decided", self._actor, body))
 
     async def _record_result(self, call: PendingCall, result: object, status: str, took: int = 0) -> None:
-        """A sub-agent that has begun is no result yet: what it says in the end will be."""
+        """Record the result. A sub-agent that was started has none yet: its last reply will be the result."""
         if call.tool_request.tool.startswith(AGENT_TOOL_PREFIX) and status == "succeeded":
             await self.subagents.record_delegation(self.leased_thread, call)
             return
@@ -336,7 +336,7 @@ class ToolCallRunner:
 
 
 async def _run_read(tool: Tool, invocation: ToolInvocation) -> tuple[object, str]:
-    """The gate lets a read pass without a look at its arguments, so they are held against the schema here."""
+    """Run a read. The gate allows reads without checking their arguments, so they are validated here."""
     problems = validate(tool.spec.schema, invocation.args) if tool.spec.schema is not None else ()
     if problems:
         words = "; ".join(map(str, problems))
@@ -345,7 +345,7 @@ async def _run_read(tool: Tool, invocation: ToolInvocation) -> tuple[object, str
         ), "invalid"
     try:
         result = results.bound_result(await tool.run(invocation))
-    except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
+    except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
         return {"success": False, "status": "failed", "error": _error_text(error, b"{}", tool)}, "failed"
     return result, "succeeded"
 
@@ -358,7 +358,7 @@ def _arguments(text: str) -> Args:
 
 
 def _error_text(error: Exception, args: bytes, tool: Tool) -> str:
-    """Without the secrets that the tool was given, and without the inside of a program."""
+    """Return the error text, without the tool's secrets and internal details."""
     plain = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
     for secret in secret_texts(args, tool.spec):
         plain = plain.replace(secret, "[hidden]")

@@ -1,4 +1,4 @@
-"""Confirmation in conversation, kept by the store: what the model writes about it has no effect."""
+"""Confirmation in the conversation, recorded by the store: the model's own text about it has no effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfirmationFlow:
     clock: Clock
 
     async def consume_confirmation(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> bool:
-        """Spends the person's yes on this call, if there is one for the same tool and arguments."""
+        """Use up the person's confirmation, if there is one for the same tool and arguments."""
         if not self._applies(spec) or proposed.parsed_args.get(CONFIRMED) is not True:
             return False
         try:
@@ -46,11 +46,11 @@ class ConfirmationFlow:
         return True
 
     def is_required(self, proposed: ToolCall, spec: ToolSpec) -> bool:
-        """What a rule allows needs no question, and what it denies gets none."""
+        """Return whether the policy asks; what a rule allows or denies needs no confirmation."""
         return self._applies(spec) and isinstance(judge(self.services.gate.policy, proposed, spec).verdict, Ask)
 
     async def request(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> None:
-        """Answers the call with the question, in place of a run."""
+        """Return the question as the result of the call, instead of running it."""
         confirmation = Confirmation(
             self.leased_thread.thread.person, call.tool_request.id, spec.name, _digest_unconfirmed(proposed)
         )
@@ -71,7 +71,7 @@ class ConfirmationFlow:
         )
 
     async def decide(self, proposed: ToolCall, outcome: Outcome) -> Outcome:
-        """The person's yes is their decision about this call. Where a rule wants others, a card goes to them."""
+        """Decide the call with the person's confirmation. If a rule requires others, they get a card."""
         person = self.services.people.get(self.leased_thread.thread.person)
         if not isinstance(outcome, Waiting) or outcome.status != "pending":
             return outcome
@@ -83,21 +83,21 @@ class ConfirmationFlow:
         workspace = proposed.workspace
         try:
             await self.services.inbox.decide(workspace, outcome.approval_id, Approve(seen), reviewer)
-        except Error:  # others have to decide, or something was found in the arguments: the card stays
+        except Error:  # others have to decide, or the arguments have findings: the card stays
             return outcome
         return await self.services.gate.get_outcome(workspace, outcome.approval_id)
 
     def _applies(self, spec: ToolSpec) -> bool:
-        """A sub-agent has nobody to talk to, and the clients of others show no question: there it is a card."""
+        """Return whether it applies: not to sub-agents and third-party clients, which show a card instead."""
         return spec.confirm == "chat" and has_conversation(self.leased_thread)
 
 
 def has_conversation(leased_thread: LeasedThread) -> bool:
-    """Whether the person whom this thread is about sees what is asked in the conversation."""
+    """Return whether the thread's person sees questions in the conversation."""
     last = next((entry for entry in reversed(leased_thread.entries) if entry.kind == "said"), None)
     return not leased_thread.thread.parent and (last is None or not last.body.get("via"))
 
 
 def _digest_unconfirmed(proposed: ToolCall) -> str:
-    """The digest of the arguments as the person was told of them."""
+    """Return the digest of the arguments that the person was asked about."""
     return digest(canonical({name: value for name, value in proposed.parsed_args.items() if name != CONFIRMED}))

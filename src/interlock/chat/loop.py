@@ -1,4 +1,4 @@
-"""Time's side of the chat: takes the threads that are due, and advances each. A parked thread is a row and no more."""
+"""Background loop of the chat: leases due threads and advances each. A suspended thread is only a database row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interlock.core.ledger.event import SYSTEM_ACTOR, Moment
 from interlock.core.ports import IsRunnerDead, Watch
 from interlock.storage.engine.transaction import DUE_THREADS_TOPIC
 
-MAX_CONCURRENT = 100  # threads that one process advances at the same time
+MAX_CONCURRENT = 100  # threads that one process advances concurrently
 INTERNAL_ERROR_TEXT = "Something went wrong inside Interlock; it is in the server's log. Send a message to try again."
 
 OpenServices = Callable[[str], Awaitable[ChatServices]]
@@ -40,16 +40,16 @@ class ThreadLoop:
         self._is_dead = is_dead
         self._failed = failed
         self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._capacity_freed = asyncio.Event()  # set when one is through while as many are at work as may be
+        self._capacity_freed = asyncio.Event()  # set when a thread finishes while the maximum is running
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until it is told to stop; then what was begun gets to its next resting place."""
+        """Run until `stop` is set; then threads at work are given time to reach a point where they can be suspended."""
         async with self._watch("", DUE_THREADS_TOPIC) as watch:
             stopping = asyncio.create_task(stop.wait())
             try:
                 while not stop.is_set():
                     pause = self._context.poll_seconds
-                    with suppress(Error):  # a database in trouble is tried again; what is due stays due
+                    with suppress(Error):  # a database error is retried; due threads stay due
                         await self.sweep()
                         pause = await self._pause()
                     hint, capacity_freed = (
@@ -65,7 +65,7 @@ class ThreadLoop:
                 await self._shut_down()
 
     async def sweep(self) -> int:
-        """Takes what is due, as far as there is room; gives how many threads that were."""
+        """Start due threads up to the maximum; return how many."""
         store, taken = self._context.threads, 0
         orphaned = [(w, t) for w, t, runner in await store.running() if self._is_gone(runner)]
         capacity = MAX_CONCURRENT - len(self._running)
@@ -74,7 +74,7 @@ class ThreadLoop:
             if key not in self._running and len(self._running) < MAX_CONCURRENT:
                 taken += 1
                 self._running[key] = task = asyncio.create_task(self._run_thread(*key))
-                task.add_done_callback(partial(self._on_done, key))  # also of one that was cancelled before it began
+                task.add_done_callback(partial(self._on_done, key))  # also for one that was cancelled before it began
         return taken
 
     def _on_done(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
@@ -83,11 +83,11 @@ class ThreadLoop:
         self._running.pop(key, None)
 
     def _is_gone(self, runner: str) -> bool:
-        """Of a thread that is not at work here, also this process: the database failed it, and it let go."""
+        """Return whether a runner is dead; this one counts, for threads it dropped after a database error."""
         return runner == self._context.runner or self._is_dead(runner)
 
     async def wait_idle(self) -> None:
-        """Until nothing is at work here; for tests, and to stop in order."""
+        """Wait until no thread is running here; for tests, and for an orderly shutdown."""
         while self._running:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
@@ -96,7 +96,7 @@ class ThreadLoop:
             await self._advance(workspace, thread_id)
         except (LeaseLost, NotFound):
             pass  # it was taken over or stopped
-        except Exception as error:  # noqa: BLE001  one thread's trouble is not that of all others
+        except Exception as error:  # noqa: BLE001  a failure in one thread must not affect the others
             self._failed("thread_failed", error)
 
     async def _advance(self, workspace: str, thread_id: str) -> None:
@@ -109,7 +109,7 @@ class ThreadLoop:
         try:
             leased_thread = LeasedThread(store, await store.step(workspace, thread_id, claim), lease)
         except Conflict:
-            return  # another process was quicker
+            return  # another process was faster
         async with self._watch(workspace, thread_id) as watch:
             turn = Turn(
                 leased_thread=leased_thread,
@@ -121,7 +121,7 @@ class ThreadLoop:
             try:
                 await turn.advance()
             except (LeaseLost, StoreUnavailable):
-                raise  # it is somebody else's now, or whoever takes it next has it
+                raise  # another process has it now, or will take it over
             except Exception:
                 await leased_thread.end(
                     NewThreadEntry("ended", SYSTEM_ACTOR, {"status": "error", "reason": INTERNAL_ERROR_TEXT})

@@ -1,4 +1,4 @@
-"""One streamed turn with a provider: our words into its messages, its stream into our words."""
+"""One streamed turn with a model provider: converts the prompt to its messages, and its stream to a reply."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less 
 REFUSED = "{model} refused to answer this. Put it in other words, or choose another model."
 EMPTY = "{model} answered with nothing. It can be tried again."
 TRUNCATED = "\n\n[The answer reached the model's limit and ends here.]"
-PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # as an id or a name by every provider
+PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # valid as an id or a name for every provider
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderModel:
-    """One try for each turn: the thread's log decides whether there is another one, and when."""
+    """A model at a provider. Each turn is one attempt: the thread's entries determine retries."""
 
     name: str
     api: Model
@@ -56,7 +56,7 @@ class ProviderModel:
     secret: str = field(default="", repr=False)
 
     async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | ModelReply]:
-        """Closing it early closes the connection, and the provider stops writing."""
+        """Stream a turn. Closing it early closes the connection, and the provider stops generating."""
         pieces: list[str] = []
         names = assign_provider_names(prompt.tools)
         tools = [_tool(prompt_tool, names) for prompt_tool in prompt.tools]
@@ -75,18 +75,18 @@ class ProviderModel:
             reply = _reply(response, "".join(pieces), prompt, self.name, names)
         except ModelFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a provider's library raises, the thread has to show it
+        except Exception as error:  # noqa: BLE001 - any exception of a provider's library has to show in the thread
             raise to_model_failure(error, self.name, self.secret) from None
         if rest := reply.text[len("".join(pieces)) :]:
             yield Delta(rest)
         yield reply
 
 
-ProviderNames = Mapping[str, str]  # of tools: how they are called here, and how with the provider
+ProviderNames = Mapping[str, str]  # of tools: our name → the provider's name
 
 
 def assign_provider_names(offers: Sequence[PromptTool]) -> ProviderNames:
-    """Providers take short plain names only, and two tools must not become one."""
+    """Assign names that providers accept: short, plain and distinct."""
     names: dict[str, str] = {}
     for prompt_tool in offers:
         names[prompt_tool.name] = _unused_name(_plain_name(prompt_tool.name), set(names.values()))
@@ -109,7 +109,7 @@ def to_messages(prompt: Prompt, model: str, names: ProviderNames) -> list[ModelM
 
 
 def _request(messages: list[ModelMessage], instructions: str) -> list[Any]:
-    """The parts of the request that is being put together: what people and tools said since the last reply."""
+    """Return the parts of the request being built: messages and tool results since the last reply."""
     if not messages or not isinstance(messages[-1], ModelRequest):
         messages.append(ModelRequest(parts=[], instructions=instructions or None))
     parts: list[Any] = messages[-1].parts
@@ -117,7 +117,7 @@ def _request(messages: list[ModelMessage], instructions: str) -> list[Any]:
 
 
 def _reply_messages(reply: ModelReply, model: str, names: ProviderNames) -> Iterable[ModelMessage]:
-    """As its provider wrote it, signatures and all, if this is the one; in plain words for every other."""
+    """Convert a reply: the original response, with signatures, for the same provider; plain text for any other."""
     if kept := _original_response(reply, model):
         return (kept,)
     text = [TextPart(reply.text)] if reply.text else []
@@ -135,7 +135,7 @@ def _original_response(reply: ModelReply, model: str) -> ModelResponse | None:
             return None
         response = ModelMessagesTypeAdapter.validate_python([opaque["response"]])[0]
     except (ValueError, KeyError, AttributeError):
-        return None  # written by another version: the plain words are enough
+        return None  # written by another version: the plain text is enough
     ids = [part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)]
     return response if ids == [tool_request.id for tool_request in reply.tool_requests] else None
 
@@ -179,9 +179,9 @@ def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names
 
 
 def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], model: str) -> None:
-    """A call that may be cut short must not reach anybody: its arguments could be a part of what was meant."""
+    """Raise if the response is incomplete: a truncated call must not be proposed with partial arguments."""
     ending = response.finish_reason
-    ended = (response.provider_details or {}).get("finish_reason")  # what the provider itself said, and nobody assumed
+    ended = (response.provider_details or {}).get("finish_reason")  # as sent by the provider, not inferred
     if not ended or response.state != "complete":
         raise ModelFailed(BROKE_OFF.format(model=model), is_retryable=True)
     if ending == "length" and calls:
@@ -193,7 +193,7 @@ def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], mo
 
 
 def _with_ids(parts: Sequence[Any], messages: Sequence[PromptMessage]) -> list[Any]:
-    """Every call of a thread gets an id of its own: an old one would stand for the call that it belonged to."""
+    """Give every call of a thread a unique id: a reused one would refer to the earlier call."""
     used = {tool_request.id for each in messages if isinstance(each, ModelReply) for tool_request in each.tool_requests}
     turn = sum(isinstance(each, ModelReply) for each in messages)
     named: list[Any] = []
@@ -210,7 +210,7 @@ def _with_ids(parts: Sequence[Any], messages: Sequence[PromptMessage]) -> list[A
 
 
 def _with_provider_name(part: Any) -> Any:
-    """A name that the model made up goes back in plain letters: else the provider refuses all that follows."""
+    """Replace characters in a name that the model invented: else the provider rejects the next request."""
     return replace(part, tool_name=_plain_name(part.tool_name)) if isinstance(part, ToolCallPart) else part
 
 
@@ -229,7 +229,7 @@ def _unused_name(name: str, used: set[str]) -> str:
 
 
 def _args(call: ToolCallPart) -> str:
-    """As the model wrote them; a call without any has none."""
+    """Return the arguments as the model wrote them, or an empty object."""
     match call.args:
         case str() as text:
             return _storable(text) or "{}"
@@ -240,5 +240,5 @@ def _args(call: ToolCallPart) -> str:
 
 
 def _storable(text: str) -> str:
-    """Without what no database keeps: NUL and halves of characters."""
+    """Replace what no database can store: NUL and unpaired surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Models of any provider, by name: `provider:name`. What is slow to load is loaded when the first model is opened."""
+"""Models of any provider, by name: `provider:name`. Slow libraries are imported when the first model is opened."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from pydantic_ai.exceptions import (
 from interlock.core.errors import ModelFailed
 
 CONNECT_TIMEOUT = 10.0  # seconds
-READ_TIMEOUT = 60.0  # seconds without a byte; the configuration's `timeout` sets another
+READ_TIMEOUT = 60.0  # seconds without a byte; the configuration's `timeout` overrides it
 OPENAI_URL = "https://api.openai.com/v1"
 COMMON_OPTIONS = ("key", "url", "timeout", "max_tokens")
 Options = Mapping[str, object]
 
 
 class LazyModel:
-    """Opened at its first turn and beside the event loop, which a provider's library would hold up for seconds."""
+    """Opens the model at its first turn and outside of the event loop, which the import would block for seconds."""
 
     def __init__(self, name: str, settings: Mapping[str, Options]) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class LazyModel:
 
 
 def open_model(name: str, settings: Mapping[str, Options]) -> ProviderModel:
-    """`settings` are the configuration's `models`: what each provider is to know. Nothing is reached yet."""
+    """Open a model. `settings` are the configuration's `models`, by provider. No connection is made yet."""
     kind, _, model = name.partition(":")
     if not kind or not model:
         raise Misconfigured(f'The model "{name}" needs its provider first, such as openai:NAME or anthropic:NAME.')
@@ -77,25 +77,25 @@ def open_model(name: str, settings: Mapping[str, Options]) -> ProviderModel:
     if "max_tokens" in options:
         model_settings["max_tokens"] = options["max_tokens"]
     if kind in ("openai", "openai-responses"):
-        model_settings["openai_store"] = False  # the log has all of it: nothing needs to be kept at the provider's
+        model_settings["openai_store"] = False  # the thread has all of it: the provider need not store anything
     kept = {key: value for key, value in model_settings.items() if key not in api.unsupported_settings}
     return ProviderModel(name, api, kept, str(options.get("key", "")))
 
 
 def _options(kind: str, settings: Mapping[str, Options]) -> tuple[str, Options]:
-    """`openai-chat` and `openai-responses` are two ways to speak with the one provider `openai`, and so on."""
+    """Return the provider's section: `openai-chat` and `openai-responses` are two interfaces of `openai`, and so on."""
     family = kind.rpartition("-")[0]
     section = family if kind not in settings and family in settings else kind
     return section, settings.get(section, {})
 
 
 def _provider(kind: str, section: str, options: Options, settings: Mapping[str, Options]) -> tuple[str, Provider[Any]]:
-    """The provider, and the kind of interface that is spoken with it."""
+    """Return the provider, and the kind of its interface."""
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 
     if kind == "openai" and options.get("url", OPENAI_URL) != OPENAI_URL:
-        return "openai-chat", _openai_compatible(section, options)  # what others offer as OpenAI's is this interface
+        return "openai-chat", _openai_compatible(section, options)  # OpenAI-compatible services have this interface
     try:
         maker = infer_provider_class(kind)
     except ValueError:
@@ -130,7 +130,7 @@ def _openai_compatible(section: str, options: Options) -> Provider[Any]:
 
 
 def _arguments(maker: type[Provider[Any]], section: str, options: Options) -> dict[str, object]:
-    """What the provider's own constructor takes may be given under its own name, such as `api_version`."""
+    """Return the constructor's arguments; its own parameters, such as `api_version`, may be given by name."""
     takes = inspect.signature(maker.__init__).parameters
     _refuse_unknown(section, options, (*COMMON_OPTIONS, *takes))
     given = {name: value for name, value in options.items() if name not in COMMON_OPTIONS}
@@ -144,7 +144,7 @@ def _arguments(maker: type[Provider[Any]], section: str, options: Options) -> di
 
 
 def _client(section: str, options: Options) -> object:
-    """Keeps no connection between turns: one that had gone stale would cost a turn, and nobody has to close it."""
+    """Make a client without keep-alive: a stale connection would fail a turn, and none needs to be closed."""
     import httpx2
     from pydantic_ai.models import create_async_httpx2_client
 
@@ -183,8 +183,8 @@ def _known_providers() -> set[str]:
 
 
 MAX_PROVIDER_TEXT = 300
-RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})  # statuses of a moment, not of the request
-# The first that fits counts: the narrower ones come first.
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})  # temporary failures, independent of the request
+# The first match counts, so narrower types come first.
 _FINAL: tuple[tuple[type[Exception], str], ...] = (
     (
         ModelContextWindowExceededError,
@@ -229,7 +229,7 @@ def to_model_failure(error: Exception, model: str, secret: str) -> ModelFailed:
 
 
 def _provider_text(error: Exception, secret: str) -> str:
-    """The provider's own words, without our key."""
+    """Return the provider's message, without our key."""
     body = error.body if isinstance(error, ModelAPIError) else str(error)
     match body:
         case {"error": {"message": str(text)}} | {"message": str(text)}:

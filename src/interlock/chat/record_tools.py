@@ -1,4 +1,4 @@
-"""For packs that keep what they are about in Interlock's own database: their tools, and what they say of records."""
+"""Helpers for tool packs that store records in Interlock's own database: tools, look-ups, and diffs for previews."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.core.errors import ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 
 MAX_SUGGESTIONS = 3
-MIN_SIMILARITY = 0.5  # of 1: a guess that is far off only misleads
+MIN_SIMILARITY = 0.5  # of 1: a poor suggestion only misleads
 
 ReadFunction = Callable[[ToolItemStore, Args], Awaitable[object]]
 PreviewFunction = Callable[[ToolItemStore, Args], Awaitable[str]]
@@ -31,7 +31,7 @@ def read_tool(
 def write_tool(
     records: ToolItemStore, spec: ToolSpec, about: str, step: WriteFunction, preview: PreviewFunction
 ) -> Tool:
-    """Idempotent: the key of a call changes something once."""
+    """Make an idempotent tool: the key of a call takes effect once."""
 
     async def shown(args: Args) -> str:
         try:
@@ -46,7 +46,7 @@ def write_tool(
 
 
 async def find_record(records: ToolItemStore, kind: str, record_id: str, list_tool: str) -> ToolItem:
-    """`list_tool` is the tool that lists this kind."""
+    """Find a record; `list_tool`, the tool that lists this kind, is named in the error."""
     found = await records.get(kind, record_id)
     if found is None:
         raise missing_record(kind, record_id, [record.id for record in await records.list(kind)], list_tool)
@@ -54,7 +54,7 @@ async def find_record(records: ToolItemStore, kind: str, record_id: str, list_to
 
 
 def find_in_transaction(transaction: ToolItemTransaction, kind: str, record_id: str, list_tool: str) -> ToolItem:
-    """As `find`, inside a change."""
+    """Find a record, as `find_record`, inside a change."""
     found = transaction.get(kind, record_id)
     if found is None:
         raise missing_record(kind, record_id, [record.id for record in transaction.list(kind)], list_tool)
@@ -69,13 +69,13 @@ def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, w
 
 
 def quote_names(names: object) -> str:
-    """`'a', 'b' and 'c'`: every one of them, quoted so that none can pass for something else."""
+    """Format as `'a', 'b' and 'c'`: all of them, quoted so that none can pass for something else."""
     quoted = [repr(name) for name in names] if isinstance(names, list | tuple) else [repr(names)]
     return " and ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
 def record_diff(old: Mapping[str, object], new: Mapping[str, object]) -> str:
-    """A unified diff, a line for each field; the lines of a long text are set in, so that none looks like a field."""
+    """Return a unified diff, a line for each field; a text's further lines are indented, to not look like a field."""
     lines = list(unified_diff(list(_lines(old)), list(_lines(new)), "now", "afterwards", lineterm=""))
     return "\n".join(lines) or "Nothing would change."
 

@@ -1,4 +1,4 @@
-"""What the model is told of a call: exactly one result each, and honestly what ran."""
+"""Tool results for the model: exactly one for each call, and truthful about what ran."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from interlock.core.canonical import canonical
 from interlock.core.errors import Error, InvalidRequest
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, refusal_message
 
-MAX_TEXT = 100_000  # characters of a text in a result: a model reads no book
-MAX_RESULT_BYTES = 500_000  # of a whole result: with what goes around it, it has to fit into one line
+MAX_TEXT = 100_000  # characters of a text in a result
+MAX_RESULT_BYTES = 500_000  # of a whole result: with its envelope, it has to fit into one entry
 EFFECT_UNKNOWN = (
     "It was started, and nobody knows whether it took effect. Do not repeat it. "
     "Tell the person that somebody has to look and say how it ended."
@@ -18,7 +18,7 @@ EFFECT_UNKNOWN = (
 
 
 class ArgumentEdit(NamedTuple):
-    """`args` are those that a person put in place of the model's; `changed` names the ones that differ."""
+    """Edited arguments: `args` replaced the model's; `changed` names those that differ."""
 
     args: Mapping[str, object]
     changed: tuple[str, ...]
@@ -50,7 +50,7 @@ def outcome_response(outcome: Outcome, tool: str, edit: ArgumentEdit | None = No
 
 
 def answer_response(message: object) -> object:
-    """What a person answered to the agent's question."""
+    """Return a person's answer to the agent's question."""
     return {"answer": message}
 
 
@@ -60,7 +60,7 @@ def unknown_tool_response(tool: str, offered: Sequence[str]) -> object:
 
 
 def invalid_arguments_response(error: Error) -> object:
-    """Arguments that no tool could run with; nobody was asked."""
+    """Return the error for invalid arguments; nobody was asked."""
     return {"success": False, "status": "invalid", "error": f"Not run. {error.message}"}
 
 
@@ -69,7 +69,7 @@ def withdrawn_response(tool: str, reason: str) -> object:
 
 
 def bound_result(value: object) -> object:
-    """As it can be kept. What ran has run, whatever it gave: a result that is too long, or no JSON, is left out."""
+    """Return a result that can be stored. One that is too long or not JSON is replaced by a note: the tool has run."""
     shortened = cut_texts(value)
     try:
         size = len(canonical(shortened))
@@ -81,7 +81,7 @@ def bound_result(value: object) -> object:
 
 
 def cut_texts(value: object) -> object:
-    """Long texts inside a result are cut, and say so."""
+    """Cut long texts inside a result, with a note."""
     match value:
         case str() if len(value) > MAX_TEXT:
             return f"{value[:MAX_TEXT]}… ({len(value) - MAX_TEXT:,} more characters were cut off)"

@@ -1,7 +1,7 @@
-"""A thread as its readers follow it: lines and live words, as events by name, from any point on and without a gap.
+"""Event stream of a thread: entries and live model output, as named events, resumable at any position without gaps.
 
-A position is `line.n`: all lines before, and n pieces of this one. Behind the last piece of a line, n goes on with the
-characters of what the model is saying now.
+A position is `line.n`: all lines before, and n pieces of this one. After the last piece of a line, n continues with the
+characters of the model's current output.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Clock
 from interlock.storage.tables.threads import DRAFT_ENDING_KINDS, MAX_ENTRY_NUMBER, Draft, SqlThreads
 
-DRAFT_POLL = 0.2  # seconds between looks at what a model says in another process
-SLOW_DRAFT_POLL = 1.0  # the same, once nothing came for a while
-POLLS_BEFORE_SLOW = 25  # looks
+DRAFT_POLL = 0.2  # seconds between polls of a draft in another process
+SLOW_DRAFT_POLL = 1.0  # the same, after nothing came for a while
+POLLS_BEFORE_SLOW = 25  # polls
 MOST_DIGITS = 15
 
 
@@ -30,7 +30,7 @@ class Position(NamedTuple):
 
 
 class StreamEvent(NamedTuple):
-    """One event. `approval` is the id of the approval that goes with it, to be shown as it is now."""
+    """One event. `approval` is the id of its approval, to be shown in its current state."""
 
     position: Position
     name: str
@@ -39,7 +39,7 @@ class StreamEvent(NamedTuple):
 
 
 class StreamCursor(NamedTuple):
-    """Where a reader is: behind the last line that was told, and how many characters of the next turn."""
+    """Position of a reader: after the last sent line, and the number of characters sent of the next turn."""
 
     line: int = 0
     event_count: int = 0
@@ -54,7 +54,7 @@ def parse_position(text: str) -> Position:
 
 
 def line_events(entry: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
-    """The events that a line gives, but for the words of a reply: name, data, and the approval."""
+    """Return the events of a line, except for a reply's text: name, data, and the approval."""
     body = cast(dict[str, Any], entry.body)
     match entry.kind:
         case "replied":
@@ -81,7 +81,7 @@ def line_events(entry: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
 
 
 def advance_cursor(cursor: StreamCursor, entry: ThreadEntry, skip: int = 0) -> tuple[list[StreamEvent], StreamCursor]:
-    """What a line adds for a reader at this place; `skip` pieces of it were told before."""
+    """Return the events of a line for a reader at this position; `skip` of its pieces were sent before."""
     entry_events, events, ends = line_events(entry), list[StreamEvent](), entry.kind in DRAFT_ENDING_KINDS
     if entry.kind == "replied":
         words = str(entry.body["text"])[cursor.draft_length :]
@@ -90,7 +90,7 @@ def advance_cursor(cursor: StreamCursor, entry: ThreadEntry, skip: int = 0) -> t
             events.append(StreamEvent(position, "delta", {"content": words}))
     elif ends and cursor.draft_length:
         events.append(StreamEvent(Position(entry.number, 0), "delta", {"content": "", "reset": True}))
-    draft_length = 0 if ends else cursor.draft_length  # what is being said goes on behind this line
+    draft_length = 0 if ends else cursor.draft_length  # the current output continues after this line
     for number, (name, data, approval) in enumerate(entry_events, 1):
         if number > skip:
             at = number + (draft_length if number == len(entry_events) else 0)
@@ -99,9 +99,9 @@ def advance_cursor(cursor: StreamCursor, entry: ThreadEntry, skip: int = 0) -> t
 
 
 class ThreadFollower:
-    """Reads one thread for one reader. `poll_after`: in how many seconds to look again; None if a wake-up says when.
+    """Reads one thread for one reader. `poll_after`: seconds until the next poll; None if a wake-up will come.
 
-    Nothing is told from the line `before` on.
+    Lines from `before` on are not sent.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class ThreadFollower:
         self._after = after
         self._before = before
         self._cursor = StreamCursor(draft_length=0 if after.line else after.offset)
-        self._last_read = max(0, after.line - 1)  # the last line that was looked at
-        self._draft_valid_from = after.line  # what was being said before this line is over
-        self._empty_polls = 0  # looks that brought nothing, one after the other
+        self._last_read = max(0, after.line - 1)  # the last line that was read
+        self._draft_valid_from = after.line  # output before this line is complete
+        self._empty_polls = 0  # consecutive polls without events
 
     async def read_events(self) -> list[StreamEvent]:
-        """What the reader does not know yet. What is being said now comes behind what was written."""
+        """Return new events. The current output comes after the stored lines."""
         draft = self._drafts.get(self._workspace, self._thread_id)
         self.poll_after = None
         if draft is not None and draft.entry_number <= self._last_read:
@@ -150,7 +150,7 @@ class ThreadFollower:
         return events
 
     def _entry_events(self, entry: ThreadEntry) -> list[StreamEvent]:
-        """The first one may be where the reader is: what it has of that is not told twice."""
+        """Return the events of an entry; for the reader's own position, without the pieces it has."""
         skip, pieces = 0, len(line_events(entry))
         if entry.number == self._after.line:
             skip = self._after.offset
@@ -170,7 +170,7 @@ class ThreadFollower:
         return [StreamEvent(at, "delta", {"content": words})]
 
     def _poll_delay(self, thread: Thread) -> float | None:
-        """What a model begins to say in another process, nobody is told of."""
+        """Return the delay until the next poll: the output of a model in another process causes no wake-up."""
         if thread.status in ("running", "ready"):
             return DRAFT_POLL if self._empty_polls < POLLS_BEFORE_SLOW else SLOW_DRAFT_POLL
         if thread.status == "waiting" and thread.due_at is not None:
@@ -179,7 +179,7 @@ class ThreadFollower:
 
 
 def _agent_path(body: Mapping[str, Any]) -> dict[str, object]:
-    """For what a sub-agent wants: the agents from the outermost to the one that calls."""
+    """Return the agents from the outermost to the caller, for a call of a sub-agent."""
     return {"agent_path": body["path"]} if "path" in body else {}
 
 
@@ -199,7 +199,7 @@ Announce = Callable[[dict[str, set[str]]], None]
 
 @dataclass(slots=True)
 class DraftBuffer:
-    """One turn that is being said, behind a line of its thread."""
+    """The output of a turn in progress, after a line of its thread."""
 
     line: int
     chunks: list[str] = field(default_factory=list)

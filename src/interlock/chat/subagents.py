@@ -1,4 +1,4 @@
-"""Sub-agents: a call of another agent is a thread of its own, below the one that called."""
+"""Sub-agents: a call of another agent is a child thread of the calling one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ AgentExists = Callable[[str], bool]
 
 
 class Subagents:
-    """`exists`: whether there is an agent of this name now."""
+    """Starts, polls and stops child threads; `exists` tells whether there is an agent of this name now."""
 
     def __init__(self, store: SqlThreads, exists: AgentExists) -> None:
         self._store = store
         self._exists = exists
 
     async def begin(self, leased_thread: LeasedThread, call: PendingCall, args: Args) -> object:
-        """Its thread; a second time the same one."""
+        """Open the child thread; a retry returns the same one."""
         parent, name, task = (
             leased_thread.thread,
             call.tool_request.tool.removeprefix(AGENT_TOOL_PREFIX),
@@ -47,9 +47,7 @@ class Subagents:
             parent.workspace, name, parent.person, (*parent.path, name), parent.id, call.tool_request.id
         )
         child = _child_thread_id(parent, call)
-        if not await self.has_thread(
-            parent, call
-        ):  # it may have been stopped meanwhile, and then nothing is opened any more
+        if not await self.has_thread(parent, call):  # if this thread was stopped meanwhile, no child is opened
             await leased_thread.open_child(child, lambda moment: threads.open_thread(child, origin, task, moment))
         return {"thread": child}
 
@@ -71,7 +69,7 @@ class Subagents:
     async def poll(
         self, leased_thread: LeasedThread, call: PendingCall, withdrawal: str, edit: ArgumentEdit | None = None
     ) -> Waiting | None:
-        """Waiting while the child is at work; what it said last is the result."""
+        """Return Waiting while the child is at work; its last reply becomes the result."""
         if withdrawal:
             await self.stop(leased_thread.thread.workspace, call.child, leased_thread.thread.person)
         child = await self._store.get(leased_thread.thread.workspace, call.child)
@@ -84,7 +82,7 @@ class Subagents:
         if ended.get("reason"):
             result["reason"] = ended["reason"]
         result = with_edit(result, edit)
-        spent = read_turn_state(entries)  # counts for its caller too, or limits could be passed on and on
+        spent = read_turn_state(entries)  # also counts for its caller, or limits could be evaded by delegation
         body = {
             "call": call.tool_request.id,
             "tool": call.tool_request.tool,
@@ -98,7 +96,7 @@ class Subagents:
         return None
 
     async def stop(self, workspace: str, thread_id: str, person: str) -> list[Thread]:
-        """It and all below it, those below first; gives what was stopped."""
+        """Stop a thread after all threads below it; return those that were stopped."""
         stopped: list[Thread] = []
         for child in await self._store.children(workspace, thread_id):
             stopped += await self.stop(workspace, child.id, person)
@@ -112,5 +110,5 @@ class Subagents:
 
 
 def _child_thread_id(parent: Thread, call: PendingCall) -> str:
-    """Follows from the call, so that whoever takes over finds the same thread."""
+    """Derive the id from the call, so that another process that takes over finds the same thread."""
     return threads.THREAD_ID_PREFIX + str(uuid5(NAMESPACE_OID, f"{parent.workspace}/{parent.id}/{call.id}"))

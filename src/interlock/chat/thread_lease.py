@@ -1,4 +1,4 @@
-"""A thread in the hands of this process: its log so far, and the lease without which nothing is written."""
+"""A thread leased by this process: its entries so far, and the lease without which nothing is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class LeasedThread:
-    """What it writes is refused once another process has the thread, or it was stopped: `lost` is set then."""
+    """Writes to a leased thread; refused, with `lost` set, once another process has it or it was stopped."""
 
     def __init__(self, store: SqlThreads, thread: Thread, lease: int = LEASE) -> None:
         self.thread = thread
@@ -30,14 +30,14 @@ class LeasedThread:
         self._lease = lease
 
     async def find_root(self) -> None:
-        """The thread that a person reads; for a sub-agent the one that it works for in the end."""
+        """Find the thread that a person reads; for a sub-agent, the topmost ancestor."""
         parent = self.thread
         while parent.parent:
             parent = await self._store.get(parent.workspace, parent.parent)
         self.root_id = parent.id
 
     async def read(self) -> Sequence[ThreadEntry]:
-        """All lines, of which only the new ones are fetched. Whoever lost the thread has nothing more to do with it."""
+        """Return all entries, of which only new ones are fetched. Raises LeaseLost."""
         last = self.entries[-1].number if self.entries else 0
         self.entries += await self._store.entries(self.thread.workspace, self.thread.id, last)
         await self.check_lease()
@@ -49,7 +49,7 @@ class LeasedThread:
         await self._step(lambda thread, moment: threads.append(thread, self.fence, entries, moment))
 
     async def append_and_mirror(self, entry: NewThreadEntry) -> None:
-        """Appends it here, and for a sub-agent also in the thread that its person reads: both, or neither."""
+        """Append an entry here, and for a sub-agent also to its person's thread, in one transaction."""
         body = {**entry.body, "child": self.thread.id, "path": list(self.thread.path)}
         mirrored_entry = entry._replace(body=body)
 
@@ -60,7 +60,7 @@ class LeasedThread:
         await self._step(lambda thread, moment: threads.append(thread, self.fence, (entry,), moment), other_steps)
 
     async def open_child(self, child: str, opened: Callable[[Moment], ThreadTransition]) -> None:
-        """A thread below this one. Who was stopped or has lost it opens none; one that is there stays as it is."""
+        """Open a child thread, unless it exists. Raises LeaseLost if this thread was stopped or taken over."""
 
         def added(thread: Thread | None, moment: Moment) -> ThreadTransition | None:
             return opened(moment) if thread is None else None
@@ -83,22 +83,22 @@ class LeasedThread:
         await self._step(lambda thread, moment: threads.end(thread, self.fence, seen, entries, moment))
 
     async def keep_renewed(self) -> None:
-        """Renews the lease until it is lost."""
+        """Renew the lease until it is lost."""
         while not self.lost.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._lease / 3000):
                     await self.lost.wait()
-            with suppress(Error):  # a database in trouble: the lease may lapse, and then the next write says so
+            with suppress(Error):  # a database error: the lease may expire, and then the next write fails
                 await self._step(lambda thread, moment: threads.renew(thread, self.fence, self._lease, moment))
 
     async def check_lease(self) -> None:
-        """Whether it was stopped, or taken over."""
+        """Set `lost` if the thread was stopped or taken over."""
         thread = await self._store.get(self.thread.workspace, self.thread.id)
         if thread.fence != self.fence or thread.status != "running":
             self.lost.set()
 
     async def run_unless_lost(self, work: Coroutine[None, None, T]) -> T:
-        """For what changes nothing: it is broken off once nobody waits for it."""
+        """Run work without effects; it is cancelled when the lease is lost."""
         working, lost = asyncio.create_task(work), asyncio.create_task(self.lost.wait())
         try:
             await asyncio.wait({working, lost}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The person's side of the chat: say something, stop, try again, and look."""
+"""Threads for people: send a message, stop, retry, list and read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from interlock.storage.tables.threads import MAX_ENTRY_NUMBER, THREAD_NOT_FOUND,
 
 MAX_OPEN_CARDS = 500  # cards of one thread that are withdrawn at once
 FIRST_CURSOR = (2**62, "")
-MAX_SCANNED = 1_000  # threads whose titles are compared for one page
+MAX_SCANNED = 1_000  # threads whose titles are searched for one page
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ThreadPage:
 
 
 class ThreadQuery(NamedTuple):
-    """Which threads: behind which one, how many, of whom if an admin asks, and with which words in the title."""
+    """Filter for threads: page, limit, owner (for admins), and words in the title."""
 
     before: tuple[int, str] = FIRST_CURSOR
     limit: int = 50
@@ -46,10 +46,10 @@ NEWEST = ThreadQuery()
 
 
 class UserMessage(NamedTuple):
-    """A message, and where it belongs: an empty thread begins one, and so does a `name` that its person has not used.
+    """A message and its thread: without a `thread_id`, or with a `name` new to its person, it opens one.
 
-    A name is what a client calls the thread by; see `id_of`. `via` is the interface of others that it came by, which
-    shows cards and no question of the conversation's own.
+    A name is a client's own id of the thread; see `named_thread_id`. `via` is the third-party interface that it came
+    by, which shows cards instead of confirmations in the conversation.
     """
 
     text: str
@@ -60,7 +60,7 @@ class UserMessage(NamedTuple):
 
 
 class PreparedMessage(NamedTuple):
-    """A message about to be written, and what waits in its thread: sub-agents at work, and cards."""
+    """A message about to be written, and what is pending in its thread: sub-agents at work, and cards."""
 
     thread_id: str
     step: Callable[[Thread | None, Moment], ThreadTransition]
@@ -78,7 +78,7 @@ class Threads:
     async def say(
         self, services: ChatServices, principal: Principal, text: str, thread_id: str = "", agent: str = ""
     ) -> Thread:
-        """Opens a thread, or goes on with one; what waits for a decision there is withdrawn."""
+        """Open a thread, or continue one; pending cards there are withdrawn."""
         message = await self._prepare_message(services, principal, UserMessage(text, thread_id, agent))
         if thread_id:
             thread = await self._store.step(principal.workspace, thread_id, message.step)
@@ -96,7 +96,7 @@ class Threads:
         idempotency_key: IdempotencyKey,
         digest: str,
     ) -> IdempotencyRecord:
-        """The same, of which a second one under the same key finds that it was said, and where."""
+        """Send a message once for its idempotency key; a retry returns the record of the first."""
         message = await self._prepare_message(services, principal, user_message)
         record = await self._store.step_once(idempotency_key, digest, message.thread_id, message.step)
         if record.reservation_token:
@@ -104,7 +104,7 @@ class Threads:
         return record
 
     async def stop(self, services: ChatServices, principal: Principal, thread_id: str) -> Thread:
-        """Ends the turn and withdraws every open card of it, those of sub-agents included."""
+        """End the turn and withdraw all its open cards, those of sub-agents included."""
         await self._require_readable(principal, thread_id)
         cards = await self._open_cards(services, principal, thread_id)
         await self._subagents.stop(principal.workspace, thread_id, principal.name)
@@ -112,16 +112,16 @@ class Threads:
         return await self._store.get(principal.workspace, thread_id)
 
     async def retry(self, principal: Principal, thread_id: str) -> Thread:
-        """After an error: the model is asked again."""
+        """Ask the model again after an error."""
         await self._require_owned(principal, thread_id)
         return await self._store.step(
             principal.workspace, thread_id, lambda thread, moment: threads.retry(thread, principal.name, moment)
         )
 
     async def list(self, principal: Principal, query: ThreadQuery = NEWEST) -> ThreadPage:
-        """A person's own, the newest first; an admin may look at those of others, and of everybody with `of="*"`.
+        """List a person's own threads, newest first; an admin may list those of others, or all with `owner="*"`.
 
-        Words are looked for in so many threads at a time: a page may be empty and yet not the last.
+        Titles of a limited number of threads are searched for a page: it may be empty and yet not the last.
         """
         most = MAX_SCANNED if query.title_words else query.limit
         found = await self._page(principal, query, most + 1)
@@ -140,7 +140,7 @@ class Threads:
     async def show(
         self, principal: Principal, thread_id: str, after: int = 0, before: int = 0, last: int = 0
     ) -> tuple[Thread, Sequence[ThreadEntry]]:
-        """With the lines between `after` and `before`, or the `last` of those; zeros ask for all."""
+        """Return a thread with the entries between `after` and `before`, or the `last` of those; zeros mean all."""
         thread = await self._require_readable(principal, thread_id)
         end = min(before - 1, thread.entry_count) if before else thread.entry_count
         start = max(after, end - last) if last else after
@@ -150,14 +150,14 @@ class Threads:
         return await self._require_readable(principal, thread_id)
 
     def named_thread_id(self, principal: Principal, name: str) -> str:
-        """Of the thread that a client calls by this name: each person has threads of their own under any name."""
+        """Return the id of a thread by its client's name; names are separate for each person."""
         seed = "\n".join((principal.workspace, principal.name, name))
         return threads.THREAD_ID_PREFIX + str(uuid.UUID(bytes=sha256(seed.encode()).digest()[:16], version=5))
 
     async def _prepare_message(
         self, services: ChatServices, principal: Principal, user_message: UserMessage
     ) -> PreparedMessage:
-        """Looked for first, since cards of the turn that begins with the message are not meant."""
+        """Find open cards before the message is written, since those of the new turn must not be withdrawn."""
         known = user_message.thread_id or await self._find_named(principal, user_message.name)
         if known:
             user_message = user_message._replace(thread_id=known)
@@ -181,7 +181,7 @@ class Threads:
         )
 
         def step(thread: Thread | None, moment: Moment) -> ThreadTransition:
-            """Whoever else began it meanwhile was first."""
+            """Add to the thread if another request has opened it meanwhile."""
             if thread is not None:
                 return threads.add_message(thread, principal.name, user_message.text, moment, user_message.via)
             return threads.open_thread(thread_id, origin, user_message.text, moment, user_message.via)
@@ -189,39 +189,39 @@ class Threads:
         return PreparedMessage(thread_id, step)
 
     async def _find_named(self, principal: Principal, name: str) -> str:
-        """The id of a thread with this name, if there is one."""
+        """Return the id of the thread with this name, or an empty text."""
         if name:
             with suppress(NotFound):
                 return (await self._require_owned(principal, self.named_thread_id(principal, name))).id
         return ""
 
     async def _withdraw_replaced(self, services: ChatServices, principal: Principal, message: PreparedMessage) -> None:
-        """What waited when it was sent is not waited for any more."""
+        """Withdraw what was pending when the message was sent."""
         for child in message.children:
             await self._subagents.stop(principal.workspace, child, principal.name)
         await self._withdraw(services, principal, message.cards, "said")
 
     async def _open_cards(self, services: ChatServices, principal: Principal, thread_id: str) -> Sequence[str]:
-        """Those that wait now, sub-agents' included."""
+        """Return the pending cards, including those of sub-agents."""
         query = ApprovalQuery(statuses=("pending",), thread_id=thread_id, limit=MAX_OPEN_CARDS)
         found = (stored.approval for stored in (await services.inbox.list(principal.workspace, query)).items)
         return [approval.id for approval in found if approval.subject.run_id.startswith(threads.THREAD_ID_PREFIX)]
 
     async def _withdraw(self, services: ChatServices, principal: Principal, cards: Sequence[str], why: str) -> None:
-        """Done here and now, so that nobody decides what nobody waits for; the loop does it with what came later."""
+        """Withdraw cards at once, so that nobody decides them in vain; the loop withdraws later ones."""
         for card in cards:
             with suppress(Conflict, Expired, NotFound):
                 await services.gate.cancel(principal.workspace, card, principal.name, WITHDRAWAL_REASONS[why])
 
     async def _require_owned(self, principal: Principal, thread_id: str) -> Thread:
-        """Only its person speaks in a thread: a yes there is a decision."""
+        """Return a thread of this person: only they write in it, since a yes there is a decision."""
         thread = await self._store.get(principal.workspace, thread_id)
         if thread.person != principal.name or thread.parent:
             raise NotFound(THREAD_NOT_FOUND, thread_id=thread_id)
         return thread
 
     async def _require_readable(self, principal: Principal, thread_id: str) -> Thread:
-        """Admins may look at every thread, and stop it."""
+        """Return a thread of this person; admins may read and stop every thread."""
         thread = await self._store.get(principal.workspace, thread_id)
         if thread.person != principal.name and principal.role != ADMIN:
             raise NotFound(THREAD_NOT_FOUND, thread_id=thread_id)

@@ -1,4 +1,4 @@
-"""A tool as its pack makes it: what the gate knows of it, what the model is told, and the function that runs."""
+"""The Tool of a pack: its spec for the gate, its description for the model, and the function that runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ToolInvocation(NamedTuple):
-    """One use of a tool: the arguments as they were approved, and a key that is the same for every try of this call.
+    """One use of a tool: the approved arguments, and an idempotency key, the same for every retry of the call.
 
     The key is empty for a read.
     """
@@ -26,12 +26,12 @@ class ToolInvocation(NamedTuple):
 
 RunTool = Callable[
     [ToolInvocation], Awaitable[object]
-]  # gives JSON; raises ToolFailed with words for the model and for people
+]  # returns JSON; raises ToolFailed with a text for the model and for people
 
 
 @dataclass(frozen=True)
 class Tool:
-    """`description` is what the model is told of it; `source` where it comes from: a pack, or `mcp:<server>`."""
+    """A tool; `description` is for the model, `source` is a pack or `mcp:<server>`."""
 
     spec: ToolSpec
     description: str
@@ -44,7 +44,7 @@ class Tool:
 
     @property
     def prompt_tool(self) -> PromptTool:
-        """What a schema says beside JSON Schema is for people: models' providers refuse unknown words."""
+        """The tool as a model sees it, without extensions of JSON Schema, which providers reject."""
         schema = self.spec.schema or {"type": "object", "properties": {}}
         return PromptTool(
             self.name, self.description, {key: inner for key, inner in schema.items() if not key.startswith("x-")}
@@ -53,9 +53,9 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a pack is given for one workspace; `settings` are its own part of the configuration's `tools`.
+    """Context of a pack in one workspace; `settings` are its own part of the configuration's `tools`.
 
-    `transport` stands in for the network where there is no real service, as in the demo.
+    `transport` replaces the network if there is no real service, as in the demo.
     """
 
     workspace: str
@@ -66,7 +66,7 @@ class ToolContext:
 
 
 def object_schema(required: str = "", /, **properties: Mapping[str, object]) -> dict[str, object]:
-    """An object that takes nothing else; `required` are names with spaces between them."""
+    """Make the schema of an object without other properties; `required` are names separated by spaces."""
     return {
         "type": "object",
         "properties": properties,

@@ -1,4 +1,4 @@
-"""Which tools there are, and which of them an agent has: packs, MCP servers, documents, and other agents."""
+"""Registry of tools and their assignment to agents: packs, MCP servers, documents, and other agents."""
 
 from __future__ import annotations
 
@@ -29,17 +29,15 @@ class ToolRegistry:
         self._make = make
         self._sources = tuple(sources)
         self._pack_cache: dict[str, dict[str, Tool]] = {}
-        self._non_ascii_names: dict[str, tuple[str, ...]] = {}  # the names of the packs' tools that are not plain ASCII
-        self._names_without_case: dict[
-            str, dict[str, str]
-        ] = {}  # the names of the packs' tools, by what is left without case
+        self._non_ascii_names: dict[str, tuple[str, ...]] = {}  # names of the packs' tools that are not ASCII
+        self._names_without_case: dict[str, dict[str, str]] = {}  # names of the packs' tools, by their case-folded form
 
     def all(self, workspace: str) -> dict[str, Tool]:
-        """A pack's tool is never replaced by one of the same name from elsewhere."""
+        """Return all tools by name; a pack's tool is never replaced by one from another source."""
         return {**self._dynamic_tools(workspace), **self._pack_tools(workspace)}
 
     def tools_for_agent(self, agent: AgentSettings, workspace: str) -> ToolSelection:
-        """The agent's tools; agents that it lists are tools too. What it names and is not there is left out."""
+        """Return an agent's tools, including the agents it may call. Unknown names are left out."""
         chosen = {
             name: tool
             for name, tool in self.all(workspace).items()
@@ -48,12 +46,12 @@ class ToolRegistry:
         return chosen | {AGENT_TOOL_PREFIX + name: agent_tool(name) for name in agent.agents}
 
     def spec(self, workspace: str, name: str) -> ToolSpec | None:
-        """With the words that the tool makes of its arguments, which what is stored of it has not."""
+        """Return a tool's spec with its functions for sentence and preview, which are not stored."""
         tool = self._pack_tools(workspace).get(name) or self._dynamic_tools(workspace).get(name)
         return None if tool is None else tool.spec
 
     def spec_like(self, workspace: str, name: str) -> ToolSpec | None:
-        """The same, or else of the tool whose name differs in case alone."""
+        """Return the spec of a tool, or of one whose name differs only in case."""
         packed, moving = self._pack_tools(workspace), self._dynamic_tools(workspace) if self._sources else {}
         tool = packed.get(name) or moving.get(name)
         if tool is None:
@@ -64,7 +62,7 @@ class ToolRegistry:
         return None if tool is None else tool.spec
 
     def non_ascii_names(self, workspace: str) -> tuple[str, ...]:
-        """Those that are not plain ASCII, so that a plain name could be mistaken for one of them."""
+        """Return the names that are not ASCII, for which an ASCII name could be mistaken."""
         if workspace not in self._pack_cache:
             self._pack_tools(workspace)
         odd = self._non_ascii_names[workspace]
@@ -75,7 +73,7 @@ class ToolRegistry:
         )
 
     def packs(self, workspace: str) -> dict[str, int]:
-        """How many tools each pack has here: none, if it lacks its settings."""
+        """Count the tools of each pack: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]
         return {pack: sources.count(pack) for pack, module in _modules() if _pack_functions(module)}
 
@@ -99,7 +97,7 @@ class ToolRegistry:
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
-    """Every file or folder there is a pack; one whose extra is missing is left out."""
+    """Yield the packs, each a module or package; one whose extra is not installed is left out."""
     for found in iter_modules(packs.__path__):
         with suppress(ModuleNotFoundError):
             yield found.name, import_module(f"{packs.__name__}.{found.name}")
@@ -110,19 +108,19 @@ def _pack_functions(module: ModuleType) -> list[str]:
 
 
 def known_tools(tools: Iterable[Tool]) -> dict[str, AvailableTool]:
-    """As warnings about an agent need them."""
+    """Return tools in the form that warnings about an agent need."""
     return {tool.name: AvailableTool(tool.spec.effect != "read", tool.source, always_asks(tool.spec)) for tool in tools}
 
 
 def always_asks(spec: ToolSpec) -> str:
-    """Why no switch of an agent lifts its question; empty if one does."""
+    """Return why no switch of an agent disables its approval; empty if one does."""
     if spec.name == QUESTION_TOOL:
         return "a question is always for a person"
     return "" if spec.effect else "nobody declared what it does: it asks unless a rule of the policy allows it"
 
 
 def agent_tool(name: str) -> Tool:
-    """To call another agent changes nothing by itself: its own calls are asked about, under the gates of both."""
+    """Make the tool that calls another agent. It is a read: the agent's own calls are checked, under both gates."""
     task = {
         "type": "string",
         "minLength": 1,
@@ -152,29 +150,29 @@ class RegisteredTools:
         self._by_case = {without_case(name): actions[name] for name in reversed(list(actions))}
 
     def action(self, name: str) -> ActionSettings | None:
-        """A configured action, by its name in any case."""
+        """Return a configured action by its name, in any case."""
         return self._actions.get(name) or self._by_case.get(without_case(name))
 
     def spec(self, workspace: str, tool: str) -> ToolSpec | None:
-        """A tool of a pack or of a configured MCP server, or a configured action; in any case, as rules read names.
+        """Return the spec of a pack's or MCP server's tool, or of a configured action; case-insensitive, as in rules.
 
-        Its preview is for the agent of the chat: another program's call does not make the server look things up.
+        It has no preview, which is only for the chat: another program's call must not cause look-ups by the server.
         """
         return self.spec_for_action(workspace, tool, self.action(tool))
 
     def spec_for_action(self, workspace: str, tool: str, action: ActionSettings | None) -> ToolSpec | None:
-        """The same; `action` is the one of its name."""
+        """Return the spec, given the `action` of this name."""
         if action is not None and not is_builtin_action(action):
             return ToolSpec(tool, "write", schema=action.schema)
         known = self._tool_registry.spec_like(workspace, tool)
         return None if known is None else replace(known, name=tool, preview=None)
 
     def names(self, workspace: str) -> set[str]:
-        """Those of actions that nobody configured are among them."""
+        """Return the names of all tools and configured actions."""
         return {*self._tool_registry.all(workspace), *self._actions}
 
     def non_ascii_names(self, workspace: str) -> tuple[str, ...]:
-        """Those that are not plain ASCII, so that a plain name could be mistaken for one of them."""
+        """Return the names that are not ASCII, for which an ASCII name could be mistaken."""
         return (*self._tool_registry.non_ascii_names(workspace), *self._non_ascii_actions)
 
     def specs(self, workspace: str) -> dict[str, ToolSpec]:

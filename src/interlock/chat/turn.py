@@ -1,4 +1,4 @@
-"""Advances one thread until it has to wait or is done: each round asks `next_step`, and does that."""
+"""A turn of the agent: advances one thread until it is suspended or done, one `next_step` at a time."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from interlock.core.outcome import Waiting
 from interlock.core.ports import Clock, Watch
 from interlock.storage.tables.threads import SqlThreads
 
-POLL_SECONDS = 1.0  # seconds between looks for what other processes left
-RETRY_DELAYS = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
-MAX_RETRY_AFTER = 120_000  # milliseconds that a provider may ask for
+POLL_SECONDS = 1.0  # seconds between polls for threads that other processes left
+RETRY_DELAYS = (1_000, 4_000, 15_000)  # milliseconds before each retry of the model
+MAX_RETRY_AFTER = 120_000  # milliseconds, the upper limit of a provider's Retry-After
 MODEL_TIMEOUT = 300.0  # seconds that one turn of the model may take
-DECISION_POLL = 1.0  # seconds: what another process decided is not told here, so it is looked for while a tool runs
+DECISION_POLL = 1.0  # seconds between polls for decisions of other processes while a tool runs: there is no wake-up
 IDLE_PAUSE = 0.2  # seconds between two rounds of which the first changed nothing
-DEADLINE_MARGIN = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
+DEADLINE_MARGIN = 1_000  # milliseconds after a deadline at which a suspended thread becomes due
 
 OpenModel = Callable[[str], ChatModel]  # by its name in the configuration; raises Misconfigured
 
 
 @dataclass(kw_only=True)
 class TurnContext:
-    """What every turn is given; `lease` is for how long a process has a thread, `tool_lease` a tool that runs."""
+    """Context of every turn; `lease` is a thread's, `tool_lease` a running tool's."""
 
     threads: SqlThreads
     agents: AgentDirectory
@@ -70,23 +70,23 @@ class TurnContext:
 
 @dataclass(kw_only=True)
 class Turn:
-    """`tool_tasks` are tools that run; they end in their own time, whatever becomes of the thread."""
+    """One turn. `tool_tasks` are running tools, which finish even if the thread is stopped."""
 
     leased_thread: LeasedThread
     services: ChatServices
     context: TurnContext
     watch: Watch
     tool_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _last_entry: int = 0  # the last line of the round before
+    _last_entry: int = 0  # the last entry of the previous round
 
     async def advance(self) -> None:
         await self.leased_thread.find_root()
         while await self._run_step():
-            if self.leased_thread.thread.entry_count == self._last_entry:  # nothing came of it: a little later it may
+            if self.leased_thread.thread.entry_count == self._last_entry:  # nothing changed: try again a little later
                 await self.watch.wait(IDLE_PAUSE)
 
     async def _run_step(self) -> bool:
-        """False once the thread is parked or has ended."""
+        """Run the next step; return False once the thread is suspended or has ended."""
         lines = await self.leased_thread.read()
         self._last_entry = lines[-1].number
         try:
@@ -158,7 +158,7 @@ class Turn:
         )
 
     async def _stream_reply(self, model: ChatModel, prompt: Prompt) -> ModelReply:
-        """Told to readers as it comes; stopped at once when the thread is, since nobody pays for what nobody reads."""
+        """Stream the reply to readers; cancelled at once when the thread is stopped, to save its cost."""
         thread, drafts = self.leased_thread.thread, self.context.drafts
         drafts.begin(thread.workspace, thread.id, self.leased_thread.entries[-1].number)
         speaking = asyncio.create_task(self._read_reply(model, prompt))
@@ -189,7 +189,7 @@ class Turn:
                             return item
         except Error:
             raise
-        except Exception as error:  # whatever a provider's library raises is a failure of the model
+        except Exception as error:  # any exception of a provider's library is a failure of the model
             raise ModelFailed(f"The model failed unexpectedly ({type(error).__name__}).", is_retryable=True) from error
         raise ModelFailed("The model's answer ended too early.", is_retryable=True)
 
@@ -200,7 +200,7 @@ class Turn:
                 await self.leased_thread.check_lease()
 
     async def _model_failed(self, error: ModelFailed, attempt: int) -> bool:
-        """Kept, so that another process goes on with the next try and not with the first."""
+        """Record the failed attempt, so that another process continues with the next one, not the first."""
         if not error.is_retryable or attempt > len(self.context.retry_delays):
             tried = f" (tried {attempt} times)" if attempt > 1 else ""
             await self._end("error", f"{error.message}{tried}")
@@ -230,7 +230,7 @@ class Turn:
         )
 
     async def _handle(self, step: HandleCalls, calls: ToolCallRunner) -> bool:
-        """What is free runs at once and side by side; the rest waits for people, and is started as they decide."""
+        """Run free calls concurrently; the others wait for people, and start as they are decided."""
         for call, act in self._call_actions(step, calls):
             if call.id not in self.tool_tasks:
                 self.tool_tasks[call.id] = asyncio.create_task(act)
@@ -258,7 +258,7 @@ class Turn:
         yield from ((call, calls.start(call, step.withdrawal)) for call in step.start)
 
     async def _wait_progress(self) -> None:
-        """Until a tool is through, or something happened around the thread; what failed is raised here."""
+        """Wait until a tool finishes or the thread is woken; raise the error of a failed task."""
         woken = asyncio.create_task(self.watch.wait(DECISION_POLL))
         try:
             await asyncio.wait({woken, *self.tool_tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
@@ -270,7 +270,7 @@ class Turn:
                 task.result()
 
     async def _answer_questions(self, waits: tuple[PendingCall, ...], outcomes: list[Waiting]) -> bool:
-        """A reviewer wants to know something: the agent says it, and nothing is decided by that."""
+        """Have the agent answer reviewers' questions, which decides nothing."""
         answered = False
         for call, waiting in zip(waits, outcomes, strict=True):
             if waiting.questions:
@@ -308,7 +308,7 @@ class Turn:
         raise ModelFailed("The model's answer ended too early.", is_retryable=True)
 
     async def _end(self, status: str, reason: str) -> None:
-        """With the line of the last reply, which is the message that the turn came to."""
+        """End the turn, with the number of the last reply, which is its final message."""
         replied = next((entry.number for entry in reversed(self.leased_thread.entries) if entry.kind == "replied"), 0)
         await self.leased_thread.end(
             NewThreadEntry("ended", SYSTEM_ACTOR, {"status": status, "reason": reason, "message": replied})
@@ -316,7 +316,7 @@ class Turn:
 
 
 def _storable(text: str) -> str:
-    """What no database keeps is made visible: NUL, and halves of characters."""
+    """Replace what no database can store: NUL and unpaired surrogates."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
@@ -330,9 +330,9 @@ same arguments and confirmed: true only if their next message is a plain yes."""
 
 
 def build_system_prompt(instructions: str, tools: Collection[Tool], *, is_conversation: bool) -> str:
-    """`instructions` are the agent's; the rest is added here, so that a configured agent need not repeat it.
+    """Build the system prompt: the agent's `instructions`, and rules that a configured agent need not repeat.
 
-    One that does not talk with a person itself, a sub-agent, is asked no yes: its calls are shown as cards.
+    A sub-agent, which does not talk with a person itself, asks for no confirmation: its calls are shown as cards.
     """
     parts = [instructions.strip()]
     if tools:

@@ -1,4 +1,4 @@
-"""The command line. This file only says what there is: a command's own file loads when it is used."""
+"""The command line: commands and groups with their options. A command's own module is imported on first use."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ EPILOG = (
 
 
 def _lazy_group(name: str) -> type[TyperGroup]:
-    """A group whose file is imported when one of its commands is named, so that --help stays quick."""
+    """A group whose module is imported when one of its commands is used, so that --help stays fast."""
 
-    class Later(TyperGroup):  # Typer asks for a subclass
+    class Later(TyperGroup):  # Typer requires a subclass
         def list_commands(self, ctx: Context) -> list[str]:
             return self._real().list_commands(ctx)
 
@@ -90,7 +90,7 @@ def _root(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Say which version this is.")
     ] = False,
 ) -> None:
-    """The help of the program is given to the app."""
+    """Options of the program itself; its help text is set on the app."""
 
 
 @command(app, without_database, runner=run_long)
@@ -103,7 +103,7 @@ async def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Put a few demo calls into an empty workspace.")] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave what time does to `interlock worker`.")] = False,
 ) -> None:
-    """Run the server: the HTTP interface, and what time does."""
+    """Run the server: the HTTP interface and the timers."""
     from interlock.cli.commands.serve import run_server
 
     await run_server(options, host, port, worker=not no_worker, demo=demo)
@@ -114,7 +114,7 @@ async def worker(
     options: CommandOptions,
     demo: Annotated[bool, typer.Option("--demo", help="With the demo's agents and its scripted model.")] = False,
 ) -> None:
-    """Do what time does, without the server: expire, remind, escalate, tell people, recover, let agents go on."""
+    """Run the timers without the server: expire, remind, escalate, notify people, recover, let agents go on."""
     from interlock.cli.commands.serve import run_worker
 
     await run_worker(options, demo=demo)
@@ -344,7 +344,7 @@ def main() -> None:
 
 
 def _run_hook(words: list[str]) -> int | None:
-    """Claude Code starts `interlock hook` for each call: without the parser of the others it is there much sooner."""
+    """Run `interlock hook` without Typer, which loads slowly: Claude Code starts it for each call."""
     if words[:1] != ["hook"]:
         return None
     try:
@@ -352,7 +352,7 @@ def _run_hook(words: list[str]) -> int | None:
 
         code = run_without_parser(words[1:])
         return _run_app() if code is None else code
-    except BaseException as error:  # noqa: BLE001  any other exit status than 2 would let the call through
+    except BaseException as error:  # noqa: BLE001  any exit status other than 2 would let the call through
         with suppress(Exception):
             sys.stderr.write(f"Interlock did not let this run. The hook could not start: {type(error).__name__}.\n")
         return 2
@@ -370,6 +370,6 @@ def _run_app() -> int:
 
 
 def _refuse_non_utf8(words: list[str]) -> None:
-    """Bytes that are not UTF-8 arrive as half surrogates, which no database takes."""
+    """Refuse arguments that are not UTF-8: they arrive as lone surrogates, which no database accepts."""
     if any("\ud800" <= ch <= "\udfff" for word in words for ch in word):
         raise typer.BadParameter("an argument is not UTF-8 text.")

@@ -1,4 +1,7 @@
-"""One approval on a screen, always in the same order. Texts from outside never reach the left edge: labels do."""
+"""The card of an approval as terminal text, in a fixed order.
+
+Only labels start at the left edge, never untrusted text.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ STATUS_STYLES: Mapping[str, str] = {
     "unknown": "bold white on red",
 }
 MAX_TEXT = 4_000  # characters of a preview, a quotation or a result; --full shows all
-MAX_VALUE = 400  # characters of a long argument that are shown
+MAX_VALUE = 400  # shown characters of a long argument
 _BREAK = re.compile(r"\\(n|.)")
 SHOWN_EVENT_FIELDS = ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok", "person", "place")
 
@@ -57,7 +60,7 @@ def styled_status(status: str) -> Text:
 
 
 def time_left(approval: Approval, status: str, now: int) -> str:
-    """What the clock will do next, if it will do something."""
+    """The time until the approval expires, or until the approved call must have started; empty for others."""
     match status:
         case "pending":
             return duration_text(approval.expires_at - now)
@@ -143,7 +146,7 @@ def _value(field: CardField, *, full: bool) -> Text:
 
 
 def _finding(finding: Finding) -> Iterator[Text]:
-    """The id is shown as it can be typed after --acknowledge."""
+    """A finding; its id is shown in the form that --acknowledge accepts."""
     loud = finding.level == "alarm"
     mark = "!! ALARM" if loud else "note"
     yield Text(f"{mark}  {visible(finding.id)}", style="bold red" if loud else "cyan", overflow="fold")
@@ -161,7 +164,7 @@ def _quotation(title: str, text: str, *, full: bool) -> Iterator[RenderableType]
 
 
 def _restore_line_breaks(text: str) -> str:
-    """Turns the visible \\n of a visible text back into line ends, and leaves every other escape alone."""
+    """Turn the escaped \\n of a visible text back into line breaks; other escapes stay."""
     return _BREAK.sub(lambda found: "\n" if found[1] == "n" else found[0], text)
 
 
@@ -214,7 +217,7 @@ def _event(entry: Entry) -> Text:
 
 
 def event_line(entry: Entry) -> str:
-    """For a stream of events: everything on one line."""
+    """An event on one line, for a stream of events."""
     return f"{rfc3339(entry.at)}  {visible(short_id(entry.approval_id)):8}  {_event(entry).plain}"
 
 
@@ -238,7 +241,7 @@ async def find_approval_id(context: CommandContext, text: str) -> str:
 
 
 async def sweep_if_writable(context: CommandContext) -> None:
-    """Without a server nobody else lets time pass; a list is shown even where nothing can be written."""
+    """Run the timers, since there may be no server that does; a read-only database is no error."""
     try:
         await context.services.worker.sweep()
     except Error:

@@ -1,4 +1,4 @@
-"""What the commands share: their common options, and how the parts are opened and closed around a command."""
+"""Shared by all commands: the common options, and opening and closing of services around a command."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Config = Annotated[
         help="The configuration.",
     ),
 ]
-# Of commands that a client starts in any folder: nothing there is read.
+# For commands that a client starts in any folder: nothing is read from there.
 TRUSTED_OPTIONS: Mapping[str, object] = {
     "database": Annotated[
         str,
@@ -73,7 +73,7 @@ ApprovalId = Annotated[
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """What every command takes."""
+    """The common options of all commands."""
 
     database: Database = ""
     config: Config = None
@@ -81,7 +81,7 @@ class CommandOptions:
     json: Json = False
 
     def settings(self, **overrides: object) -> Settings:
-        """`server_port=…` is the option that says more than the file's server.port."""
+        """The settings, with overrides such as `server_port=…`, which takes precedence over server.port of the file."""
         from interlock.config.load import load_settings
 
         given = {name.replace("_", ".", 1): value for name, value in overrides.items()}
@@ -90,7 +90,7 @@ class CommandOptions:
 
 @dataclass(frozen=True)
 class CommandContext:
-    """Where a person sits: the parts over an open database."""
+    """The options, settings and services of a command with an open database."""
 
     options: CommandOptions
     settings: Settings
@@ -113,7 +113,10 @@ class CommandContext:
         return self.services.clock()
 
     async def resolve_reviewer(self, name: str) -> Reviewer:
-        """Whoever can open a local database owns it, so somebody whom the workspace does not know is an admin."""
+        """The reviewer.
+
+        A user unknown to the workspace is an admin, since access to a local database means owning it.
+        """
         from interlock.app.bootstrap import os_user
 
         found = await self.services.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
@@ -122,13 +125,13 @@ class CommandContext:
 
 @asynccontextmanager
 async def without_database(options: CommandOptions) -> AsyncIterator[CommandOptions]:
-    """For commands that may have to work without a database."""
+    """For commands that must work without a database."""
     yield options
 
 
 @asynccontextmanager
 async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext]:
-    """Opens a database that is there: a misspelt name must not look like an empty inbox or a sound record."""
+    """Open an existing database: a misspelt name must not look like an empty inbox or a valid ledger."""
     from interlock.app.bootstrap import database_option, missing_database_file
     from interlock.core.errors import Misconfigured
 
@@ -143,7 +146,7 @@ async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext
 
 @asynccontextmanager
 async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[CommandContext, NotificationService]]:
-    """The database, with the channels of the workspace."""
+    """Open the database and the workspace's notification channels."""
     from interlock.app.bootstrap import build_gate_and_inbox, wall_clock
     from interlock.app.workspaces import Workspaces
     from interlock.notify.service import build_notification_service
@@ -159,7 +162,7 @@ async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[Com
 
 @asynccontextmanager
 async def open_or_create_database(options: CommandOptions) -> AsyncIterator[CommandContext]:
-    """Opens a database, and makes it first if need be."""
+    """Open the database; create it first if it does not exist."""
     from interlock.app.bootstrap import build_services
 
     settings = options.settings()
@@ -178,7 +181,7 @@ def run_now(work: Coroutine[Any, Any, None]) -> None:
 
 
 def run_long(work: Coroutine[Any, Any, None]) -> None:
-    """On a loop that is made for many connections: it also sends in one go what is written in one turn."""
+    """Run on uvloop, for many connections; it also sends everything written in one iteration at once."""
     import uvloop
 
     uvloop.run(work)
@@ -191,9 +194,9 @@ def command(
     runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Callable[[Work], Work]:
-    """Registers an async function: the first parameter is what `open_context` gives, the common options are added.
+    """Register an async function: its first parameter is the value of `open_context`, and common options are added.
 
-    `options` are those of the common ones that this command explains in other words.
+    `options` replaces the help of common options for this command.
     """
 
     def register(work: Work) -> Work:
@@ -202,7 +205,7 @@ def command(
             runner(_run_opened(open_context(given), work, values))
 
         run.__name__, run.__doc__ = work.__name__, work.__doc__
-        run.__signature__ = _signature(work, options)  # type: ignore[attr-defined]  # how Typer learns of the parameters
+        run.__signature__ = _signature(work, options)  # type: ignore[attr-defined]  # read by Typer
         app.command(name)(run)
         return work
 
@@ -225,5 +228,5 @@ def _signature(work: Callable[..., object], options: Mapping[str, object]) -> in
 
 
 def is_interactive() -> bool:
-    """Whether somebody is there to be asked."""
+    """Whether there is a terminal to ask questions on."""
     return sys.stdin.isatty()

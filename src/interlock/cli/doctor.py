@@ -1,4 +1,4 @@
-"""What `interlock doctor` looks at, by subject."""
+"""The checks of `interlock doctor`: channels and routing, workspaces, server, chat and tools."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from interlock.presenters.text import join_or_none, pluralize
 from interlock.storage.engine.metrics import CheckResult
 from interlock.storage.store import SqlStore
 
-MAX_NAMED = 10  # names that are told
+MAX_NAMED = 10  # names listed in a message
 DOES_NOT_START = "Correct it: the server does not start with it."
-SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # what proves that an answer is the other side's
+SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # settings that authenticate callbacks of a channel
 
 
 async def check_channels(settings: Settings, users: Sequence[User], policy: Policy) -> AsyncIterator[CheckResult]:
-    """Of one workspace. Nothing is sent, and no other side is reached: `interlock channels test` does that."""
+    """Check the channels of one workspace. Sends nothing and connects to nothing: `interlock channels test` does."""
     capabilities: dict[str, ChannelCapabilities] = {}
     for name, channel in settings.channels.items():
         try:
@@ -64,7 +64,7 @@ async def check_channels(settings: Settings, users: Sequence[User], policy: Poli
         else:
             await made.close()
     if len(capabilities) < len(settings.channels):
-        return  # whatever leads to the others is not to be judged without them
+        return  # routing to the other channels cannot be checked without these
     there = [user for user in users if user.removed_at is None]
     for line in _route_checks(settings, make_routes(settings, capabilities), there, policy):
         yield line
@@ -73,9 +73,9 @@ async def check_channels(settings: Settings, users: Sequence[User], policy: Poli
 async def check_other_workspaces(
     settings: Settings, shown: str, known: Sequence[str] | None = None
 ) -> AsyncIterator[CheckResult]:
-    """Of all workspaces but the one that is shown: whether the server starts with them, and what each lacks.
+    """Check all workspaces except `shown`: whether the server starts with them, and what each lacks.
 
-    `known` are those of the database, if there is one.
+    `known` are the workspaces in the database, if there is one.
     """
     for name in sorted({DEFAULT_WORKSPACE, *settings.workspaces} - {shown}):
         try:
@@ -118,7 +118,7 @@ def _escalations(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
-    """A secret that two workspaces know proves nothing about which of them is meant."""
+    """Warn of secrets shared by two workspaces: such a secret does not prove which of them is meant."""
     holders: dict[str, set[str]] = {}
     for workspace in sorted(settings.workspaces_with_channels()):
         for name, channel in settings.for_workspace(workspace).channels.items():
@@ -153,7 +153,7 @@ def _route_checks(settings: Settings, routes: Routes, people: Sequence[User], po
 
 
 def _routes_by_channel(routes: Routes, policy: Policy) -> dict[str, list[str]]:
-    """What leads to each channel, the rules of the policy included."""
+    """The routes that lead to each channel, including rules of the policy."""
     found = channel_origins(routes)
     for rule in _asking_rules(policy):
         for step in rule.ask.ladder:
@@ -192,7 +192,7 @@ def _teams(routes: Routes, people: Sequence[User]) -> Iterator[CheckResult]:
 
 
 def _idle_rules(routes: Routes, policy: Policy) -> Iterator[CheckResult]:
-    """A rule whose channels do not take its calls: those go where they went without it."""
+    """Warn of rules whose channels do not accept the priority of their calls, which are then routed without them."""
     for rule in _asking_rules(policy):
         priorities = (rule.ask.priority,) if rule.ask.priority else PRIORITIES
         refused = [p for p in priorities if rule.ask.channels and not accepting_channels(routes, rule.ask.channels, p)]
@@ -235,7 +235,7 @@ def check_server(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _retention(storage: StorageSettings) -> CheckResult:
-    """Always said: what is erased cannot be shown, searched or rehearsed any more."""
+    """The retention, always reported: erased content can no longer be shown, searched or rehearsed."""
     if storage.retention is None:
         return CheckResult("ok", "retention", "forever: the content of finished calls is kept")
     return CheckResult(
@@ -244,7 +244,7 @@ def _retention(storage: StorageSettings) -> CheckResult:
 
 
 def _address(server: ServerSettings) -> CheckResult:
-    """A password must not travel in the clear."""
+    """Check the public address: passwords must not be sent unencrypted."""
     parts = urlsplit(server.public_url)
     if parts.scheme == "https" and parts.hostname:
         if server.proxies:
@@ -330,15 +330,18 @@ def is_local(host: str) -> bool:
 
 
 def _reachable_host(host: str) -> str:
-    """An address that stands for all of them cannot be called."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  nobody listens here
+    """A host to connect to, in place of a wildcard address."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  not for listening
     return f"[{name}]" if ":" in name else name
 
 
 def check_chat(
     all_settings: Settings, store: SqlStore, stored: Mapping[str, AgentVersion], workspace: str = DEFAULT_WORKSPACE
 ) -> Iterator[CheckResult]:
-    """`stored` are the agents that were changed here. No server is reached, and no key is shown."""
+    """Check agents, models, tools and documents.
+
+    `stored` are the agents changed here. Nothing connects, no key is shown.
+    """
     settings, components = all_settings.for_workspace(workspace), build_chat_components(all_settings, store)
     try:
         packs = components.tool_registry.packs(workspace)
@@ -365,7 +368,7 @@ def _agents(
     for name, each in known.items():
         yield _agent(settings, name, each, len(components.tool_registry.tools_for_agent(each.agent, workspace)))
         if settings.mcp_servers:
-            continue  # their tools are not known here, so nothing can be said about names
+            continue  # MCP tools are not known here, so tool names cannot be checked
         for warning in find_agent_warnings(name, each.agent, tools, others):
             yield CheckResult("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
 
@@ -379,7 +382,7 @@ def _agent(settings: Settings, name: str, known: ResolvedAgent, tools: int) -> C
         if model != SCRIPTED:
             open_model(model, settings.models)
     except Misconfigured as error:
-        mild = known.origin == "built-in" and not model  # nobody asked for a chat yet
+        mild = known.origin == "built-in" and not model  # chat is not set up
         return CheckResult("ok" if mild else "warn", "agents", found, error.message)
     return CheckResult("ok", "agents", found)
 

@@ -1,4 +1,4 @@
-"""What the commands print: text, tables, JSON, times and errors. Colours only on a terminal."""
+"""Output of the commands: text, tables, JSON, times and errors. Colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from interlock.core.card import head_and_tail, visible
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
 
 USAGE_ERRORS = (InvalidRequest, Misconfigured)
-UNWRAPPED_WIDTH = 100_000  # columns where nobody looks: a line is a line, however long
+UNWRAPPED_WIDTH = 100_000  # columns without a terminal, so that lines are never wrapped
 MAX_SENTENCE = 160
-MIN_STRETCH = 24  # characters of a sentence below which it says nothing
+MIN_STRETCH = 24  # characters; a shorter sentence is useless
 GAP = 2  # between columns
 EXIT_INTERRUPTED = 130
 
 
 def show(content: RenderableType, *, stderr: bool = False) -> None:
-    """Off a terminal nothing is wrapped or cut, so that other programs can read it line by line."""
+    """Print. Without a terminal nothing is wrapped or truncated, so that programs can read it line by line."""
     stream = sys.stderr if stderr else sys.stdout
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     if console.is_terminal:
@@ -40,12 +40,12 @@ def show(content: RenderableType, *, stderr: bool = False) -> None:
 
 
 def say(line: str, style: str = "") -> None:
-    """One line in plain words."""
+    """Print one line of text."""
     show(Text(line, style=style))
 
 
 def print_json(value: object) -> None:
-    """ASCII only: exact for programs, and harmless on a screen whatever the values hold."""
+    """Print JSON as ASCII: exact for programs, and harmless on a terminal for all values."""
     typer.echo(json.dumps(value, indent=2))
 
 
@@ -56,7 +56,10 @@ def print_json_line(value: object) -> None:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[Text | str]], stretch: str = "", spare: Sequence[str] = ()
 ) -> Table:
-    """On a narrow screen `spare` columns go first, in this order; then only `stretch` loses characters."""
+    """A table.
+
+    On a narrow screen `spare` columns are dropped first, in this order; then only `stretch` is truncated.
+    """
     cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
     widths = {head: max([len(head), *(row[n].cell_len for row in cells)]) for n, head in enumerate(heads)}
     console = Console(file=sys.stdout)
@@ -83,7 +86,7 @@ def _columns_that_fit(widths: Mapping[str, int], stretch: str, spare: Sequence[s
 
 
 def grid(rows: Iterable[tuple[str, Text]]) -> Table:
-    """Labels and what belongs to them; long texts stay in their column."""
+    """Labels and values; long texts wrap within their column."""
     made = Table.grid(padding=(0, 2))
     made.add_column(no_wrap=True)
     made.add_column(style="dim", no_wrap=True)
@@ -97,12 +100,12 @@ def grid(rows: Iterable[tuple[str, Text]]) -> Table:
 
 
 def local_time(moment: int) -> str:
-    """On the clock of the person who reads it."""
+    """The time in the local time zone."""
     return f"{datetime.fromtimestamp(moment // 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def duration_text(milliseconds: int) -> str:
-    """Two units at most: 45s, 4m 12s, 1h 03m, 2d 4h."""
+    """A duration with at most two units: 45s, 4m 12s, 1h 03m, 2d 4h."""
     seconds = max(0, milliseconds) // 1000
     if seconds < 60:
         return f"{seconds}s"
@@ -113,22 +116,22 @@ def duration_text(milliseconds: int) -> str:
     return f"{seconds // 86_400}d {seconds % 86_400 // 3_600}h"
 
 
-# Texts
+# Text
 
 
 def shorten(sentence: str, limit: int = MAX_SENTENCE) -> str:
-    """The ends of a visible text, for one row of a table."""
+    """The beginning and end of a visible text, for one row of a table."""
     head, tail = head_and_tail(sentence, limit)
     return f"{head} … {tail}" if tail else head
 
 
 def short_id(approval_id: str) -> str:
-    """Ids begin with the time, so neighbours begin alike; their ends are chance."""
+    """The end of an id: ids begin with the time, so only their ends differ clearly."""
     return approval_id[-8:]
 
 
 def printable(text: str) -> str:
-    """For messages, which hold names and pointers from outside; lines stay lines."""
+    """Escape a message, which may hold untrusted names and pointers; line breaks stay."""
     return "\n".join(visible(line).replace("\\\\", "\\") for line in text.splitlines())
 
 
@@ -136,13 +139,13 @@ def printable(text: str) -> str:
 
 
 def fail(error: BaseException, words: Sequence[str]) -> int:
-    """Says what is wrong, in one line or one JSON document, and gives the exit status."""
+    """Print the error as one line or one JSON document; returns the exit status."""
     if isinstance(error, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     body, status = _error_body(error)
     if "--json" in words:
         print_json(body)
-    elif body["message"]:  # there is none where the help was the answer
+    elif body["message"]:  # empty if the help was printed
         sys.stderr.write(f"Error: {printable(str(body['message']))}\n")
     return status
 

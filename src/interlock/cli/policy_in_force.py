@@ -19,14 +19,14 @@ from interlock.policy.file import KnownNames, LoadedPolicy, load_policy, read_co
 
 @dataclass(frozen=True, slots=True)
 class PolicySource:
-    """The text of a policy, and where it is from."""
+    """The text of a policy, and its origin."""
 
     text: str
     origin: str
 
 
 async def load_current(context: CommandContext) -> LoadedPolicy:
-    """Without a look at who is in which team: a team that emptied must not keep people from deciding."""
+    """Load the current policy, without checking that teams have members: an empty team must not block decisions."""
     source = await current_source(context)
     loaded = load_source(source, context.workspace_settings)
     context.services.inbox.policy = loaded.policy
@@ -41,7 +41,7 @@ async def current_source(context: CommandContext) -> PolicySource:
 
 
 async def find_version(context: CommandContext, number: int | None) -> PolicyVersion:
-    """A version that was put into the database; without a number the newest."""
+    """A version stored in the database; without a number, the newest."""
     newest = await context.services.store.policy(context.workspace)
     if number is None and newest is not None:
         return newest
@@ -50,7 +50,7 @@ async def find_version(context: CommandContext, number: int | None) -> PolicyVer
         raise NotFound(f"There is no version {1 if number is None else number} of the policy in this database. {there}")
     versions = await context.services.store.policies(context.workspace, newest.version - number + 1)
     found = [version for version in versions if version.version == number]
-    return found[0] if found else await find_version(context, number)  # somebody put a newer one in between
+    return found[0] if found else await find_version(context, number)  # a newer version was stored meanwhile
 
 
 def configured_source(settings: Settings) -> PolicySource:
@@ -67,7 +67,7 @@ def load_source(source: PolicySource, settings: Settings, names: KnownNames | No
 
 @contextmanager
 def name_source_in_errors(source: PolicySource) -> Iterator[None]:
-    """Complaints say in which policy, and each its line."""
+    """Add the origin of the policy to errors, which have line numbers."""
     try:
         yield
     except Misconfigured as error:
@@ -80,7 +80,7 @@ def declared_only_text(many: int) -> str:
 
 
 async def make_catalog(context: CommandContext, agent: str = "") -> ToolCatalog:
-    """Tools of MCP servers are not among the registered ones here: only a server that runs is connected to them."""
+    """The catalog of tools, without tools of MCP servers: only a running server is connected to them."""
     policy = load_source(await current_source(context), context.settings).policy
     registered = RegisteredTools(
         context.settings.actions, build_chat_components(context.settings, context.services.store).tool_registry

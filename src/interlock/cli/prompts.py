@@ -1,4 +1,4 @@
-"""What happens before a decision: reading what was given, showing it, and asking the person at the terminal."""
+"""Before a decision: reading of options, display of findings and changes, and confirmation at the terminal."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Change = tuple[str, object, object]  # pointer, before, after
 MISSING = object()
 
 
-# What was given
+# Options
 
 
 def json_option(name: str, text: str) -> object:
-    """The text itself, `@file` or `-` for standard input."""
+    """Parse JSON from the text itself, from `@file`, or from standard input for `-`."""
     try:
         return parse_json(_read_option(text))
     except InvalidRequest as error:
@@ -53,7 +53,7 @@ def check_length(name: str, text: str) -> str:
 
 
 def parse_answer(view: ApprovalDetails, message: str) -> object | None:
-    """For a question with a schema: a text that fits is taken as it is, else as JSON; None means as a text."""
+    """The JSON answer to a question with a schema; None to answer with the text, if it is valid or not JSON."""
     from interlock.runtime.json_schema import validate
 
     question_args = shown_args(view.stored.payload)
@@ -75,7 +75,7 @@ def parse_answer(view: ApprovalDetails, message: str) -> object | None:
 
 
 def acknowledged_ids(findings: Sequence[Finding], given: Sequence[str], *, all_of_them: bool) -> list[str]:
-    """Ids may be typed as they are shown. What is acknowledged wholesale is shown first."""
+    """The acknowledged ids, which may be typed as shown. With `all_of_them`, the findings are shown first."""
     if all_of_them and findings:
         show(render_findings(findings), stderr=True)
     known = {visible(finding.id): finding.id for finding in findings}
@@ -92,13 +92,13 @@ def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[s
 
 
 def findings_in(view: ApprovalDetails, args: Mapping[str, object]) -> tuple[Finding, ...]:
-    """What will be found in arguments that are not stored yet."""
+    """The findings in arguments that are not stored yet."""
     secrets = frozenset(field.pointer for field in view.card.fields if field.type == "secret")
     return declared.call_findings(view.spec, args, secrets)
 
 
 def confirm(question: str) -> None:
-    """Anything but yes ends the command, with nothing decided."""
+    """Ask; anything but yes aborts the command without a decision."""
     if not typer.confirm(question, err=True):
         raise typer.Abort
 
@@ -111,7 +111,7 @@ def show_changes(view: ApprovalDetails, new_args: Mapping[str, object]) -> None:
 
 
 def changes_between(before: object, new_args: Mapping[str, object]) -> Group:
-    """Refuses an edit that changes nothing: whoever sends it means something else."""
+    """The changes; raises InvalidRequest for an edit without any, which is probably a mistake."""
     changes = list(_changes("", before, new_args))
     if not changes:
         raise InvalidRequest("These are the arguments as they stand. To let them run: interlock approvals approve ID")

@@ -1,6 +1,7 @@
-"""Where `interlock hook` and `interlock mcp-gate` take their settings from: never from the folder they are started in.
+"""Settings of `interlock hook` and `interlock mcp-gate`, which are never read from the working folder.
 
-A client starts them wherever its agent works, and whoever wrote that folder could bring a policy that allows all.
+A client starts them in the folder where its agent works, and an author of that folder could add a policy that allows
+everything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from interlock.core.errors import Misconfigured
 
 
 def trusted_settings(config: Path | None, database: str) -> Settings:
-    """From the options, the INTERLOCK_ variables, or the user's own file; raises Misconfigured."""
+    """The settings from the options, the INTERLOCK_ variables, or the user's own file; raises Misconfigured."""
     settings = load_settings(config, overrides={"storage.url": database or None}, find=find_user_file)
     file = settings.file
     if config is None and file is not None and not file.is_absolute():
@@ -27,7 +28,7 @@ def trusted_settings(config: Path | None, database: str) -> Settings:
 
 
 def trusted_database(settings: Settings) -> str:
-    """Its address; raises Misconfigured for one that depends on the working folder."""
+    """The database's address; raises Misconfigured if it depends on the working folder."""
     url = settings.storage.url
     if is_relative_database_url(url):
         raise Misconfigured(_config_hint(url))
@@ -35,7 +36,7 @@ def trusted_database(settings: Settings) -> str:
 
 
 def _config_hint(url: str) -> str:
-    """Which line to add."""
+    """An error message with the line to add."""
     line = f"sqlite:///{Path.home() / 'interlock.db'}"
     return (
         f"No database is named with its whole path, and the working folder ({url}) is not asked: whoever wrote it "
@@ -45,7 +46,7 @@ def _config_hint(url: str) -> str:
 
 
 def find_user_file() -> Path | None:
-    """Of the user's own configuration folder; raises Misconfigured for one that others could have written."""
+    """The file in the user's configuration folder, if any; raises Misconfigured if others could have written it."""
     file = _user_path()
     if not file.is_file():
         return None
@@ -59,6 +60,6 @@ def find_user_file() -> Path | None:
 
 
 def _user_path() -> Path:
-    """A folder that is not written out counts as none, as the XDG specification has it."""
+    """The path of the user's file. A relative XDG folder is ignored, as the XDG specification requires."""
     folder = Path(child_environment().get("XDG_CONFIG_HOME", ""))
     return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock" / DEFAULT_FILE

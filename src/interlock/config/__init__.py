@@ -1,1 +1,1 @@
-"""interlock.yaml and the environment, as frozen settings."""
+"""Configuration: interlock.yaml and the environment, as frozen settings."""

@@ -1,4 +1,4 @@
-"""What an agent may be: one meaning for the configuration file, for the interface and for the chat."""
+"""Agents' settings: parsing and checks shared by the configuration file, the HTTP API and the chat; MCP servers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from interlock.core.errors import InvalidRequest, Problem
 from interlock.runtime.durations import format_duration, parse_duration
 
 AGENT_KEYS = tuple(field.name for field in dataclass_fields(AgentSettings))
-AGENT_TOOL_PREFIX = "agent_"  # how the name of a tool begins that is another agent
-MAX_LIMITS: Mapping[str, int] = {"turns": 1_000, "tokens": 100_000_000}  # the most of each limit that is a number
+AGENT_TOOL_PREFIX = "agent_"  # prefix of the name of a tool that is another agent
+MAX_LIMITS: Mapping[str, int] = {"turns": 1_000, "tokens": 100_000_000}  # maximum of each numeric limit
 TIME_LIMIT = "time"
 MIN_TIME, MAX_TIME = 1_000, 86_400_000  # milliseconds of work for one message
 MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]*:\S+")
-CALLABLE_NAME = re.compile(
-    r"[A-Za-z0-9_-]{1,58}"
-)  # with its beginning it is the name of a tool, as providers take them
+CALLABLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with the prefix it is a valid tool name for providers
 
 MAX_HINTS, MAX_COMPARED = 10, 2_000
 
@@ -34,7 +32,7 @@ Agents = Mapping[str, AgentSettings]
 
 
 class AvailableTool(NamedTuple):
-    """Whether it asks by default, where it comes from, and if no switch can lift its question, why."""
+    """Whether a tool asks by default, its source, and why no switch can turn its approval off, if so."""
 
     needs_approval: bool
     source: str = ""
@@ -42,7 +40,7 @@ class AvailableTool(NamedTuple):
 
 
 def read_agents(reader: YamlReader, top: Fields) -> dict[str, AgentSettings]:
-    """Those of the configuration file; what is wrong is noted with its line."""
+    """Agents of the configuration file; problems are noted with their lines."""
     items = reader.mapping(top, "agents")
     agents = {name: _read_agent(reader, item) for name, item in items.items()}
     for name, agent in agents.items():
@@ -52,7 +50,7 @@ def read_agents(reader: YamlReader, top: Fields) -> dict[str, AgentSettings]:
 
 
 def overlay_stored_agent(body: str, base: AgentSettings) -> AgentSettings:
-    """What is stored of an agent, over what the file or the program says of it."""
+    """Stored settings of an agent, over those of the file or the program."""
     stored: dict[str, Any] = json.loads(body)
     overrides: dict[str, Any] = {name: value for name, value in stored.items() if name in AGENT_KEYS}
     return replace(
@@ -61,7 +59,7 @@ def overlay_stored_agent(body: str, base: AgentSettings) -> AgentSettings:
 
 
 def parse_limits(agent: AgentSettings) -> TurnLimits:
-    """For each message. What is missing or odd keeps the default: it was refused where it was written."""
+    """Limits for each message; missing or invalid ones keep the default, as invalid ones were reported before."""
     given = {name: value for name, value in agent.limits.items() if not [*_limit_problems({name: value})]}
     time_limit = given.get(TIME_LIMIT)
     return TurnLimits(
@@ -72,7 +70,7 @@ def parse_limits(agent: AgentSettings) -> TurnLimits:
 
 
 def find_agent_problems(name: str, agent: AgentSettings, others: Agents) -> Iterator[Problem]:
-    """What keeps an agent from being used as it is written; `others` are all agents that there are."""
+    """Problems that make an agent's settings unusable; `others` are all agents."""
     if agent.model and not MODEL_NAME.fullmatch(agent.model):
         yield Problem("/model", f'model is "{agent.model}"; write provider:name, such as openai:gpt-5')
     yield from _limit_problems(agent.limits)
@@ -84,7 +82,7 @@ def find_agent_problems(name: str, agent: AgentSettings, others: Agents) -> Iter
 def find_agent_warnings(
     name: str, agent: AgentSettings, known: Mapping[str, AvailableTool], others: Agents
 ) -> Iterator[str]:
-    """What is ignored, and what has no effect; `known` are all tools by name."""
+    """Warnings about ignored settings and settings without effect; `known` are all tools by name."""
     hints = _Hints(known)
     for pattern in sorted(set(agent.tools)):
         if pattern != "*" and not any(matches_tool(pattern, tool, each.source) for tool, each in known.items()):
@@ -110,7 +108,7 @@ def _override_reasons(name: str, tool: str, known: AvailableTool, others: Agents
 
 
 class _Hints:
-    """What was probably meant, for the first few names: to look at thousands for each would take seconds."""
+    """Suggestions for the first few names only: comparing each with thousands would take seconds."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known if len(known) <= MAX_COMPARED else ()
@@ -122,7 +120,7 @@ class _Hints:
 
 
 def find_callers(name: str, others: Agents) -> list[str]:
-    """Every agent that may call this one, over others too."""
+    """Every agent that may call this one, also indirectly."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -155,12 +153,12 @@ def _read_agent(reader: YamlReader, item: YamlNode) -> AgentSettings:
 
 
 def _read_limit(item: YamlNode) -> object:
-    """The environment only knows texts: `${TURNS}` may stand where a number is wanted."""
+    """The environment only has texts: `${TURNS}` may be used where a number is expected."""
     return parse_scalar(item.value) if item.is_interpolated and isinstance(item.value, str) else to_plain(item)
 
 
 def _find_line(item: YamlNode, pointer: str) -> int:
-    """Where that part of an agent stands, as far as it stands there."""
+    """The line of that part of an agent, or of its nearest parent."""
     for step in pointer.split("/")[1:]:
         match item.value:
             case dict() as members if step in members:
@@ -236,7 +234,7 @@ def read_mcp_servers(reader: YamlReader, top: Fields, folder: Path) -> dict[str,
 
 
 def _check(reader: YamlReader, name: str, item: YamlNode, fields: Fields) -> None:
-    """Tools are named after it, and a server must not pass for a pack of Interlock's own."""
+    """Check an MCP server: its prefix names its tools, and must not be that of a built-in tool pack."""
     prefix = reader.text(fields, "prefix", name)
     if ("command" in fields) == ("url" in fields):
         reader.add_problem(item.line, f'the MCP server "{name}" needs a command or a url, and not both')
@@ -261,7 +259,7 @@ def _is_http_url(url: str) -> bool:
 
 
 def _read_texts(reader: YamlReader, fields: Fields, key: str) -> dict[str, str]:
-    """Names and texts; a number stands for its digits."""
+    """Names and texts; a number is read as its digits."""
     given = reader.mapping(fields, key)
     texts = {
         name: YamlNode(str(item.value), item.line) if type(item.value) is int else item for name, item in given.items()

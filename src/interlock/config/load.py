@@ -1,4 +1,4 @@
-"""One file and the environment, made into frozen Settings: the only reader of the environment."""
+"""Load the settings from one file and the environment; the only module that reads the environment."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def load_settings(
     overrides: Mapping[str, object] | None = None,
     find: Callable[[], Path | None] = lambda: Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None,
 ) -> Settings:
-    """`overrides` are from the command line, such as {"server.port": 9000}; None there means not given.
+    """Load settings; `overrides` are from the command line, such as {"server.port": 9000}; None means not given.
 
-    `find` looks for a file where none is named: in the working folder, unless something else is said.
+    `find` finds a file if none is named: by default in the working folder.
     """
     env = os.environ if environ is None else environ
     file = path or (Path(env["INTERLOCK_CONFIG"]) if env.get("INTERLOCK_CONFIG") else find())
@@ -83,28 +83,28 @@ def load_settings(
 
 
 def child_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a program that is started in somebody else's name gets: everything, but for what is ours."""
+    """The environment for a child process on behalf of others: everything but Interlock's own variables."""
     env = os.environ if environ is None else environ
     return {name: value for name, value in env.items() if not name.startswith("INTERLOCK_")}
 
 
 def agent_key(environ: Mapping[str, str] | None = None) -> str:
-    """INTERLOCK_KEY: a command line can be read by everybody on the machine."""
+    """INTERLOCK_KEY, not an option: a command line can be read by everybody on the machine."""
     return (os.environ if environ is None else environ).get("INTERLOCK_KEY", "")
 
 
 def gate_token(environ: Mapping[str, str] | None = None) -> str:
-    """INTERLOCK_GATE_TOKEN: what clients of an MCP gate have to show."""
+    """INTERLOCK_GATE_TOKEN: the token that clients of an MCP gate have to send."""
     return (os.environ if environ is None else environ).get("INTERLOCK_GATE_TOKEN", "")
 
 
 def fault_plan(environ: Mapping[str, str] | None = None) -> str:
-    """Where tests make things go wrong; empty in every real installation."""
+    """INTERLOCK_FAULT: fault injection for tests; empty in every real installation."""
     return (os.environ if environ is None else environ).get("INTERLOCK_FAULT", "")
 
 
 def server_url(environ: Mapping[str, str] | None = None) -> str:
-    """The address of a server, for a command that takes one instead of a database."""
+    """INTERLOCK_URL: the address of a server, for a command that takes one instead of a database."""
     return (os.environ if environ is None else environ).get("INTERLOCK_URL", "")
 
 
@@ -196,7 +196,7 @@ class _Interpolator:
         return dollar or value or default or ""
 
     def _add_problem(self, line: int, message: str) -> None:
-        if line:  # 0: the second look at the same text
+        if line:  # 0: the second pass over the same text
             self.reader.add_problem(line, message)
 
 
@@ -330,9 +330,10 @@ def _audit(reader: YamlReader, top: Fields, folder: Path) -> AuditSettings:
 
 
 def _models(reader: YamlReader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, JsonMapping], str]:
-    """What each provider is to know, and the model that counts where an agent names none; empty if there is none.
+    """The settings of each provider, and the default model for agents that name none; empty if there is none.
 
-    A key of the environment is for the provider's own address: one that the file names gets a key from the file alone.
+    A key of the environment is for the provider's own address: with an address in the file, only a key in the file
+    counts.
     """
     entries = reader.mapping(top, "models")
     default_model = reader.text(entries, DEFAULT_MODEL_KEY)
@@ -352,7 +353,7 @@ def _models(reader: YamlReader, top: Fields, env: Mapping[str, str]) -> tuple[di
 
 
 def read_quotas(reader: YamlReader, server: Fields, override: str = "") -> QuotaSettings:
-    """`override` is from the environment: `off` is for load tests, which ask as fast as they can."""
+    """Read quotas; `override` is from the environment: `off` is for load tests."""
     fields, base = reader.section(server, "quotas", ("per_minute", "pending")), QuotaSettings()
     if override == "off":
         return QuotaSettings(0, 0)
@@ -364,7 +365,7 @@ WORKSPACE_KEYS = tuple(each.name for each in dataclass_fields(WorkspaceSettings)
 
 
 def read_workspaces(reader: YamlReader, top: Fields) -> dict[str, WorkspaceSettings]:
-    """Those beside the default one, whose sections stand at the top of the file."""
+    """Workspaces other than the default one, whose sections are at the top of the file."""
     found = {}
     for name, item in reader.mapping(top, "workspaces").items():
         _check_name(reader, name, item.line)
@@ -373,7 +374,7 @@ def read_workspaces(reader: YamlReader, top: Fields) -> dict[str, WorkspaceSetti
 
 
 def read_workspace_settings(reader: YamlReader, fields: Fields) -> WorkspaceSettings:
-    """`fields` are those of a workspace, or those at the top of the file."""
+    """Settings of a workspace; `fields` are its own, or those at the top of the file."""
     channels = _channels(reader, fields)
     return WorkspaceSettings(channels, _routing(reader, fields, {DASHBOARD, *channels}), _tools(reader, fields))
 
@@ -402,7 +403,7 @@ def _routing(reader: YamlReader, top: Fields, targets: set[str]) -> RoutingSetti
 
 
 def read_target(reader: YamlReader, fields: Fields, key: str, targets: set[str]) -> str:
-    """One channel or place; empty if there is none."""
+    """One channel or destination; empty if there is none."""
     found = _targets(reader, fields, key, targets)
     if len(found) > 1:
         reader.add_problem(fields[key].line, f"{key} is one channel")
@@ -410,14 +411,14 @@ def read_target(reader: YamlReader, fields: Fields, key: str, targets: set[str])
 
 
 def _reminders(reader: YamlReader, fields: Fields) -> tuple[int, ...] | None:
-    """An empty list says that there are none."""
+    """Reminders; an empty list means none."""
     if "reminders" not in fields:
         return None
     return tuple(sorted(reader.node_duration(item, "reminders", 1) for item in reader.entries(fields, "reminders")))
 
 
 def _targets(reader: YamlReader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
-    """Channels and places; whether there is a channel with places shows when the channels are opened."""
+    """Channels and destinations; whether a channel has destinations is checked when the channels are opened."""
     value = fields[key].value if key in fields else None
     items = [item.value for item in value] if isinstance(value, list) else [value]
     places = [item for item in items if isinstance(item, str) and item.startswith(DESTINATION_PREFIX)]
@@ -455,7 +456,7 @@ def _channels(reader: YamlReader, top: Fields) -> dict[str, ChannelSettings]:
 
 
 def _tools(reader: YamlReader, top: Fields) -> dict[str, JsonMapping]:
-    """What each pack is to know; whether it is of the right kind, the pack itself says."""
+    """Settings of each tool pack, whose types the pack itself checks."""
     entries = reader.section(top, "tools", tuple(PACK_SETTINGS))
     return {name: plain_mapping(reader.section(entries, name, PACK_SETTINGS[name])) for name in entries}
 

@@ -1,4 +1,4 @@
-"""What can be configured, with defaults under which everything works, and how much of it may be shown."""
+"""Settings as frozen models, with working defaults, and masking of secrets for display."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from interlock.core.decision import MAX_COMMENT
 from interlock.runtime.durations import format_duration, parse_duration
 
-DASHBOARD = "dashboard"  # the inbox itself, which is always there
+DASHBOARD = "dashboard"  # the inbox itself, which always exists
 MASK = "***"
 FOREVER = "forever"
 TOOL_PACKS = (
@@ -25,8 +25,8 @@ TOOL_PACKS = (
     "linear",
     "okr",
     "request",
-)  # what our own tools begin with
-PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each pack; the first one is what it needs
+)  # prefixes of built-in tools
+PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # settings of each pack under `tools`; the first one is required
     "ask_human": (),
     "cms": (),
     "documents": (),
@@ -37,12 +37,12 @@ PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each
 }
 JsonMapping = Mapping[str, object]
 DEFAULT_MODEL_KEY = "default"  # among the models: the one for agents that name none
-DEFAULT_WORKSPACE = "default"  # whose the channels, routing and tools at the top of the configuration are
+DEFAULT_WORKSPACE = "default"  # owner of the channels, routing and tools at the top of the configuration
 DEFAULT_MODELS = (
     "openai:gpt-6.1-terra",
     "anthropic:claude-sonnet-5-5",
     "google:gemini-3.8-flash",
-)  # by the key there is
+)  # chosen by the available key
 MODEL_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "OPENAI_API_KEY": ("openai", "key"),
@@ -62,22 +62,23 @@ REQUEST_LOG_LEVELS: tuple[RequestLogLevel, ...] = get_args(RequestLogLevel)
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """`retention` is None where everything is kept."""
+    """Storage; `retention` is None if everything is kept."""
 
     url: str = "sqlite:///interlock.db"
     retention: int | None = None
 
     @property
     def retention_text(self) -> str:
-        """For how long, in words."""
+        """The retention as text."""
         return FOREVER if self.retention is None else format_duration(self.retention)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """An OpenID provider. With a `role`, people whom nobody added come in too, with that role.
+    """An OpenID provider. With a `role`, people who were not added can sign in too, with that role.
 
-    With `allowed_domains`, only people with a verified e-mail address there; `teams_claim` says who is in which team.
+    With `allowed_domains`, only people with a verified e-mail address there; `teams_claim` names the claim with the
+    teams.
     """
 
     issuer: str
@@ -92,7 +93,7 @@ class OidcSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """For each agent key: calls that are recorded in a minute, and calls that wait at once. 0 is no limit."""
+    """Quotas for each agent key: calls recorded in a minute, and pending calls. 0 is no limit."""
 
     per_minute: int = 3_000
     pending: int = 5_000
@@ -100,9 +101,9 @@ class QuotaSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed.
+    """Server; `log` is the request log, `proxies` are addresses and networks whose X-Forwarded-For is trusted.
 
-    `origins` are other sites whose pages may ask with a key, such as https://inbox.example.com.
+    `origins` are other sites whose pages may send requests with a key (CORS), such as https://inbox.example.com.
     """
 
     host: str = "127.0.0.1"
@@ -117,14 +118,14 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class InlinePolicy:
-    """The policy stands in the configuration file; its text keeps the lines of that file."""
+    """A policy inside the configuration file; its text keeps the lines of that file."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """`apply: always` puts the file in force at every start; `changed`, which a path alone means, only a new text."""
+    """A policy file; `apply: always` puts it in force at every start, `changed` (the default) only if it is new."""
 
     file: Path
     apply: ApplyMode = "changed"
@@ -145,9 +146,9 @@ class QuietHoursSettings:
 
 @dataclass(frozen=True, slots=True)
 class RoutingSettings:
-    """`team_routing` leads from a team or an action to channels, or to a place in Slack such as `#finance-ops`.
+    """Routing; `team_routing` maps a team or an action to channels, or to a Slack destination such as `#finance-ops`.
 
-    Without `reminders` there is one at half time; an empty list says that there are none.
+    Without `reminders` there is one at half time; an empty list means none.
     """
 
     default_channel: str = DASHBOARD
@@ -174,7 +175,7 @@ class EscalationSettings:
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """`signing_key` is a file outside of the database: whoever can rewrite the ledger must not be able to sign it."""
+    """Audit; `signing_key` is a file outside the database: write access to the ledger must not allow signing it."""
 
     signing_key: Path | None = None
 
@@ -198,9 +199,9 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class McpServerSettings:
-    """A program with its arguments, or an address; its tools are named `<prefix>_<tool>`.
+    """An MCP server: a program with its arguments, or a URL; its tools are named `<prefix>_<tool>`.
 
-    `reads` are patterns of tools that change nothing and need no question, `idempotent` of those that may be repeated.
+    `reads` are patterns of tools that change nothing and need no approval, `idempotent` of those that may be retried.
     """
 
     command: str = ""
@@ -218,7 +219,7 @@ class McpServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSettings:
-    """What a workspace other than the default one has of its own."""
+    """The own settings of a workspace other than the default one."""
 
     channels: Mapping[str, ChannelSettings] = field(default_factory=dict)
     routing: RoutingSettings = RoutingSettings()
@@ -227,10 +228,10 @@ class WorkspaceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`file` is where they came from; `masked_values` says how a value from the environment may be shown.
+    """All settings; `file` is their source, `masked_values` says how to show a value from the environment.
 
-    `default_model` is for agents that name none; it is empty where no provider has a key. `channels`, `routing`,
-    `tools` and `documents` belong to the default workspace; `for_workspace` gives the settings of another one.
+    `default_model` is for agents that name none; it is empty if no provider has a key. `channels`, `routing`, `tools`
+    and `documents` belong to the default workspace; `for_workspace` gives the settings of another one.
     """
 
     storage: StorageSettings = StorageSettings()
@@ -254,9 +255,9 @@ class Settings:
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
 
     def for_workspace(self, workspace: str) -> Settings:
-        """The settings of one workspace: nothing of what belongs to another one is in them.
+        """The settings of one workspace, without those of any other.
 
-        An escalation to a place such as `#leads` is about a place of the default workspace.
+        An escalation to a destination such as `#leads` is for the default workspace.
         """
         if workspace == DEFAULT_WORKSPACE:
             return self
@@ -278,7 +279,7 @@ class Settings:
         return frozenset(others | ({DEFAULT_WORKSPACE} if self.channels else set()))
 
     def workspaces_without_channels(self, known: Iterable[str]) -> list[str]:
-        """Those of the workspaces that have their inbox only, once any other has channels."""
+        """Workspaces that only have their inbox, if any other has channels."""
         able = self.workspaces_with_channels()
         return sorted({*known, *self.workspaces} - able) if able else []
 
@@ -299,12 +300,12 @@ class Settings:
 
 
 def is_builtin_action(action: ActionSettings) -> bool:
-    """Whether it is one that nobody configured."""
+    """Whether it is a built-in action that was not configured."""
     return any(action is each for each in BUILTIN_ACTIONS.values())
 
 
 def is_secure_url(url: str) -> bool:
-    """Whether what is sent there can be read by nobody on the way."""
+    """Whether requests to it cannot be read in transit: HTTPS, or this machine."""
     parts = urlsplit(url)
     near = parts.hostname in ("localhost", "127.0.0.1", "::1")
     return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and near))
@@ -340,7 +341,7 @@ _SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^
 _PASSWORD = re.compile(
     r"(://[^:/?#@\s]*:)[^\s]*@|([?&][^=&]*(?:secret|token|passw|key|sig)[^=&]*=)[^&\s]*", re.IGNORECASE
 )
-_DEFAULT_TEXTS = {"retention": FOREVER, "reminders": "at half time"}  # what holds where a setting is not given
+_DEFAULT_TEXTS = {"retention": FOREVER, "reminders": "at half time"}  # shown if a setting is not given
 _DURATIONS = ("retention", "auto_reject_after", "reminders")
 
 
@@ -363,7 +364,7 @@ def _plain_data(value: object) -> object:
 def _mask(value: object, section: str, key: str, masked_values: Mapping[str, str]) -> object:
     match value:
         case dict() if section == "mcp_servers" and key in ("env", "headers"):
-            return dict.fromkeys(value, MASK)  # names of these say nothing about what is secret
+            return dict.fromkeys(value, MASK)  # these names do not show what is secret
         case dict():
             return {name: _mask(inner, section, name, masked_values) for name, inner in value.items()}
         case list():
@@ -385,5 +386,5 @@ def _mask_text(value: str, section: str, key: str) -> str:
         return MASK
     scheme, separator, _ = value.partition("://")
     if separator and section == "channels":
-        return f"{scheme}://{MASK}"  # the address of a web hook is its password
+        return f"{scheme}://{MASK}"  # the URL of a webhook is its password
     return _PASSWORD.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else f"{found[2]}{MASK}", value)

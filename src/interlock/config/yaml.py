@@ -1,4 +1,4 @@
-"""YAML that remembers its lines, without what surprises people in it: `on` and `no` as booleans, aliases, tags."""
+"""YAML with line numbers, without its pitfalls: `on` and `no` as booleans, aliases, tags."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from interlock.runtime.durations import format_duration, parse_duration
 
 MAX_BYTES = 5 * 1024 * 1024
 MAX_DEPTH = 64
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times as fast and not always there
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times as fast and not always available
 
 
 @dataclass(slots=True)
 class YamlNode:
-    """A value and the line on which it, or its key, stands; `is_interpolated` if the environment had a part in it."""
+    """A value and the line of it or its key; `is_interpolated` if part of it comes from the environment."""
 
     value: Value
     line: int
@@ -35,7 +35,7 @@ ReportProblem = Callable[[int, str], None]
 
 
 def read_yaml(text: str, report_problem: ReportProblem) -> YamlNode | None:
-    """None for an empty document. Only `true` and `false` are booleans: `on`, `yes` and `no` are texts."""
+    """Parse YAML; None if empty. Only `true` and `false` are booleans: `on`, `yes` and `no` are texts."""
     _check_size(text)
     tree = _TreeBuilder(report_problem)
     try:
@@ -48,7 +48,7 @@ def read_yaml(text: str, report_problem: ReportProblem) -> YamlNode | None:
 
 
 def to_json(item: YamlNode) -> str:
-    """The same content as JSON text in which everything stands on the line it came from."""
+    """The same content as JSON text, with everything on its original line."""
     return "".join(_JsonWriter().pieces(item))
 
 
@@ -63,7 +63,7 @@ def to_plain(item: YamlNode) -> object:
 
 
 class _TreeBuilder:
-    """Built from the parser's events, one at a time: nesting cannot exhaust the stack, and an alias is seen as one."""
+    """Builds the tree from parser events, so that nesting cannot exhaust the stack and aliases are detected."""
 
     def __init__(self, report_problem: ReportProblem) -> None:
         self._report_problem = report_problem
@@ -153,7 +153,7 @@ _ESCAPE = re.compile(r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-
 
 
 def _yaml_from_json(text: str) -> str:
-    """JSON is YAML, except for tabs between values and for characters beyond U+FFFF, escaped as two halves."""
+    """JSON is YAML, except for tabs between values and surrogate pairs in escapes."""
     if not text.lstrip().startswith(("{", "[")) or ("\\u" not in text and "\t" not in text):
         return text
     try:
@@ -218,7 +218,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class YamlReader:
-    """Takes values out of fields by key and kind; what is wrong is noted, and a default goes on in its place."""
+    """Reads values from fields by key and type; problems are noted, and a default is used instead."""
 
     problems: list[tuple[int, str]] = field(default_factory=list)
 
@@ -226,7 +226,7 @@ class YamlReader:
         self.problems.append((line, message))
 
     def finish(self) -> None:
-        """Raises one Misconfigured with all complaints, if there are any."""
+        """Raise one Misconfigured with all problems, if there are any."""
         if not self.problems:
             return
         lines = [f"line {line}: {message}" if line else message for line, message in sorted(self.problems)]
@@ -238,7 +238,7 @@ class YamlReader:
         return {} if item is None or item.value is None else self.fields(item, keys, what)
 
     def fields(self, item: YamlNode, keys: Collection[str], what: str) -> Fields:
-        """The members of a mapping with known keys; `what` is for the complaint, as in `in a rule`."""
+        """The members of a mapping with known keys; `what` is for messages, as in `in a rule`."""
         members = self._mapping(item, what)
         odd = [key for key, inner in members.items() if key not in keys or inner.value in (None, "")]
         for key in odd:
@@ -278,7 +278,7 @@ class YamlReader:
                 return self._add_type_problem(item, what, "a text", "")
 
     def texts(self, fields: Fields, key: str, known: Collection[str] | None = None, kind: str = "") -> tuple[str, ...]:
-        """One text or a list of them, each one of the known names if those are known."""
+        """One text or a list of them, each one of the known names if given."""
         if key not in fields:
             return ()
         value = fields[key].value
@@ -355,7 +355,7 @@ class YamlReader:
 
 
 def did_you_mean(name: str, choices: Collection[str]) -> str:
-    """The end of a complaint: what was probably meant, or what there is if that is a short list."""
+    """The end of an error message: the closest name, or all names if they are few."""
     near = get_close_matches(name, choices, 1)
     if near:
         return f'; did you mean "{near[0]}"?'
@@ -368,7 +368,7 @@ def _is_unset(item: YamlNode) -> bool:
 
 
 def _interpolated_value(item: YamlNode) -> Value:
-    """The environment only knows texts: `${PORT}` may stand where a number is wanted."""
+    """The environment only has texts: `${PORT}` may be used where a number is expected."""
     return parse_scalar(item.value) if item.is_interpolated and isinstance(item.value, str) else item.value
 
 

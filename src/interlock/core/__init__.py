@@ -1,1 +1,1 @@
-"""The rules: pure functions over frozen values, standard library only."""
+"""Domain rules: pure functions over frozen values, standard library only."""

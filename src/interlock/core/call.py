@@ -1,4 +1,4 @@
-"""What an agent wants: the call, what is known of its tool, and the digests that bind an approval to both.
+"""Tool calls: the call, the definition of its tool, and the digests that bind an approval to both.
 
 It is long because a call, the definition of its tool and the digests that bind both are read together.
 """
@@ -33,21 +33,21 @@ MAX_NAME = 200
 MAX_NAMES = 64
 MAX_TEXT_LENGTH = 20_000
 AGENT_ACTOR_PREFIX = (
-    "agent:"  # how the record begins the name of an agent; alone, without the colon, it is one of no name
+    "agent:"  # prefix of an agent's name in the ledger; "agent" without the colon is one without a name
 )
-ANY_OWNER = "*"  # the owner of a call from before calls had one
+ANY_OWNER = "*"  # owner of a call that is older than call ownership
 SECRET_MARKER = "$secret"  # noqa: S105  the name of a mark, not a secret
-QUESTION_TOOL = "request_human_input"  # the tool by which an agent asks people
+QUESTION_TOOL = "request_human_input"  # the tool by which an agent asks people a question
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """What a key proves of the program that proposes a call. Whatever else the call says of itself is a claim.
+    """What a key proves about the program that proposes a call. Everything else the call says of itself is a claim.
 
-    The call belongs to `owner`; calls of any of `owners` are this program's to look at, start and finish. It is judged
-    as each of `agents`. `requester` is the person whom the key is for; `vouched`: who asked for it is known, or known
-    to be nobody. `setting` is that of the interface. `spec_sha256` is of the definition that the program itself has,
-    where the server knows the tool and its own counts.
+    The call belongs to `owner`; calls of any of `owners` are this program's to read, start and finish. It is judged as
+    each of `agents`. `requester` is the person the key is for; `vouched`: the requester is known, or known to be
+    nobody. `setting` is that of the interface. `spec_sha256` is of the program's own tool definition, where the server
+    knows the tool and the server's definition counts.
     """
 
     owner: str
@@ -64,12 +64,12 @@ class Caller:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever.
+    """A proposed call: `args` are canonical bytes; `(workspace, run_id, call_id)` identifies it permanently.
 
-    `switch` is what the agent's own configuration says of asking about this tool; it weakens no rule. Without a
-    `caller` the program has the database itself: all that it says is known. `refusal` says why no rule is asked,
-    `doubt` why people are, whatever the rules and grants let pass; `doubted_effect` is what the tool does by its
-    program's word then.
+    `switch` is the agent's own setting for asking about this tool; it weakens no rule. Without a `caller` the program
+    has the database itself, so everything it says is trusted. `refusal` says why the call is denied without evaluating
+    rules, `doubt` why people are asked even if rules and grants allow the call; `doubted_effect` is then the effect
+    that the program declares for the tool.
     """
 
     tool: str
@@ -88,7 +88,7 @@ class ToolCall:
     expires_in: int | None = None
     agent_says: str = ""
     decisions: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()  # what else the requester is known by: the e-mail address of their account
+    aliases: tuple[str, ...] = ()  # other names of the requester: the e-mail address of their account
     caller: Caller | None = None
     refusal: str = ""
     doubt: str = ""
@@ -99,12 +99,12 @@ class ToolCall:
 
     @cached_property
     def parsed_args(self) -> Args:
-        """The arguments as they will be run: read back from the bytes, not from what the caller holds."""
+        """The arguments as they will run: parsed from the bytes, not taken from the caller's object."""
         return cast(Args, read_canonical(self.args))
 
     @property
     def key(self) -> str:
-        """The id of the agent's key that it came with; empty for a program with the database."""
+        """The id of the agent's key that the call came with; empty for a program with the database."""
         return "" if self.caller is None else self.caller.credential
 
     def with_call_id(self, call_id: str) -> ToolCall:
@@ -112,12 +112,12 @@ class ToolCall:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The agents from the outermost to the one that calls."""
+        """The agents from the outermost to the calling one."""
         return self.agent_path or ((self.agent,) if self.agent else ())
 
 
 def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) -> ToolCall:
-    """The only way from a program's objects to a ToolCall: everything is checked and bounded here."""
+    """Make a ToolCall from a program's objects, the only way to do so: everything is checked and bounded here."""
     if type(args) is not dict and not isinstance(args, Mapping):
         raise InvalidRequest(f"The arguments of a call are an object, not {type(args).__name__}.")
     _check_shown_name("tool", tool, 1)
@@ -133,14 +133,14 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
 
 class _CallDefaults(dict[str, object]):
     def __missing__(self, label: str) -> object:
-        """What no call has is no default of it."""
+        """A value that equals no argument, for a name that is no field of a call."""
         return MISSING
 
 
 CALL_DEFAULTS = _CallDefaults({field.name: field.default for field in fields(ToolCall)})
 SERVER_FIELDS = frozenset(
     {"decisions", "aliases", "caller", "refusal", "doubt", "doubted_effect"}
-)  # what no program gives as it is
+)  # set by the server, never taken from a program as they are
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
     "setting": SETTINGS,
@@ -184,8 +184,8 @@ def _check_name(label: str, name: object, least: int) -> None:
 
 
 def _check_shown_name(label: str, name: object, least: int) -> None:
-    """Characters that cannot be seen are taken here, so that a name with some can be refused by the law, on record."""
-    if not isinstance(name, str) or name.isascii():  # which has none of them
+    """Check a name, ignoring invisible characters, so that the policy can refuse such a name on record."""
+    if not isinstance(name, str) or name.isascii():  # ASCII has no invisible characters of this kind
         _check_name(label, name, least)
         return
     visible = "".join(ch for ch in name if category(ch) != "Cf")
@@ -209,7 +209,7 @@ def _check_words(label: str, words: object) -> None:
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """`effect` is "" for a tool that nobody registered; `secret` holds JSON pointers, `*` for every item of a list."""
+    """A tool's definition; `effect` is "" if unregistered, `secret` holds JSON pointers, `*` for every list item."""
 
     name: str
     effect: str = ""
@@ -230,7 +230,7 @@ class ToolSpec:
 
     @cached_property
     def definition(self) -> bytes:
-        """What a reviewer relied on; a tool whose definition changed needs a new approval."""
+        """The canonical definition that a reviewer relied on; a changed definition needs a new approval."""
         return canonical(
             {
                 "name": self.name,
@@ -259,11 +259,11 @@ class ToolSpec:
         return frozenset(properties)
 
     def sentence(self, shown: Args) -> str:
-        """One line for people, made from the arguments as people may see them; never fails."""
+        """One line for people, made from the redacted arguments; never fails."""
         return self.described(shown) or f"Execute {self.name}?"
 
     def described(self, shown: Args) -> str:
-        """The same in the tool's own words; empty where it has none."""
+        """The sentence in the tool's own words; empty if it has none."""
         try:
             words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
         except Exception:  # noqa: BLE001  a describe that trips must not stop the question
@@ -272,7 +272,7 @@ class ToolSpec:
 
 
 def parse_spec(definition: bytes) -> ToolSpec:
-    """The inverse of `definition`, for a process that never saw the tool's code."""
+    """Parse a `definition`, for a process that never loaded the tool's code."""
     fields = cast(dict[str, object], read_canonical(definition))
     lists = {name: tuple(cast(list[str], fields[name])) for name in ("secret", "decisions")}
     return ToolSpec(**{**fields, **lists})  # type: ignore[arg-type]
@@ -288,7 +288,7 @@ class RedactedArgs(NamedTuple):
 
 
 def redacted_sha256(args: bytes, spec: ToolSpec, key: bytes) -> str:
-    """As `redact` gives it."""
+    """The digest that `redact` gives."""
     return redact(args, spec, key).sha256 if spec.secret else digest(args)
 
 
@@ -304,7 +304,7 @@ def redact(args: bytes, spec: ToolSpec, key: bytes) -> RedactedArgs:
 
 
 def restore(edited: Args, stored: bytes, spec: ToolSpec, key: bytes) -> tuple[Args, tuple[Problem, ...]]:
-    """Puts stored secrets back where an edit returned their fingerprint; other fingerprints are problems."""
+    """Restore stored secrets where an edit returned their fingerprint; unknown fingerprints are problems."""
     secrets = _secrets_by_fingerprint(cast(Args, read_canonical(stored)), spec, key)
     problems: list[Problem] = []
 
@@ -325,7 +325,7 @@ def fingerprint(value: object, key: bytes) -> str:
 
 
 class Subject(NamedTuple):
-    """What an approval is about; nothing in it ever changes, until erasing takes the nonce."""
+    """What an approval is about; immutable, except that erasure removes the nonce."""
 
     workspace: str
     run_id: str
@@ -346,14 +346,14 @@ class Subject(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """As of a call."""
+        """The agents from the outermost to the calling one."""
         return self.agent_path or ((self.agent,) if self.agent else ())
 
     def same(self, call: ToolCall) -> bool:
-        """Whether a call that comes back under this id is the one that was proposed, whatever people edited since.
+        """Whether a call that comes back under this id is the proposed one, regardless of edits since.
 
-        Where both name a path of agents it has to be the same: sub-agents share a run, and no approvals. Once it was
-        erased there is nothing left to compare arguments with, and nothing that could run.
+        Where both name a path of agents it has to be the same: sub-agents share a run, but no approvals. After erasure
+        there are no arguments left to compare, and nothing that could run.
         """
         if self.tool != call.tool or (self.agent_path and call.agent_path and self.agent_path != call.agent_path):
             return False
@@ -365,9 +365,10 @@ class Subject(NamedTuple):
         return self.owner == ANY_OWNER or self.owner in caller.owners
 
     def binding(self, args_sha256: str, terms_sha256: str, secret_args: bytes | None = None) -> str:
-        """Ties the approval to all that it covers; `secret_args` are the bytes that run where people saw others.
+        """The digest that ties an approval to everything it covers.
 
-        The nonce keeps it from being guessed after erasure.
+        `secret_args` are the bytes that run if people saw redacted ones. The nonce keeps the digest from being guessed
+        after erasure.
         """
         parts = (self.nonce, self.workspace, self.run_id, self.call_id, self.tool, self.spec_sha256)
         unseen = "" if secret_args is None else digest(self.nonce.encode() + secret_args)
@@ -375,7 +376,7 @@ class Subject(NamedTuple):
 
 
 def make_subject(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effects: tuple[str, ...] = ()) -> Subject:
-    """`effects` are all that its tool may do, where more than what is known or believed of it may be true."""
+    """Make a Subject; `effects` are all possible effects of the tool, where its declared effect is not certain."""
     return Subject(
         call.workspace,
         call.run_id,
@@ -387,7 +388,7 @@ def make_subject(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effe
         call.thread_id,
         call.requester,
         priority,
-        spec.idempotent and not spec.declared,  # who only says so gets one start
+        spec.idempotent and not spec.declared,  # an unverified claim of idempotency gets one start
         spec.sha256,
         nonce,
         proposed_digest(call, nonce),
@@ -396,17 +397,17 @@ def make_subject(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effe
 
 
 def _shown_effect(claimed: str, effects: tuple[str, ...]) -> str:
-    """A claim that is not believed makes nothing look more harmless than a tool of which nobody says anything."""
+    """The effect to show: an untrusted claim of "read" is shown as unknown, not as harmless."""
     return "" if claimed == "read" and len(effects) > 1 else claimed
 
 
 def _stricter_effect(known: str, doubted: str) -> str:
-    """What people are told that the call may do: it is judged as it is known, and may be what its program declares."""
+    """The stricter of the known and the declared effect, which people see; rules use the known one."""
     return max(known, doubted, key=lambda effect: EFFECTS.index(effect) if effect else -1) if doubted else known
 
 
 def _owner_fields(caller: Caller | None) -> tuple[str, str]:
-    """Whose call it is, and what was known of them, so that it can be judged again; nothing for a program of ours."""
+    """The owner and the verified facts of the caller, for judging the call again; empty for a local program."""
     return ("", "") if caller is None else (caller.owner, plain_json(caller_json(caller)))
 
 
@@ -424,33 +425,33 @@ def caller_json(caller: Caller) -> dict[str, object]:
 
 
 def stored_caller(subject: Subject) -> Caller | None:
-    """What was known of a stored call's program; None for one with the database itself, and for calls from before."""
+    """The verified facts of a stored call's program; None for one with the database itself, and for older calls."""
     return parse_caller(subject.owner, json.loads(subject.known)) if subject.known else None
 
 
 def parse_caller(owner: str, known: Mapping[str, Any]) -> Caller:
-    """The inverse of `known_of`."""
+    """The inverse of `caller_json`."""
     lists = {name: tuple(known[name]) for name in ("agents", "teams")}
     return Caller(owner=owner, owners=frozenset({owner}), **{**known, **lists})
 
 
 def agent_actor(call: ToolCall) -> str:
-    """As the record names the agent that calls."""
+    """The ledger's name for the calling agent."""
     return f"{AGENT_ACTOR_PREFIX}{call.agent}" if call.agent else AGENT_ACTOR_PREFIX[:-1]
 
 
 def parse_agent_actor(actor: str) -> str:
-    """The inverse: the agent's name, or nothing for a call of none."""
+    """The inverse of `agent_actor`: the agent's name, "" for a call without one."""
     return actor[len(AGENT_ACTOR_PREFIX) :] if actor.startswith(AGENT_ACTOR_PREFIX) else ""
 
 
 def proposed_digest(call: ToolCall, nonce: str) -> str:
-    """Salted, since the arguments may hold secrets."""
+    """The digest of the proposed arguments, salted because they may hold secrets."""
     return digest(nonce.encode() + call.args)
 
 
 def secret_texts(args: bytes, spec: ToolSpec) -> list[str]:
-    """The secret values that are texts, the longest first, so that hiding them leaves none half hidden."""
+    """The secret values that are texts, longest first, so that masking leaves no part of one visible."""
     found: list[str] = []
 
     def note(_: str, value: object) -> None:
@@ -461,7 +462,7 @@ def secret_texts(args: bytes, spec: ToolSpec) -> list[str]:
 
 
 def _pointer_parts(pointer: str) -> tuple[str, ...]:
-    """`/a/b` or plain `a`; `~1` and `~0` as in RFC 6901."""
+    """Split a JSON pointer, `/a/b` or plain `a`; `~1` and `~0` as in RFC 6901."""
     parts = pointer.removeprefix("/").split("/")
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
@@ -469,7 +470,7 @@ def _pointer_parts(pointer: str) -> tuple[str, ...]:
 def _replace(
     value: object, patterns: list[tuple[str, ...]], change: Callable[[str, object], object], pointer: str = ""
 ) -> object:
-    """A copy of the value in which what the patterns point at went through `change`."""
+    """A copy of the value with `change` applied to what the patterns point at."""
     if () in patterns:
         return change(pointer, value)
     if not patterns:

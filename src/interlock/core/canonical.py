@@ -1,4 +1,4 @@
-"""JSON with one spelling per value: RFC 8785, except that integers of up to 40 digits stay exact."""
+"""Canonical JSON with one spelling per value: RFC 8785, except that integers of up to 40 digits stay exact."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from interlock.core.errors import InvalidRequest
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
-MAX_VALUES = 10_000  # in the arguments of a call: a card of more takes seconds to make, and days to read
+MAX_VALUES = 10_000  # in the arguments of a call: a larger card takes seconds to make and is unreadable
 MAX_DIGITS = 40
 MAX_INTEGER = 10**MAX_DIGITS
 
 
 def canonical(value: object, most: int = MAX_BYTES) -> bytes:
-    """The bytes that are stored, hashed and executed; raises on everything that two parsers could read differently."""
+    """The bytes that are stored, hashed and executed; raises on any value that two parsers could read differently."""
     try:
         data = _text(value, 1).encode()
     except UnicodeEncodeError:
@@ -36,8 +36,8 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def canonical_args(args: Mapping[str, object]) -> bytes:
-    """Of a call; also bounded by how much a person can look at."""
-    if len(args) <= MAX_VALUES and _SCALARS.issuperset(map(type, args.values())):  # most of them
+    """Canonical bytes of a call's arguments, also limited to what a person can review."""
+    if len(args) <= MAX_VALUES and _SCALARS.issuperset(map(type, args.values())):  # the usual case
         return canonical(args)
     left = MAX_VALUES
     inner: list[object] = [args]
@@ -59,7 +59,7 @@ def canonical_args(args: Mapping[str, object]) -> bytes:
 
 
 def parse_json(data: bytes | str, most: int = MAX_BYTES) -> object:
-    """Reads JSON strictly; size and depth are checked before the parser sees a byte."""
+    """Parse JSON strictly; size and depth are checked before the parser runs."""
     raw = _to_bytes(data)
     if len(raw) > most:
         raise InvalidRequest(f"The body takes {len(raw):,} bytes; at most {most:,} are accepted.")
@@ -71,18 +71,18 @@ def parse_json(data: bytes | str, most: int = MAX_BYTES) -> object:
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"The body is not JSON: {error}.") from None
     if b"\\u" in raw:
-        canonical(value, most)  # escapes are the only way in for NUL and lone surrogates
+        canonical(value, most)  # escapes are the only way for NUL and lone surrogates to get in
     return value
 
 
 def plain_json(value: object) -> str:
-    """Canonical for what the program itself writes: texts, whole numbers, truth values and lists of them. Quick."""
+    """Canonical JSON, fast, for the program's own values: texts, whole numbers, booleans and lists of them."""
     return "".join(_encode_plain(value, 0))
 
 
 def read_canonical(data: bytes) -> object:
-    """Reads bytes that `canonical` made: they need no second check."""
-    return json.loads(data.decode())  # of bytes it would guess the encoding first
+    """Parse bytes that `canonical` made, without checking them again."""
+    return json.loads(data.decode())  # given bytes it would detect the encoding first
 
 
 def digest(data: bytes) -> str:
@@ -90,7 +90,7 @@ def digest(data: bytes) -> str:
 
 
 def _text(value: object, depth: int) -> str:
-    """Texts and plain objects first: they are most of what comes."""
+    """Strings and plain objects first: they are the most frequent."""
     if type(value) is str:
         return _string(value)
     if type(value) is dict:
@@ -160,7 +160,7 @@ def _integer(value: int) -> str:
 
 
 def _float(value: float) -> str:
-    """As ECMAScript prints it, which RFC 8785 asks for."""
+    """Format a float as ECMAScript does, which RFC 8785 requires."""
     if not isfinite(value):
         raise InvalidRequest("NaN and infinite numbers have no JSON form.")
     text = float.__repr__(value)
@@ -174,7 +174,7 @@ def _scientific(text: str) -> str:
     negative, numbers, exponent = Decimal(text).as_tuple()
     sign = "-" * negative
     digits = "".join(map(str, numbers)).rstrip("0")
-    point = len(numbers) + int(exponent)  # where the decimal point stands, counted from the first digit
+    point = len(numbers) + int(exponent)  # position of the decimal point, counted from the first digit
     if len(digits) <= point <= 21:
         return sign + digits.ljust(point, "0")
     if -6 < point <= 0:
@@ -237,7 +237,7 @@ def _reject_type(value: object) -> object:
     raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
 
 
-# What JSONEncoder makes anew at every call: without circles, sorted, without blanks, not only ASCII.
+# The encoder that JSONEncoder rebuilds at every call: no cycle check, sorted, compact, not only ASCII.
 _encode_plain = c_make_encoder(None, _reject_type, encode_basestring, None, ":", ",", True, False, True)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_reject_duplicates,

@@ -1,4 +1,4 @@
-"""What people see of a call: escaped, typed, with findings; two different calls never look alike."""
+"""Cards: a call as people see it, escaped, typed and with findings; two different calls never look alike."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -17,15 +17,15 @@ _Argument = tuple[str, str, object]  # pointer (on the stack: the parent's), nam
 _Anomaly = tuple[str, Level, str]  # kind, level, message
 
 LONG_TEXT: Final = 2_000  # characters; above that a person sees head, tail, length and digest
-_BLANK_RUN: Final = 200  # white space in a row that pushes what follows off a screen
+_BLANK_RUN: Final = 200  # consecutive white space that pushes the following text off a screen
 _BLANK_LINES: Final = 20
 _POINTERS: Final = 1 << 26  # characters of all pointers of a card together
-_NAMED: Final = 3  # characters or hosts spelled out in a message; more is noise at two in the morning
+_NAMED: Final = 3  # characters or hosts spelled out in a message; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason to look twice; alarms switch Approve off until acknowledged by id, notes inform."""
+    """One reason for a closer look; alarms block Approve until acknowledged by id, notes only inform."""
 
     id: str
     kind: str
@@ -38,7 +38,7 @@ class Finding:
 class CardField:
     """One argument at any depth; `length` counts a scalar's characters and a container's members."""
 
-    pointer: str  # exact, for machines: the only text here that is not made visible
+    pointer: str  # exact, for programs: the only text here that is not escaped
     name: str
     type: str
     text: str
@@ -49,7 +49,7 @@ class CardField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """All of it but pointers and ids is safe to print anywhere; what is called `agent_…` is its word, unverified."""
+    """A card; everything but pointers and ids is safe to print, `agent_…` fields are the agent's unverified words."""
 
     risk: str
     tool: str
@@ -66,7 +66,10 @@ class Card:
 def find_findings(
     args: Mapping[str, object], known: frozenset[str] | None = None, secrets: frozenset[str] = frozenset()
 ) -> tuple[Finding, ...]:
-    """In document order, one per kind and pointer; `known` are the only names allowed, secrets are not looked into."""
+    """Find anomalies, in document order, one per kind and pointer.
+
+    `known` are the only names allowed; secrets are not searched.
+    """
     if _is_plain(args) and (known is None or args.keys() <= known) and _pointers_size(args, 0) < _POINTERS // 2:
         return ()
     found: dict[str, Finding] = {}
@@ -74,7 +77,7 @@ def find_findings(
         for kind, level, message in _argument_anomalies(name, value, known if pointer.count("/") == 1 else None):
             new = Finding(f"{kind}:{pointer}", kind, level, pointer, message)
             old = found.setdefault(new.id, new)
-            if old is not new:  # a name and its value, odd in the same way, are one finding; "alarm" < "note"
+            if old is not new:  # one anomaly in both a name and its value is one finding; "alarm" < "note"
                 found[new.id] = replace(old, level=min(old.level, level), message=f"{old.message} {message}")
     return tuple(found.values())
 
@@ -90,7 +93,7 @@ def make_card(
     secrets: frozenset[str] = frozenset(),
     **words: str,
 ) -> Card:
-    """All texts are given raw and escaped here, once; `args` are the parsed stored bytes, after redaction."""
+    """Make a card: all texts are given raw and escaped here, once; `args` are the parsed stored bytes, redacted."""
     ids: dict[str, tuple[str, ...]] = {}
     for finding in findings:
         ids[finding.pointer] = (*ids.get(finding.pointer, ()), finding.id)
@@ -109,7 +112,7 @@ def make_card(
 
 
 def visible(text: str) -> str:
-    r"""Injective: what cannot be seen becomes \u{202e}, a backslash becomes two, so neither can imitate the other."""
+    r"""Escape reversibly: invisible characters become \u{202e}, a backslash two, so neither imitates the other."""
     if text.isascii() and text.isprintable():
         return text.replace("\\", "\\\\")
     chars = set(text)
@@ -133,14 +136,14 @@ def head_and_tail(text: str, limit: int = 400) -> tuple[str, str]:
 
 
 def risk_level(effect: str, priority: str) -> str:
-    """An effect that nobody declared counts as a write."""
+    """The risk shown on a card; an undeclared effect counts as a write."""
     if effect == "destructive" or priority == "high":
         return "high"
     return "low" if effect == "read" else "medium"
 
 
 def _is_plain(value: object) -> bool:
-    """The hot path: printable ASCII of moderate length can hold no finding but a run of spaces."""
+    """Fast path: printable ASCII of moderate length can hold no finding but a run of spaces."""
     match value:
         case str():
             size = len(value)
@@ -151,7 +154,7 @@ def _is_plain(value: object) -> bool:
         case dict():
             parts = [*value, *value.values()]
             texts = [part for part in parts if type(part) is str]
-            if _is_plain("".join(texts)):  # else one of them is not, or they are long together
+            if _is_plain("".join(texts)):  # else one of them is not plain, or they are too long together
                 parts = [part for part in parts if type(part) is not str] if len(texts) < len(parts) else []
             return all(map(_is_plain, parts))
         case list():
@@ -161,7 +164,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _pointers_size(value: Mapping[str, object] | list[object], prefix: int) -> int:
-    """About how many characters the pointers inside have: what passes here passes `make_card` too."""
+    """The approximate number of characters in all pointers; a value accepted here is accepted by `make_card` too."""
     match value:
         case list():
             inner = (_pointers_size(v, prefix + 7) for v in value if isinstance(v, (list, dict)))
@@ -204,7 +207,7 @@ def _field(pointer: str, key: str, value: object, findings: tuple[str, ...]) -> 
     digest = (
         sha256(str(value).encode(errors="surrogatepass")).hexdigest() if kind == "string" and length > LONG_TEXT else ""
     )
-    # names stand without quotation marks, so spaces at their edges have to be shown
+    # names have no quotation marks, so spaces at their edges have to be escaped
     name = visible(key) if key == key.strip(" ") else visible(key).replace(" ", r"\u{20}")
     return CardField(pointer=pointer, name=name, type=kind, text=text, length=length, sha256=digest, findings=findings)
 
@@ -213,7 +216,7 @@ def _shown_value(value: object) -> tuple[str, str, int]:
     match value:
         case _Secret({"$secret": str(fingerprint), **others}) if not others:
             return "secret", f"hidden, fingerprint {visible(fingerprint)}", 0
-        case _Secret():  # it should have been redacted and was not: it stays hidden all the same
+        case _Secret():  # should have been redacted and was not: stays hidden
             return "secret", "hidden", 0
         case str(text):
             return "string", '"' + visible(text).replace('"', '\\"') + '"', len(text)
@@ -227,12 +230,12 @@ def _shown_value(value: object) -> tuple[str, str, int]:
 
 
 def _marks_deceive(text: str) -> bool:
-    """Whether accents could make two texts look the same, cover their neighbours, or land on our quotation mark."""
+    """Whether combining marks could make two texts look alike, cover neighbours or land on the quotation mark."""
     return category(text[0])[0] == "M" or not is_normalized("NFC", text) or bool(_PILED_MARKS.search(text))
 
 
 def _stands_alone(ch: str) -> bool:
-    """Not an accent, not the inner part of a Korean syllable, not the twin of another letter (the Kelvin sign)."""
+    """Whether it is no combining mark, no inner part of a Korean syllable and no duplicate letter (the Kelvin sign)."""
     return is_normalized("NFC", ch) and not ("\u1160" <= ch <= "\u11ff" or category(ch)[0] == "M")
 
 
@@ -244,7 +247,7 @@ def _argument_anomalies(name: str, value: object, known: frozenset[str] | None) 
     if known is not None and name not in known:
         yield "unknown_argument", "alarm", "The tool declares no argument of this name."
     for kind, level, what in _text_anomalies(name):
-        yield kind, "alarm" if kind == "space" else level, f"The name {what}."  # no name needs a fancy space
+        yield kind, "alarm" if kind == "space" else level, f"The name {what}."  # no name needs an unusual space
     if _IMITATION.search(name):
         yield "lookalike", "alarm", f"The name imitates Latin letters: {_code_points(name)}."
     for kind, level, what in _text_anomalies(value):
@@ -267,7 +270,7 @@ def _text_anomalies(text: object) -> Iterator[_Anomaly]:
 
 
 def _chars_by_kind(text: str) -> dict[str, list[str]]:
-    """The characters of each kind, in code point order; those in honest company are left out."""
+    """The characters of each kind, in code point order, without harmless invisible ones."""
     kinds: dict[str, list[str]] = {}
     for ch in sorted(set(_HARMLESS_INVISIBLE.sub("", text))):
         kinds.setdefault(_kind(ch), []).append(ch)
@@ -301,7 +304,7 @@ def _letter_anomalies(words: list[str]) -> Iterator[_Anomaly]:
     reasons = [f"{what}: {_quote(text, match)}" for what, pattern in _LOOKALIKES if (match := pattern.search(text))]
     imitation = islice(filter(_imitates, words), 1)
     reasons += [f'imitates Latin letters: {_code_points(word)} in "{visible(word[:60])}"' for word in imitation]
-    # a dotted word may be a file as well, so without suspicion only what stands like a host counts as one
+    # a dotted word may be a file as well, so without other reasons only what is written like a host counts as one
     names = (match[0] for match in (_DOTTED if reasons else _HOST).finditer(text) if not match[0].isascii())
     hosts = [f"{'may name' if reasons else 'names'} the host {_punycode_host(name)}" for name in islice(names, _NAMED)]
     if reasons or hosts:
@@ -309,16 +312,16 @@ def _letter_anomalies(words: list[str]) -> Iterator[_Anomaly]:
 
 
 def _quote(text: str, match: re.Match[str]) -> str:
-    """The odd letters with their code points, and the word around them."""
+    """The anomalous letters with their code points, and the word around them."""
     before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 24]
     word = _NOT_WORD.split(before)[-1] + match[0] + _NOT_WORD.split(after)[0]
     latin = [ch for ch in word if ch.isascii()]
-    # the odd ones are the fewer: a Latin e in a Russian word, a Russian one in an English word
+    # the minority is anomalous: a Latin e in a Russian word, a Russian one in an English word
     return f'{_code_points(latin if 0 < len(latin) * 2 < len(word) else word)} in "{visible(word[:60])}"'
 
 
 def _imitates(token: str) -> bool:
-    """Whether a host, address or path has a part that looks Latin and is not; next to Latin one letter is enough."""
+    """Whether a host, address or path has a part that only looks Latin; next to Latin one letter is enough."""
     if not _JOINT.search(token):
         return False
     enough = 1 if _ASCII_LETTER.search(token) else 3  # so that Russian initials pass
@@ -328,7 +331,7 @@ def _imitates(token: str) -> bool:
 
 
 def _punycode_host(host: str) -> str:
-    """The name that a resolver asks for."""
+    """The name that a resolver looks up."""
     labels = normalize("NFKC", host).lower().split(".")
     return visible(".".join(x if x.isascii() else "xn--" + x.encode("punycode").decode() for x in labels))
 
@@ -342,7 +345,7 @@ def _code_points(text: Iterable[str]) -> str:
 
 
 def _char_class(ranges: str) -> str:
-    """The inside of a regular expression's [], from code points: look-alikes cannot be told apart as letters."""
+    """The inside of a regular expression's [], from code points, since look-alikes cannot be told apart as letters."""
     return re.sub(r"\s*([0-9a-f]+)", lambda match: f"\\U{match[1]:0>8}", ranges)
 
 
@@ -352,17 +355,17 @@ _ESCAPES: Final = re.compile(r"\\u\{(10[0-9a-f]{4}|[0-9a-f]{1,5})\}|\\[\\nrt]")
 _SHORT: Final = {"\\\\": "\\", "\\n": "\n", "\\r": "\r", "\\t": "\t"}
 _ATOMS: Final = re.compile(r"(?:[^\\]++|\\u\{[0-9a-f]++\}|\\[^u])*+")
 _BIDI: Final = re.compile(f"[{_char_class('61c 200e 200f 202a-202e 2066-2069')}]")
-# letters, marks and symbols by category, and yet nothing to see
+# letters, marks and symbols by category, but invisible
 _BLANK: Final = re.compile(
     f"[{_char_class('34f 115f 1160 17b4 17b5 180b-180f 2800 3164 fe00-fe0f ffa0 fffc 16fe4 1d159 e0100-e01ef')}]"
 )
-# French, and every browser that formats a price for it, uses the first two; Japanese names have the third
+# French, and browsers that format a price for it, use the first two; Japanese names have the third
 _USUAL_SPACES: Final = frozenset("\u00a0\u202f\u3000")
 _PICTURE: Final = _char_class("203c 2049 20e3 2300-23ff 24c2 25a0-27bf 2934 2935 2b00-2bff 3030 303d 1f000-1faff")
-_SIGN: Final = _char_class("a9 ae 2122 2139 2194-21aa")  # a picture only when a variation selector follows
+_SIGN: Final = _char_class("a9 ae 2122 2139 2194-21aa")  # a picture only before a variation selector
 _EMOJI: Final = re.compile(f"[{_PICTURE}]")
-# Unseen and yet ordinary: inside an emoji, in scripts that spell with joiners (Arabic to Sinhala, Tibetan, Burmese,
-# Khmer), in a Windows line end. Tags never are, though three flags are made of them: too good a hiding place.
+# Invisible but harmless: inside an emoji, in scripts that spell with joiners (Arabic to Sinhala, Tibetan, Burmese,
+# Khmer), in a Windows line end. Tags never are, though three flags are made of them: they can hide whole texts.
 _HARMLESS_INVISIBLE: Final = re.compile(
     rf"[\r\u200c\u200d\ufe0e\ufe0f](?:(?<=[{_PICTURE}{_SIGN}][\ufe0e\ufe0f])|(?<=[0-9#*]\ufe0f)(?=\u20e3)"
     rf"|(?<=[{_PICTURE}\ufe0f]\u200d)(?=[{_PICTURE}{_SIGN}])|(?<=\r)(?=\n)"
@@ -371,7 +374,7 @@ _HARMLESS_INVISIBLE: Final = re.compile(
 _MARK: Final = _char_class("300-36f 483-489 1ab0-1aff 1dc0-1dff 20d0-20ff fe20-fe2f")
 _LATIN: Final = _char_class("41-5a 61-7a c0-d6 d8-f6 f8-2af 1e00-1eff 2c60-2c7f a722-a7ff ab30-ab64")
 _CYRILLIC: Final = _char_class("400-481 48a-52f 1c80-1c88 a640-a66e a680-a69d")
-# Greek but for the letters that units and formulas borrow (kΩ, Δt, μm): those are odd only between Latin ones
+# Greek but for the letters that units and formulas borrow (kΩ, Δt, μm): those are anomalous only between Latin ones
 _BORROWED: Final = _char_class("b5 394 3a3 3a9 3b2 3bb 3bc 3c0 3c6 3c8")
 _GREEK: Final = _char_class("370-393 395-3a2 3a4-3a8 3aa-3b1 3b3-3ba 3bd-3bf 3c1-3c5 3c7 3c9-3ff 1f00-1fff")
 # Armenian, Cherokee, Coptic, Lisu, letter-like signs, Roman numerals, old Mediterranean, mathematical, fullwidth
@@ -394,7 +397,7 @@ _LOOKALIKES: Final = (
     ("is written in mathematical letters", re.compile(r"[\U0001d400-\U0001d7ff]{3}")),
     ("piles up marks or strikes letters through", _PILED_MARKS),
 )
-# Cyrillic, Greek and fullwidth letters that a tired eye takes for Latin ones
+# Cyrillic, Greek and fullwidth letters that are easily taken for Latin ones
 _LATIN_LOOKALIKES: Final = _char_class(
     "430 435 43e 440 441 443 445 455 456 458 4bb 4cf 501 51b 51d 405 406 408 410 412 415 41a 41c-41e 420-423 425 4c0"
     " 3b1 3b9 3ba 3bd 3bf 3c1 3c5 3c7 391 392 395-397 399 39a 39c 39d 39f 3a1 3a4 3a5 3a7 ff21-ff3a ff41-ff5a"
@@ -411,7 +414,7 @@ _LABEL: Final = r"[^\s\x00-,./:-@\[-^`{-\x7f]"
 _NAME: Final = rf"{_LABEL}{{1,63}}+(?:\.{_LABEL}{{1,63}}+){{1,8}}+"
 _HOST: Final = re.compile(rf"(?:(?<=://)|(?<=@)){_NAME}")
 _DOTTED: Final = re.compile(rf"(?<!{_LABEL})(?<!\.){_NAME}")
-# findings by character: what kind, how loud, what it does; "space?" are the usual ones
+# findings by character: kind, level, effect; "space?" are the usual spaces
 _PHRASES: Final[tuple[_Anomaly, ...]] = (
     ("bidi", "alarm", "turns the direction of the text, so it reads otherwise than it runs"),
     ("invisible", "alarm", "hides characters that cannot be seen"),

@@ -1,4 +1,4 @@
-"""What people say: approve, edit, respond or reject. Who says it comes from authentication, never from here."""
+"""Decisions of people: approve, edit, respond or reject. The person comes from authentication, never from here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_MESSAGE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """What the person had before them; without a digest a decision counts only for unedited, harmless arguments."""
+    """What the person saw; without a digest a decision counts only for unedited, harmless arguments."""
 
     args_sha256: str | None = None
     acknowledged: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`args` are the changed arguments: an object, or its canonical bytes."""
+    """Edit the call; `args` are the changed arguments: an object, or its canonical bytes."""
 
     args: bytes | Mapping[str, object]
     seen: Acknowledgement = NO_ACKNOWLEDGEMENT
@@ -52,7 +52,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """`answer` is JSON that the question's schema checks; `message` is free text."""
+    """Answer instead of running; `answer` is JSON that the question's schema checks, `message` is free text."""
 
     message: str = ""
     answer: object = None
@@ -72,9 +72,9 @@ Decision = Approve | Edit | Respond | Reject
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """A person, as authentication knows them; `via` is their channel; they stand in for `delegations_to_me`.
+    """A person as authenticated; `via` is their channel; they may vote for those in `delegations_to_me`.
 
-    `credential` is the key or session that they came by, `address` their client's, where they are known.
+    `credential` is their key or session, `address` their client's address, where known.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Reviewer:
 
     @property
     def trace(self) -> dict[str, object]:
-        """How they came, for the content of an event."""
+        """How they were authenticated, for the content of an event."""
         return make_trace(self.via, self.credential, self.address)
 
 
@@ -106,7 +106,7 @@ FIELDS = frozenset({"kind", "args_sha256", "args", "message", "answer", "reason"
 
 
 def read_decision(body: object) -> Decision:
-    """Strict: `true`, `1`, `"yes"` or a missing kind decide nothing."""
+    """Parse a decision strictly: `true`, `1`, `"yes"` or a missing kind decide nothing."""
     if not isinstance(body, Mapping):
         raise InvalidDecision("A decision is an object with a kind.", [Problem("", "not an object")])
     unknown = sorted(set(map(str, body)) - FIELDS)
@@ -134,7 +134,7 @@ def read_decision(body: object) -> Decision:
 
 
 def read_decision_with_digest(body: object) -> Decision:
-    """Where the interface has a place for what the person saw: the digest of the arguments is not optional."""
+    """Parse a decision from an interface that shows the arguments: their digest is required."""
     decision = read_decision(body)
     if len(decision.seen.args_sha256 or "") != DIGEST_LENGTH:
         message = (

@@ -1,7 +1,7 @@
-"""What people are shown of a tool that only an agent's program declared: the server's words first, the agent's marked.
+"""Texts on the card of a tool that only an agent's program declared: the server's words first, the agent's marked.
 
-A description and a preview that come with a call are kept beside each other in the place of a preview, after a mark
-that no other preview can begin with, so that whose words they are is known without the tool's definition.
+A description and a preview that come with a call are stored together in the preview field, after a mark that no other
+preview can begin with, so that their author is known without the tool's definition.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from interlock.core.card import Finding, find_findings, head_and_tail, visible
 from interlock.core.ledger.event import Payload
 from interlock.core.masking import mask_text
 
-MAX_ARGUMENTS = 8  # of a sentence; the card below it has all of them
+MAX_ARGUMENTS = 8  # in a sentence; the card has all of them
 MAX_NAME = 60
 MAX_VALUE = 160
 MAX_NAMED = 10  # hidden arguments that a finding spells out
 AGENT_SECRET = "agent_secret:"  # noqa: S105  the id of a finding
 _MARK = "\x1eagent\x1e"
 _NAME = re.compile(r"[\w.-]+")
-_BARE = re.compile(r"[^\W\d_/][^\",=…]*|[/@#._][^\",=…]*")  # reads as a text and as nothing else
+_BARE = re.compile(r"[^\W\d_/][^\",=…]*|[/@#._][^\",=…]*")  # can only be read as text
 _LITERALS = frozenset({"true", "false", "null"})
-# What a schema says about values; every other word in it is about how it looks.
+# Schema keywords about values; all others are annotations.
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _NESTED = frozenset(
@@ -58,7 +58,7 @@ class AgentText:
 
 
 class CardTexts(NamedTuple):
-    """`sentence` and `preview` are the server's or the tool's own, the others the agent's."""
+    """The texts of a card: `sentence` and `preview` are the server's or the tool's own, the others the agent's."""
 
     sentence: str
     preview: str = ""
@@ -67,7 +67,7 @@ class CardTexts(NamedTuple):
 
 
 def call_sentence(spec: ToolSpec, shown: RedactedArgs) -> str:
-    """A tool's own sentence if it has one that counts, else the server's: what is called, with what."""
+    """The tool's own sentence if it is trusted, else the server's: the tool and its arguments."""
     own = "" if _is_agent_text(spec) else spec.described(shown.value)
     if own:
         return own
@@ -78,7 +78,7 @@ def call_sentence(spec: ToolSpec, shown: RedactedArgs) -> str:
 
 
 def stored_preview(spec: ToolSpec, args: bytes, shown: RedactedArgs, preview: str) -> str:
-    """What is stored in the place of a preview: the agent's words with a mark, without the secrets in them."""
+    """The value of the preview field: the agent's words with a mark, with secrets masked."""
     if not _is_agent_text(spec):
         return f" {preview}" if preview.startswith(_MARK) else preview
     described = spec.sentence(shown.value) if spec.describe else ""
@@ -88,7 +88,7 @@ def stored_preview(spec: ToolSpec, args: bytes, shown: RedactedArgs, preview: st
 
 
 def card_texts(spec: ToolSpec, payload: Payload, shown: RedactedArgs) -> CardTexts:
-    """What is stored, told apart. A row from before the mark may have the agent's description as its sentence."""
+    """The stored texts by author. A row older than the mark may have the agent's description as its sentence."""
     sentence, preview = payload.sentence or "", payload.preview or ""
     if preview.startswith(_MARK):
         said = cast(dict[str, str], read_canonical(preview.removeprefix(_MARK).encode()))
@@ -101,7 +101,7 @@ def card_texts(spec: ToolSpec, payload: Payload, shown: RedactedArgs) -> CardTex
 
 
 def call_findings(spec: ToolSpec, value: Args, secrets: frozenset[str]) -> tuple[Finding, ...]:
-    """Of arguments as people see them; one alarm for all that nobody but the agent's program calls secret."""
+    """Findings in redacted arguments, plus one alarm for all that only the agent's program declares secret."""
     return find_findings(value, spec.known_arguments, secrets) + _hidden_by_agent(spec, secrets)
 
 
@@ -116,12 +116,12 @@ def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, 
 
 
 def shown_schema(spec: ToolSpec) -> Mapping[str, object] | None:
-    """For cards and forms. Titles, descriptions, formats and the like count only where somebody vouches for them."""
+    """The schema for cards and forms; titles, descriptions and other annotations only if the definition is trusted."""
     return _strip_annotations(spec.schema) if spec.declared and spec.schema is not None else spec.schema
 
 
 def declared_effect_hint(spec: ToolSpec, effect: str, rules: Callable[[str], Sequence[object]]) -> str:
-    """What an admin can do, where other `rules` than here would match by an effect that is only declared."""
+    """What an admin can do if other rules would match by the effect that is only declared."""
     if effect or not (spec.declared and spec.effect):
         return ""
     here = rules(effect)
@@ -135,7 +135,7 @@ def unknown_tool_reason(tool: str, spec: ToolSpec) -> str:
 
 
 def _how_to_pin(spec: ToolSpec) -> str:
-    """With an effect: a definition that was only refused is not kept."""
+    """How to pin a tool, with its effect: the definition of a call that was only refused is not stored."""
     return f"An admin can pin it: interlock tools pin {quote(spec.name)} --effect EFFECT"
 
 
@@ -161,7 +161,7 @@ def _value(value: object) -> str:
 
 
 def _quoted(text: str, limit: int) -> str:
-    """A mark at the begin would sit on our quotation mark, so it gets a letter of its own to sit on."""
+    """Quote a text; a combining mark at its start would join the quotation mark, so it gets a base character."""
     head = text[:limit].replace('"', '""')
     head = f"◌{head}" if head and (head[0] == "◌" or category(head[0])[0] == "M") else head
     return f'"{head}"' if len(text) <= limit else f'"{head}"… ({len(text):,} characters)'
@@ -183,7 +183,7 @@ def _strip_annotations(schema: object) -> Mapping[str, object]:
 
 
 def _strip_inner(word: str, value: object) -> object:
-    """`items` and `dependentSchemas` were lists and mixtures once; what is no schema stays what it is."""
+    """Strip annotations inside a keyword; old drafts allow lists and mixtures, and what is no schema is kept."""
     match value:
         case Mapping() if word in _NAMED:
             return {name: _strip_inner("", each) for name, each in value.items()}

@@ -1,14 +1,14 @@
 """Every error that Interlock raises, in one tree.
 
 Error
-├── InvalidRequest            400 invalid_request       what was sent is not usable
-├── Unauthenticated           401 unauthenticated       no key or session, or one that does not count
+├── InvalidRequest            400 invalid_request       the input is invalid
+├── Unauthenticated           401 unauthenticated       no key or session, or an invalid one
 ├── TooManyRequests           429 too_many_requests     carries the seconds to wait
 ├── NotFound                  404 not_found
 ├── Forbidden                 403 forbidden             this person may not do this
-│   └── RecentSignInRequired      recent_sign_in_required   the session is older than this asks for
+│   └── RecentSignInRequired      recent_sign_in_required   the session's sign-in is too old for this
 ├── Conflict                  409 conflict
-│   ├── AlreadyDecided            already_decided       carries the standing decision
+│   ├── AlreadyDecided            already_decided       carries the existing decision
 │   ├── AlreadyStarted            already_started
 │   ├── NotApproved               not_approved          a start without an approval
 │   ├── Stale                     stale                 the row changed meanwhile
@@ -16,23 +16,23 @@ Error
 │   │   ├── CallMismatch          call_mismatch         a known call id with other arguments
 │   │   └── BindingBroken         binding_broken        what is stored is not what was approved
 │   ├── Frozen                    frozen                nothing in this scope starts now; carries the reason
-│   ├── DeniedNow                 denied_now            the policy of now denies it; 422 to a person who decides
+│   ├── DeniedNow                 denied_now            the current policy denies it; 422 for a person's decision
 │   └── LeaseLost                 lease_lost            the runner was too late
 ├── Expired                   410 expired
 ├── InvalidDecision           422 invalid_decision      carries JSON pointers
 │   └── FindingsNotAcknowledged   findings_not_acknowledged
 ├── StoreUnavailable          503 store_unavailable
 │   └── ClockBehind               clock_behind          the clock went back: approving is refused
-├── Misconfigured             503 misconfigured         policy, settings or wiring; exit 2 on the command line
+├── Misconfigured             503 misconfigured         policy, settings or bootstrap; exit 2 on the command line
 ├── DeliveryFailed            a channel could not deliver
-├── ModelFailed               502 model_failed          says whether another try may help
+├── ModelFailed               502 model_failed          says whether a retry may help
 ├── ToolFailed                502 tool_failed           a tool ran and failed; the message is for the model and people
-│   └── EffectUnknown             effect_unknown        it was sent off, and no answer says whether it ran
+│   └── EffectUnknown             effect_unknown        it was sent, and no response says whether it ran
 └── NotRun                    raised to the program whose call did not run
     ├── CallRefused               denied, rejected, expired or cancelled
     ├── CallAnswered              a person answered instead
     ├── CallFailed                the tool ran and failed, in this run or an earlier one
-    └── CallUnknown               nobody knows whether it ran
+    └── CallUnknown               whether it ran is unknown
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One complaint about one place in a JSON document."""
+    """One problem at one place in a JSON document."""
 
     pointer: str
     message: str
@@ -53,7 +53,7 @@ class Problem:
 
 
 class Error(Exception):
-    """Has a code for programs, a message that says what to do next, and ids."""
+    """Base class: a code for programs, a message that says what to do next, and ids."""
 
     code = "error"
     status = 500
@@ -128,7 +128,7 @@ class Frozen(Conflict):
 
 
 class DeniedNow(Conflict):
-    """409 at a start; `for_decision` gives the one for a person, whose decision cannot be taken."""
+    """Denied by the current policy: 409 at a start; `for_decision` gives the error for a person's decision."""
 
     code = "denied_now"
 
@@ -145,7 +145,7 @@ class Expired(Error):
     code, status = "expired", 410
 
 
-ALREADY_DECIDED_ERRORS = (AlreadyDecided, Expired)  # what somebody is told who comes after the decision
+ALREADY_DECIDED_ERRORS = (AlreadyDecided, Expired)  # errors for a decision on a decided or expired approval
 
 
 class InvalidDecision(Error):
@@ -181,7 +181,7 @@ class DeliveryFailed(Error):
 
 
 class ModelFailed(Error):
-    """`is_retryable`: the same turn may go well another time, as after a time-out; not so with a wrong key."""
+    """A model call failed; `is_retryable`: a retry may succeed, as after a timeout, but not with a wrong key."""
 
     code, status = "model_failed", 502
 
@@ -199,7 +199,7 @@ class EffectUnknown(ToolFailed):
 
 
 class NotRun(Error):
-    """The tool's body did not run, or not to a known end; `result` is what a model should be told."""
+    """The tool's body did not run, or not to a known end; `result` is the message for the model."""
 
     code, status = "not_run", 409
 

@@ -1,8 +1,8 @@
-"""Frozen dataclasses without their constructors, which cost more than a transition has to spend.
+"""Fast replacements for the constructors of frozen dataclasses, which are too slow for a transition.
 
-`fast_replace(value, field=…)` is dataclasses.replace, `next_version` the same with the version counted up.
+`fast_replace(value, field=…)` is dataclasses.replace, `next_version` the same with the version incremented.
 `fast_construct(kind, field=…)` is `kind(field=…)`; a field that is not given is read from the class, which holds the
-defaults. `changed_fields(old, new)` are the names of the fields that are not the very same objects in both.
+defaults. `changed_fields(old, new)` are the names of the fields that are not the same objects in both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MISSING = object()
 
 
 def changed_fields(old: object, new: object) -> set[str]:
-    """Of frozen dataclasses of one kind. A field that is not among them is equal; one that is may be equal too."""
+    """Changed fields of two dataclasses of one class; fields not listed are equal, listed ones may be equal too."""
     before, after = old.__dict__, new.__dict__
     names = [*after]
     if names[: len(before)] == [*before]:  # as `fast_replace` leaves them: in the same order, new ones at the end

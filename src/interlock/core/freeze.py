@@ -1,6 +1,6 @@
-"""The brake: while a freeze is on, nothing in its scope starts, and the deadlines of what it covers stand still.
+"""Freezes, the emergency stop: nothing in a freeze's scope starts, and the deadlines of what it covers are paused.
 
-A freeze is on from `at` to `released_at`. After that it stays open until every deadline that it held up was moved
+A freeze is on from `at` to `released_at`. After that it stays open until every paused deadline was moved
 (`settled_at`), so that no deadline passes in between, even if the process that released it was killed.
 """
 
@@ -21,16 +21,16 @@ from interlock.core.names import fold, fold_pattern, matches_pattern
 
 Scope = Literal["workspace", "agent", "key", "tool"]
 SCOPES: tuple[str, ...] = get_args(Scope)
-ANY_AGENT = "*"  # in place of an agent: every name there is
-DEFERRABLE_STATUSES = frozenset({"pending", "approved", "rejected"})  # what has a deadline of its own
+ANY_AGENT = "*"  # in place of an agent: every name
+DEFERRABLE_STATUSES = frozenset({"pending", "approved", "rejected"})  # statuses with a deadline of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze:
-    """`name` is the agent's, the id of the key, or a pattern of tools; empty for a workspace.
+    """A freeze; `name` is the agent's, the id of the key, or a pattern of tools; empty for a workspace.
 
-    `keys` are those that it covers besides: of an agent every key that has used its name, and of every such key, as of
-    a key that is frozen itself, all keys of its chain of rotations.
+    `keys` are the keys it covers as well: for an agent every key that has used its name; for each such key and for a
+    frozen key, all keys of its rotation chain.
     """
 
     id: str
@@ -51,18 +51,18 @@ class Freeze:
 
     @property
     def scope_text(self) -> str:
-        """What it covers, in words."""
+        """The scope as text."""
         return f"the {self.scope} {self.name}" if self.name else f"the workspace {self.workspace}"
 
 
 class FreezeTarget(NamedTuple):
-    """What a freeze may cover: the agents of a call, the id of the key that it came with, if any, and its tool."""
+    """What a freeze may cover: the agents of a call, its tool, and the id of the key that it came with, if any."""
 
     workspace: str
     agents: tuple[str, ...]
     key: str
     tool: str
-    earlier_keys: frozenset[str] = frozenset()  # that it was proposed with, and of which those are rotations
+    earlier_keys: frozenset[str] = frozenset()  # the key it was proposed with, and the first key of that rotation chain
 
     @property
     def keys(self) -> frozenset[str]:
@@ -70,7 +70,7 @@ class FreezeTarget(NamedTuple):
 
 
 def approval_target(approval: Approval, key: str = "") -> FreezeTarget:
-    """`key` is the one with which somebody wants to start it."""
+    """The target for an approval; `key` is the one used to start it."""
     subject, caller = approval.subject, stored_caller(approval.subject)
     if caller is None:
         return FreezeTarget(subject.workspace, subject.path, key, subject.tool)
@@ -86,12 +86,12 @@ def call_target(call: ToolCall) -> FreezeTarget:
 
 
 def runner_key_id(runner: str) -> str:
-    """The id of the key with which a start came over HTTP; empty for other runners."""
+    """The key id of a start over HTTP; empty for other runners."""
     return runner.removeprefix(START_TOKEN_PREFIX).partition(":")[0] if runner.startswith(START_TOKEN_PREFIX) else ""
 
 
 def make(draft: Freeze, open_now: Iterable[Freeze], moment: Moment) -> Change[Freeze]:
-    """A scope that is frozen already stays as it is: whose reason stands first is kept."""
+    """Make a freeze; a scope that is already frozen keeps its first freeze and reason."""
     check(draft)
     for each in open_now:
         if each.is_on and (each.scope, fold(each.name)) == (draft.scope, fold(draft.name)):
@@ -123,7 +123,7 @@ def check(draft: Freeze) -> None:
 
 
 def covers(freeze: Freeze, target: FreezeTarget) -> bool:
-    """Names are compared folded: a brake that another spelling escapes is none."""
+    """Whether the freeze covers the target; names are compared folded, so that another spelling does not escape it."""
     if freeze.workspace != target.workspace:
         return False
     match freeze.scope:
@@ -140,12 +140,12 @@ def covers(freeze: Freeze, target: FreezeTarget) -> bool:
 
 
 def find_active_freeze(freezes: Iterable[Freeze], target: FreezeTarget) -> Freeze | None:
-    """The first freeze that lets nothing like this start."""
+    """The first active freeze that covers the target."""
     return next((freeze for freeze in freezes if freeze.is_on and covers(freeze, target)), None)
 
 
 def freeze_message(freeze: Freeze) -> str:
-    """What is told to those whom it stops."""
+    """The message for callers that a freeze stops."""
     return f"Frozen by {freeze.by} ({freeze.scope_text}): {freeze.reason}"
 
 
@@ -157,7 +157,7 @@ def frozen_error(freeze: Freeze, approval_id: str) -> Frozen:
 
 
 def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Moment) -> Change[Approval]:
-    """Moves the deadlines by the time for which freezes held them up; without events if that is none."""
+    """Move the deadlines by the time that freezes paused them; without events if that is zero."""
     resumable = approval.status == "running" and approval.subject.idempotent
     if approval.status not in DEFERRABLE_STATUSES and not resumable:
         return Change(approval)
@@ -178,7 +178,7 @@ def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Momen
 
 
 class ReadEntryLimiter:
-    """How many refused reads get an entry of their own: a flood of them must not fill the ledger."""
+    """Rate limit for ledger entries of refused reads, so that a flood of them does not fill the ledger."""
 
     MAX_PER_MINUTE = 60
 

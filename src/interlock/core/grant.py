@@ -1,4 +1,4 @@
-"""A standing, scoped, expiring, revocable permission that a person made: the only way not to be asked again."""
+"""Grants: standing, scoped, expiring, revocable permissions made by a person; the only way to skip asking."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from interlock.core.policy.policy import Ask, Condition, call_facts, folded_fact
 
 MAX_TERM = 366 * 24 * 3_600_000
 MAX_USES = 10**9
-RESERVED_ACTORS = frozenset({"", SYSTEM_ACTOR, "policy"})  # actors of the record; agents and runners have a prefix
+RESERVED_ACTORS = frozenset({"", SYSTEM_ACTOR, "policy"})  # actors of the ledger; agents and runners have a prefix
 GrantState = Literal["active", "revoked", "used up", "expired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """`when` is the source of a condition; `spec_sha256` ties it to the tool as it was when the person agreed.
+    """A grant; `when` is the source of a condition; `spec_sha256` ties it to the tool definition at the time.
 
-    `budget` is a decimal number, the most that all uses may add up to; `budget_of` points at the amount.
+    `budget` is a decimal number, the maximum sum over all uses; `budget_of` points at the amount.
     """
 
     id: str
@@ -66,7 +66,7 @@ CompileCondition = Callable[[str], Condition]
 
 
 def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
-    """`draft` says what is covered, until when and how often; who made it comes from authentication."""
+    """Make a grant from `draft`, which gives scope, expiry and uses; its maker comes from authentication."""
     _check_maker(maker)
     _check_scope(draft)
     _check_limits(draft, moment.now)
@@ -89,7 +89,7 @@ def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
 
 
 def check_budget_argument(draft: Grant, spec: ToolSpec) -> None:
-    """Says no to a budget that could never be counted with this tool; every call would be asked about."""
+    """Refuse a budget that could never be counted with this tool; every call would be asked about."""
     if not draft.budget_of:
         return
     first = pointer_parts(draft.budget_of)[0]
@@ -113,7 +113,7 @@ def revoke(grant: Grant, by: Reviewer, moment: Moment, reason: str = "") -> Chan
 
 
 def use(grant: Grant, amounts: Amounts, moment: Moment) -> Grant:
-    """Checked again inside the transaction: of two that want the last use, or the rest of the budget, one wins."""
+    """Use the grant once; checked again inside the transaction, so that only one call gets the last use or budget."""
     if not is_usable(grant, moment.now) or moment.is_clock_behind or not has_budget_for(grant, amounts):
         raise Conflict("The grant is used up, expired or revoked.", grant_id=grant.id)
     amount = amounts.get(grant.budget_of) if grant.budget else None
@@ -125,7 +125,7 @@ def is_usable(grant: Grant, now: int) -> bool:
 
 
 def state_at(grant: Grant, now: int) -> GrantState:
-    """By the clock: nothing is written when a grant ends by itself."""
+    """The state by the clock: nothing is written when a grant expires or is used up."""
     if grant.revoked_at is not None:
         return "revoked"
     full = grant.max_uses is not None and grant.uses >= grant.max_uses
@@ -135,7 +135,7 @@ def state_at(grant: Grant, now: int) -> GrantState:
 
 
 def has_budget_for(grant: Grant, amounts: Amounts) -> bool:
-    """A call whose amount cannot be counted, or is more than what is left, is not covered."""
+    """Whether the budget covers the call; not if its amount cannot be counted or exceeds the rest."""
     if not grant.budget:
         return True
     amount = amounts.get(grant.budget_of)
@@ -164,7 +164,7 @@ def covers_all(
     compile_condition: CompileCondition,
     now: int,
 ) -> bool:
-    """Whether it covers a call in every way that the call can be read."""
+    """Whether the grant covers a call in every possible reading."""
     meant = all(covers_scope(grant, call, spec, terms, now) for call in calls)
     return meant and (not grant.when or condition_holds(grant.when, calls, effects, compile_condition))
 
@@ -172,10 +172,11 @@ def covers_all(
 def covers_scope(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: int) -> bool:
     """Whether it covers such a call if its condition holds.
 
-    A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve.
+    A grant stands for one person's yes: it never fills a larger quorum, and never covers a call its maker may not
+    approve.
     """
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
-    path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to be meant
+    path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to match
     scope = same and all(names.matches_pattern(agent, grant.agent) for agent in path)
     return scope and is_usable(grant, now) and "approve" in terms.decisions and _may_approve(grant, call, terms)
 
@@ -183,12 +184,12 @@ def covers_scope(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: 
 def condition_holds(
     when: str, calls: Sequence[ToolCall], effects: Sequence[str], compile_condition: CompileCondition
 ) -> bool:
-    """The condition of a grant, for a call in every way that it can be read."""
+    """Whether a grant's condition holds for a call in every possible reading."""
     try:
         condition = compile_condition(when)
         ways = (call_facts(call, effect) for call in calls for effect in effects)
         return all(condition(facts) is True and condition(folded_facts(facts)) is True for facts in ways)
-    except Exception:  # noqa: BLE001  a condition in doubt covers nothing
+    except Exception:  # noqa: BLE001  a condition that fails covers nothing
         return False
 
 
@@ -234,25 +235,25 @@ def _is_secret(secret: str, pointer: str) -> bool:
 def _check_text(label: str, text: str, limit: int) -> None:
     if len(text) > limit:
         raise InvalidRequest(f"{label} has at most {limit} characters.")
-    canonical(text)  # NUL and lone surrogates cannot be kept
+    canonical(text)  # NUL and lone surrogates cannot be stored
 
 
-# A sum has at most 40 digits before the point, and no JSON number that Python reads has more than 400 behind it.
+# A sum has at most 40 digits before the point, and no JSON number that Python reads has more than 400 after it.
 PRECISION = 500
 _NUMBER = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}(?:\.[0-9]{{1,{MAX_DIGITS}}})?")
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """The numbers of a call, from its arguments as people may see them: a secret one is none, and no sum tells it."""
+    """The amounts of a call, from its redacted arguments: a secret amount counts as none, so no sum reveals it."""
 
     shown_args: bytes
 
     def get(self, pointer: str) -> Decimal | None:
-        """The amount at a JSON pointer or under a plain name; None where there is none that can be counted."""
+        """The amount at a JSON pointer or under a plain name; None if there is none that can be counted."""
         found = self._value
         for step in pointer_parts(pointer):
-            # Not into lists: the amounts beside the one that was meant would go uncounted.
+            # Not into lists: the other amounts in the list would not be counted.
             found = found.get(step) if isinstance(found, Mapping) else None
         return found if isinstance(found, Decimal) and found >= 0 else None
 
@@ -262,14 +263,14 @@ class Amounts:
 
 
 def pointer_parts(pointer: str) -> tuple[str, ...]:
-    """`/a/b` as in RFC 6901, or one plain name."""
+    """Split `/a/b` as in RFC 6901, or one plain name."""
     if not pointer.startswith("/"):
         return (pointer,)
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 
 def parse_budget(text: str) -> str:
-    """The one spelling of a budget that a person wrote."""
+    """The canonical spelling of a budget that a person wrote."""
     if _NUMBER.fullmatch(text) is None or Decimal(text) == 0:
         raise InvalidRequest(
             f"A budget is a number above 0, such as 500 or 99.50, of at most {MAX_DIGITS} digits; not {text[:50]!r}."
@@ -284,7 +285,7 @@ def remaining_budget(budget: str, spent: str) -> str:
 def fits_budget(amount: Decimal, budget: str, spent: str) -> bool:
     try:
         return _exact_context().add(Decimal(spent), amount) <= Decimal(budget)
-    except ArithmeticError:  # a sum that cannot be made exactly, or a row that is no number, is within nothing
+    except ArithmeticError:  # an inexact sum, or a row that holds no number, does not fit
         return False
 
 
@@ -293,7 +294,7 @@ def add_amount(spent: str, amount: Decimal) -> str:
 
 
 def format_amount(number: Decimal) -> str:
-    """Digits alone, without an exponent or trailing zeros, so that equal numbers are equal texts."""
+    """Digits only, without an exponent or trailing zeros, so that equal numbers are equal texts."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

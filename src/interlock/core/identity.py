@@ -1,4 +1,4 @@
-"""Who is there, as a key or a session proved it: a person, or an agent's program."""
+"""Authenticated identities, proven by a key or a session: people and agents' programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from interlock.core.ledger.event import SYSTEM_ACTOR
 
 AGENT = "agent"
 ADMIN = "admin"
-ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers look
-RESERVED_ACTORS = frozenset({SYSTEM_ACTOR, "policy"})  # actors of the record that are no people
-ANY_REQUESTER, NO_REQUESTER = "any", "none"  # requesters of a key: whoever the call says; nobody
+ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers only read
+RESERVED_ACTORS = frozenset({SYSTEM_ACTOR, "policy"})  # actors of the ledger that are not people
+ANY_REQUESTER, NO_REQUESTER = "any", "none"  # a key's requester: any that the call names; nobody
 MAX_QUOTA = 10**9
 RECENT_SIGN_IN = 300_000  # milliseconds that a sign-in counts as recent
 _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
@@ -30,13 +30,13 @@ _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 @dataclass(frozen=True)
 class Principal:
-    """`name` is the person's, or the key's of an agent; `credential` is the id of the key or session that it came by.
+    """A person, or an agent's key, with `name`; `credential` is the id of the key or session.
 
     An agent's key may be bound: to names of `agents`, to patterns of `tools`, and to a `requester`, which is a person's
     name, "any" (the program authenticates its own users), "none" (it works for nobody) or "" (not bound). `root` is the
-    id of the first key of its chain of rotations. `per_minute` and `pending` are the key's own quotas; None is the
-    server's. `signed_in_at` is of sessions, `address` is the client's if known. `person_role` and `expires_at` are of
-    a person's key: what the person is, who may be more than their key, and when the key ends.
+    id of the first key of its rotation chain. `per_minute` and `pending` are the key's own quotas; None is the
+    server's. `signed_in_at` is for sessions, `address` is the client's if known. `person_role` and `expires_at` are for
+    a person's key: the person's own role, which may be higher than the key's, and the key's expiry.
     """
 
     workspace: str
@@ -59,12 +59,12 @@ class Principal:
 
     @cached_property
     def owner(self) -> str:
-        """Whose the calls of this key are: its agent's, so that another key of the agent can go on with them."""
+        """The owner of this key's calls: its agent, so that another key of the agent can continue them."""
         return agents_owner(*self.agents) if self.agents else f"key:{self.root or self.credential}"
 
     @cached_property
     def owners(self) -> frozenset[str]:
-        """Whose calls this key may look at, start and finish."""
+        """The owners whose calls this key may read, start and finish."""
         if not self.agents:
             return frozenset((self.owner,))
         return frozenset({self.owner, f"key:{self.root or self.credential}", *map(agents_owner, self.agents)})
@@ -75,12 +75,12 @@ class Principal:
 
     @property
     def actor(self) -> str:
-        """As the record names them."""
+        """The actor name in the ledger."""
         return f"agent:{self.name}" if self.is_agent else self.name
 
     @property
     def on_behalf_of(self) -> str:
-        """The one person for whom a key may act; empty if there is no such person."""
+        """The one person that a key may act for; empty if there is none."""
         return "" if self.requester in (ANY_REQUESTER, NO_REQUESTER) else self.requester
 
     def reviewer(self) -> Reviewer:
@@ -97,9 +97,9 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class KeyBindings:
-    """What an agent's key is for: names of agents, patterns of tools, a requester. Empty is not bound.
+    """Bindings of an agent's key: names of agents, patterns of tools, a requester. Empty is not bound.
 
-    `per_minute` and `pending` are quotas of its own: 0 is no limit, None is the server's.
+    `per_minute` and `pending` are its own quotas: 0 is no limit, None is the server's.
     """
 
     agents: tuple[str, ...] = ()
@@ -111,9 +111,9 @@ class KeyBindings:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """`id` is the part of the key that may be shown; `person` is whose it is, empty for a program of nobody's.
+    """An API key; `id` is its public part; `person` is its owner, empty for a program that belongs to nobody.
 
-    `person` of an agent's key is the one requester that it is bound to; `requester` also says "any" and "none".
+    `person` of an agent's key is the one requester that it is bound to; `requester` can also be "any" or "none".
     `rotated_from` is the key that this one replaces, `root` the first one of that chain, if it is another.
     """
 
@@ -138,18 +138,18 @@ class ApiKey:
 
     @property
     def quotas(self) -> dict[str, int]:
-        """Those of its own, by name; the others are the server's."""
+        """The key's own quotas, by name; the others are the server's."""
         own = {"per_minute": self.per_minute, "pending": self.pending}
         return {name: limit for name, limit in own.items() if limit is not None}
 
     @property
     def first_key_id(self) -> str:
-        """The id of the first key of its chain of rotations."""
+        """The id of the first key of its rotation chain."""
         return self.root or self.id
 
     @property
     def is_unbound(self) -> bool:
-        """An agent's key that may say any agent's name, or any requester's."""
+        """Whether it is an agent's key that may use any agent's name, or any requester's."""
         return self.role == AGENT and not (self.agents and self.requester)
 
     def is_valid_at(self, now: int) -> bool:
@@ -159,7 +159,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class UserSession:
-    """Somebody who is signed in, with a password, by a link or through a provider: `via`."""
+    """A signed-in person; `via` is a password, a link or a provider."""
 
     workspace: str
     person: str
@@ -170,7 +170,7 @@ class UserSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTimeLink:
-    """Good for one sign-in. Without a `person`, whoever opens it says their name, and gets `role` and `teams`."""
+    """A link for one sign-in. Without a `person`, the first to open it chooses a name and gets `role` and `teams`."""
 
     workspace: str
     person: str
@@ -181,13 +181,13 @@ class OneTimeLink:
 
 
 def agents_owner(*agents: str) -> str:
-    r"""Of the calls that are these agents' together. A `|` in a name is written `\|`: else `a|b` were `a` and `b`."""
+    r"""The owner of calls of these agents together. `|` in a name is written `\|`: else `a|b` were `a` and `b`."""
     names = [name.replace("\\", "\\\\").replace("|", "\\|") for name in sorted(agents)]
     return f"agent:{'|'.join(names)}"
 
 
 def check_recent_sign_in(principal: Principal, now: int) -> None:
-    """A session that somebody took must not turn into something that lasts. Keys have no sign-in to repeat."""
+    """Require a recent sign-in, so that a stolen session creates nothing permanent. Keys have no sign-in to repeat."""
     if principal.via == "web" and now - (principal.signed_in_at or 0) > RECENT_SIGN_IN:
         raise RecentSignInRequired(
             "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
@@ -196,7 +196,7 @@ def check_recent_sign_in(principal: Principal, now: int) -> None:
 
 
 def check_own_key(principal: Principal, key: ApiKey) -> None:
-    """Of its person's keys, a key rotates and ends those of at most its own role. A session is the person."""
+    """A key rotates and revokes its person's keys of at most its own role; a session may do so for all of them."""
     if principal.via == "key" and key.id != principal.credential and lesser_role(key.role, principal.role) != key.role:
         raise Forbidden(
             f"You came with a key for a {principal.role}: it cannot rotate or end one for more. Sign in first."
@@ -204,7 +204,7 @@ def check_own_key(principal: Principal, key: ApiKey) -> None:
 
 
 def check_full_rights(principal: Principal) -> None:
-    """What concerns a person and not one key takes a session, or a key that may all that the person may."""
+    """Require a session, or a key with the person's full role, for changes that affect the person and not one key."""
     if principal.person_role and principal.person_role != principal.role:
         raise Forbidden(
             f"You came with a key for a {principal.role}, and are {principal.person_role} here. Sign in first."
@@ -212,7 +212,7 @@ def check_full_rights(principal: Principal) -> None:
 
 
 def check_may_delegate(principal: Principal, until: int | None) -> None:
-    """Whoever names a stand-in lends a seat: nobody lends what they do not have, nor for longer than they have it."""
+    """Nobody delegates a vote that they do not have, nor for longer than their key lasts."""
     if lesser_role(principal.role, "viewer") == principal.role:
         raise Forbidden("Viewers decide nothing, so that nobody can stand in for them. Leave users and teams empty.")
     if until is not None and principal.expires_at is not None and until > principal.expires_at:
@@ -220,7 +220,7 @@ def check_may_delegate(principal: Principal, until: int | None) -> None:
 
 
 def lesser_role(role: str, other: str) -> str:
-    """The one with fewer rights; a role that nobody knows has none but an agent's."""
+    """The role with fewer rights; an unknown role counts as an agent's."""
     return ROLES[min(_rank(role), _rank(other))]
 
 
@@ -230,7 +230,7 @@ def check_role(role: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Names stand in the record and in policies, where they must not look like something else."""
+    """Names appear in the ledger and in policies, where they must not look like something else."""
     if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
         raise InvalidRequest(f'"{_shown(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
     if name in RESERVED_ACTORS or name.startswith(("agent:", "attempt:", "runner:")):
@@ -245,7 +245,7 @@ def check_names(names: Collection[str]) -> None:
 
 
 def check_person_name(name: str) -> None:
-    """The words that a key's requester can be besides somebody's name are nobody's name."""
+    """Check a person's name; the reserved requesters "any" and "none" are refused."""
     check_name(name)
     if name in (ANY_REQUESTER, NO_REQUESTER):
         raise InvalidRequest(f"{name!r} says for whom a key may act, so that nobody can be called so. Choose another.")
@@ -293,7 +293,7 @@ def _rank(role: str) -> int:
 
 
 def _shown(text: str) -> str:
-    """A message holds no more of what was given than a name could have."""
+    """The text, cut to the maximum length of a name, for messages."""
     return visible(text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…")
 
 
@@ -302,7 +302,7 @@ MAX_TOKEN = 2_000
 
 
 class IdentityLink(NamedTuple):
-    """Whoever was given it is `external_id` for the channel, until then."""
+    """Proof that its holder is `external_id` on the channel, until `expires_at`."""
 
     channel: str
     external_id: str
@@ -315,7 +315,7 @@ def sign_identity_link(key: bytes, workspace: str, identity_link: IdentityLink) 
 
 
 def read_identity_link(key: bytes, workspace: str, token: str, now: int) -> IdentityLink:
-    """Raises NotFound for whatever is not a link of ours that still holds."""
+    """Verify and parse an identity link; raises NotFound if it is invalid or expired."""
     refusal = NotFound("This link does not hold any more. Ask for a new one where you got it.")
     body, _, proof = token.partition(".")
     if (

@@ -1,6 +1,6 @@
-"""A program's report of how a call ended, without the secret arguments that it may repeat in it.
+"""Masking of secret arguments that a program repeats in the report of a call's outcome.
 
-Work is bounded, since the program sizes the arguments and the report: past the bound all of the report is hidden.
+Work is bounded, since the program sizes the arguments and the report: past the bound the whole report is masked.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload
 
 MASK = "[hidden]"
-MIN_SECRET_LENGTH = (
-    4  # characters of a secret that is looked for inside of texts; a shorter one has to be all of the text
-)
-MAX_SCANNED = 64_000_000  # characters to look through, once for each spelling of each secret
-MAX_REPLACED = 200_000  # looks into the single texts of a result in which a secret was found
+MIN_SECRET_LENGTH = 4  # characters of a secret that is searched inside texts; a shorter one has to be the whole text
+MAX_SCANNED = 64_000_000  # characters to search, once for each spelling of each secret
+MAX_REPLACED = 200_000  # searches in the single texts of a result in which a secret was found
 
 
 def mask_report(report: Payload, stored: Payload) -> Payload:
-    """`stored` has the call's arguments; once they were erased nothing of a report is kept, as nothing can be told."""
+    """Mask a report; `stored` has the call's arguments. If they were erased, all of the report is masked."""
     if stored.args is None:
         return _mask_all(report)
     if stored.shown is None:
@@ -39,15 +37,13 @@ def mask_report(report: Payload, stored: Payload) -> Payload:
 
 
 def mask_text(text: str, args: bytes, shown: bytes) -> str:
-    """The same for words about the call; `shown` are its arguments as people see them."""
+    """Mask a text about the call; `shown` are its redacted arguments."""
     seen = None if shown == args else shown
     return mask_report(Payload(error=text), Payload(args, seen)).error or ""
 
 
 class _Spellings(NamedTuple):
-    """`substrings` are replaced wherever they stand, the longest first; `exact_texts` only where they are all of a
-    text.
-    """
+    """Spellings of secrets: `substrings` are replaced anywhere, longest first, `exact_texts` only as a whole text."""
 
     substrings: Sequence[str]
     exact_texts: frozenset[str]
@@ -58,7 +54,7 @@ class _Spellings(NamedTuple):
         return (*self.substrings, *self.exact_texts, *self.numbers)
 
     def is_in(self, text: str) -> bool:
-        """Also as the canonical JSON of a result spells them."""
+        """Whether the text holds one, also as the canonical JSON of a result spells it."""
         return any(each in text or json.dumps(each, ensure_ascii=False)[1:-1] in text for each in self.all)
 
     def mask_text(self, text: str) -> str:
@@ -91,7 +87,7 @@ def _mask_result(text: str, spellings: _Spellings) -> bytes:
         return canonical(MASK)
     try:
         return canonical(spellings.mask_value(value))
-    except InvalidRequest:  # the marks made it too large to be kept
+    except InvalidRequest:  # the marks made it too large to store
         return canonical(MASK)
 
 
@@ -103,7 +99,7 @@ def _mask_all(report: Payload) -> Payload:
 
 
 def _secrets(value: object, shown: object) -> Iterator[object]:
-    """The texts and numbers in the places where people see a mark instead."""
+    """The texts and numbers that people see redacted."""
     match shown:
         case {"$secret": str()} if len(cast(Mapping[str, object], shown)) == 1 and value != shown:
             yield from _leaves(value)
@@ -147,7 +143,7 @@ def _secret_spellings(secrets: Iterable[object]) -> _Spellings:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """As it is, inside of JSON, percent-encoded and in base64."""
+    """A secret as it is, inside JSON, percent-encoded and in base64."""
     yield secret
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     for encoded in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
@@ -157,13 +153,13 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def _lower_case(encoded: str) -> str:
-    """The hexadecimal digits alone: %2F and %2f are the same."""
+    """Lower-case the hexadecimal digits only: %2F and %2f are the same."""
     head, *rest = encoded.split("%")
     return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])
 
 
 def _free_name(name: str, taken: Mapping[str, object]) -> str:
-    """Two names that are hidden stay two."""
+    """A free name, so that two masked names stay distinct."""
     number = len(taken)
     while name in taken:
         name, number = f"{name} {number}", number + 1

@@ -1,4 +1,4 @@
-"""Names as people read them: folded, so that a name that only looks like another one can be told from it."""
+"""Names folded as people read them (homoglyphs, case, invisible characters), to detect names that only look alike."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from unicodedata import name as name_of
 
 
 def _parse_lookalikes(table: str) -> dict[int, str]:
-    """`a:430,3b1` says that the characters U+0430 and U+03B1 are read as an `a`."""
+    """Parse a table: `a:430,3b1` says that the characters U+0430 and U+03B1 are read as an `a`."""
     pairs = (entry.split(":") for entry in table.split())
     return {int(point, 16): letter for letter, points in pairs for point in points.split(",")}
 
 
 # Letters of other alphabets that look Latin: Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Deseret, phonetic ones,
 # and a few rings and strokes. Capitals come first, because some look like another letter than their small form does: a
-# Greek capital nu is an N, a small one a v. No such table is ever complete: `mixture` finds what is missing in it.
+# Greek capital nu is an N, a small one a v. No such table is ever complete: `mixed_alphabet` finds what it lacks.
 _CAPITALS = _parse_lookalikes(
     "a:410,391,531,13aa,a4ee b:412,392,13cf,13f4,a4d0 c:421,3f9,13df,a4da d:13a0,13e7,a4d3 e:415,395,13ac,a4f0 "
     "f:a4dd g:13b6,13c0,13f3,a4d6 h:41d,397,13bb,13c2,a4e7 i:406,399,13a5,a4f2 j:408,13ab,a4d9 k:41a,39a,13e6,a4d7 "
@@ -35,10 +35,10 @@ _SMALL = _parse_lookalikes(
     "q:a7af r:2c85,ab47 s:10448 t:442,2ca7 w:2cb1 x:2cad y:2ca9 z:2c8d "
     "l:4e28,10443 o:7cb,d20,3007"
 ) | {point: letter for point, letter in _CAPITALS.items() if 0x13A0 <= point < 0x1400}  # Cherokee folds to its capitals
-_LINES = dict.fromkeys((0x2CD, 0x2017, 0x203F), "_")  # before all else: a compatible form of U+2017 has no line left
+_LINES = dict.fromkeys((0x2CD, 0x2017, 0x203F), "_")  # before all else: the compatible form of U+2017 loses its line
 _DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212, 0xFE58, 0xFE63, 0xFF0D), "-")
-# What has no width of its own although its category does not say so: marks that belong to no letter, fillers,
-# variation selectors.
+# Characters without a width of their own, although their category does not say so: marks that belong to no letter,
+# fillers, variation selectors.
 _BLANK = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f"
     "\u180b-\u180f\U000e0100-\U000e01ef]"
@@ -51,8 +51,10 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 @lru_cache(maxsize=10_000)
 def fold(name: str) -> str:
-    """The same for all names that a reader would take for this one: compatible forms, case, ends, unseen characters,
-    and letters of other alphabets that look Latin. Not `l` and `1`, nor `rn` and `m`.
+    """The same for all names that a reader would take for this one.
+
+    Folds compatible forms, case, surrounding spaces, invisible characters, and letters of other alphabets that look
+    Latin. Not `l` and `1`, nor `rn` and `m`.
     """
     if name.isascii() and name.isprintable():
         return name.strip().lower()
@@ -63,10 +65,11 @@ def fold(name: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def mixed_alphabet(name: str) -> str:
-    """What mixes alphabets within one word of a name, in words; empty if nothing does.
+    """The characters that mix alphabets within one word of a name, as text; empty if none do.
 
-    Whatever looks Latin and is in no table stands beside letters that it does not belong to. Chinese, Japanese and
-    Korean stand beside any. Words end at signs of ASCII only: what cannot be seen must not part what is read as one.
+    A look-alike that no table lists is found by the letters next to it, to whose alphabet it does not belong. Chinese,
+    Japanese and Korean may be next to any. Words end at ASCII signs only: invisible characters must not split a word
+    that people read as one.
     """
     if name.isascii():
         return ""
@@ -82,22 +85,22 @@ def differs_only_in_case(name: str, other: str) -> bool:
 
 
 def without_case(name: str) -> str:
-    """The same for names that differ in case alone."""
+    """The same for names that differ in case only."""
     return normalize("NFC", name).casefold()
 
 
 def looks_like(name: str, other: str) -> bool:
-    """Whether a reader would take one for the other although they are two; names that differ in case alone are one."""
+    """Whether a reader would confuse the two names; names that differ in case only are the same name."""
     return name != other and fold(name) == fold(other) and not differs_only_in_case(name, other)
 
 
 def spell_out(name: str) -> str:
-    """With every character but plain ASCII by its number, so that two names that look alike do not."""
+    """The name with every character but plain ASCII as its code point, so that look-alikes differ."""
     return "".join(ch if " " <= ch <= "~" else f"\\u{{{ord(ch):x}}}" for ch in name)
 
 
 def imitates(name: str, pattern: str) -> bool:
-    """Whether a name fits a pattern only to the eye: by look-alikes, unseen characters or spaces, not by case alone."""
+    """Whether a name matches a pattern only visually: by look-alikes, invisible characters or spaces, not by case."""
     if name.isascii() and pattern.isascii() and name == name.strip():
         return False
     if not matches_pattern(fold(name), fold_pattern(pattern)):
@@ -106,13 +109,13 @@ def imitates(name: str, pattern: str) -> bool:
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
-    """How a name matches a pattern, wherever it does: `*` is any characters, `?` is one, all else is itself."""
+    """Whether a name matches a pattern, the one way to do so: `*` is any characters, `?` is one, all else literal."""
     return pattern == name or _compile_pattern(pattern).match(name) is not None
 
 
 @lru_cache(maxsize=10_000)
 def fold_pattern(pattern: str) -> str:
-    """Folded around its wildcards, which stay as they are."""
+    """Fold a pattern, except its wildcards."""
     return "".join(part if part in ("*", "?") else fold(part) for part in re.split(r"([*?])", pattern))
 
 

@@ -1,4 +1,4 @@
-"""What the agent does next: all that an integration has to handle."""
+"""Outcomes of a call: everything that an integration has to handle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.core.ledger.event import Payload
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Run it. Without an approval id it is an allowed read; with one it has to be started and finished."""
+    """Run the call. Without an approval id it is an allowed read; with one it has to be started and finished."""
 
     args: bytes
     approval_id: str = ""
@@ -22,7 +22,7 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """It ran, or nobody knows; `status` is succeeded, failed or unknown."""
+    """The call ran, or its outcome is unknown; `status` is succeeded, failed or unknown."""
 
     status: str
     result: object = None
@@ -40,7 +40,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """`status` is denied, rejected, expired or cancelled."""
+    """The call must not run; `status` is denied, rejected, expired or cancelled."""
 
     reason: str
     status: str = "denied"
@@ -51,7 +51,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """`until` is when the clock alone may change the answer; `questions` are the numbers of those that are open."""
+    """Wait; `until` is when the clock alone may change the outcome; `questions` are the numbers of open ones."""
 
     approval_id: str
     status: str = "pending"
@@ -66,7 +66,7 @@ Outcome = Proceed | Finished | Answered | Refused | Waiting
 
 
 def status_at(approval: Approval, now: int) -> str:
-    """What the row says, corrected by what the clock says: the worker only tidies."""
+    """The status of the row, corrected by the clock: the worker only writes it down later."""
     by_rule = approval.terms.on_expiry == "approve" and not approval.alarms
     if approval.status == "pending" and now >= approval.expires_at and not by_rule:
         return "expired"
@@ -88,7 +88,7 @@ def approval_outcome(approval: Approval, payload: Payload, now: int) -> Outcome:
         case "running" if now >= (approval.lease_until or 0):
             return Proceed(
                 payload.args or b"{}", approval.id, sha256
-            )  # idempotent, and its runner is gone: start it again
+            )  # idempotent, and its runner is lost: start it again
         case "running":
             return Waiting(approval.id, status, until=approval.lease_until, args_sha256=sha256)
         case "rejected" if now < (approval.release_at or 0):

@@ -1,4 +1,4 @@
-"""Pinned tools: what an admin vouches for of a tool that agents declare, and how a call may declare it otherwise."""
+"""Pinned tools: definitions that an admin vouches for, and differences to what agents declare."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.names import looks_like, spell_out, without_case
 from interlock.core.policy.policy import Policy
 
-MAX_PINS = 10_000  # of a workspace: more would not be read, and their tools would run on their agents' word again
-MAX_DECLARED = 1_000  # definitions of one key that are noted of its reads; what it has more of is not listed
-MAX_LISTED = 10_000  # definitions in a list, of every key the newest first
-OTHER_TOOLS = "(other)"  # reads of the tools beyond those that are counted by name
+MAX_PINS = 10_000  # per workspace: more would not be read, and their tools judged by their agents' claims again
+MAX_DECLARED = 1_000  # declared definitions stored per key for its reads; further ones are not listed
+MAX_LISTED = 10_000  # definitions in a list, newest first for every key
+OTHER_TOOLS = "(other)"  # reads of tools beyond those that are counted by name
 
 
 @dataclass(frozen=True)
 class Pin:
-    """`definition` is that of a ToolSpec; `agent` is the one whose declaration it was taken from, or empty."""
+    """A pin; `definition` is that of a ToolSpec; `agent` is the one whose declaration it came from, or empty."""
 
     tool: str
     definition: bytes
@@ -35,7 +35,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Pins:
-    """All pins of a workspace, found by name; a name that differs in case alone is the same tool."""
+    """All pins of a workspace, by name; a name that differs in case only is the same tool."""
 
     items: tuple[Pin, ...] = ()
 
@@ -52,7 +52,7 @@ class Pins:
 
 
 def make_pinned_spec(spec: ToolSpec, effect: str = "") -> ToolSpec:
-    """What a pin holds of a definition: nothing of the sentence, the preview or the answers of one call."""
+    """The pinned part of a definition: without the sentence, preview and decisions of a single call."""
     chosen = effect or spec.effect
     if not chosen:
         raise InvalidRequest(f"Nobody said what {spec.name} does. Give its effect: read, write or destructive.")
@@ -60,7 +60,7 @@ def make_pinned_spec(spec: ToolSpec, effect: str = "") -> ToolSpec:
 
 
 def check_pin_name(pins: Pins, tool: str) -> None:
-    """Raises Conflict where another pin stands for this name already: it could not be said which of them counts."""
+    """Raise Conflict if another pin has this name already, since it would be ambiguous which one counts."""
     known = pins.find(tool)
     if known is not None and known.tool != tool:
         raise Conflict(f"{known.tool} is pinned, and names that differ in case alone are one tool. Unpin it first.")
@@ -70,7 +70,7 @@ def check_pin_name(pins: Pins, tool: str) -> None:
 
 
 def check_pin_limit(pins: Pins, more: int) -> None:
-    """Raises Conflict where so many new pins have no room."""
+    """Raise Conflict if so many new pins exceed the limit."""
     if len(pins.items) + more > MAX_PINS:
         raise Conflict(
             f"A workspace has at most {MAX_PINS:,} pins; {len(pins.items):,} are there, and {more:,} more were wanted. "
@@ -79,7 +79,7 @@ def check_pin_limit(pins: Pins, more: int) -> None:
 
 
 def lookalike_error(tool: str, known: str, standing: str) -> Conflict:
-    """Why a tool is not pinned: a reader would take its name for another that is known."""
+    """The error for a tool that is not pinned because its name looks like a known one."""
     hint = " If that is the wrong one, unpin it first." if standing == "pinned" else ""
     return Conflict(
         f"{spell_out(tool)} looks like {spell_out(known)}, which is {standing}: it is not pinned.{hint}", tool=tool
@@ -87,12 +87,12 @@ def lookalike_error(tool: str, known: str, standing: str) -> Conflict:
 
 
 def spec_differences(pin: ToolSpec, declared: ToolSpec) -> tuple[str, ...]:
-    """How a declared definition differs from the pinned one, in words. What is not declared has not changed."""
+    """How a declared definition differs from the pinned one, as text. What is not declared has not changed."""
     return tuple(_spec_differences(pin, declared))
 
 
 def pin_mismatch_reason(pin: ToolSpec, declared: ToolSpec) -> str:
-    """Why a call is asked about whatever the rules say; empty if it declares nothing that differs from the pin."""
+    """Why a call is asked about regardless of the rules; empty if it declares nothing that differs from the pin."""
     found = spec_differences(pin, declared)
     if not found:
         return ""
@@ -103,7 +103,7 @@ def pin_mismatch_reason(pin: ToolSpec, declared: ToolSpec) -> str:
 
 
 def naming_rule_text(policy: Policy, tool: str, agent: str) -> str:
-    """Which rule or switch asks or denies and names the tool, so that its effect is looked at by itself; or nothing."""
+    """The rule or switch that asks or denies and names the tool, which is then reviewed and pinned singly; or ""."""
     rules = (rule for rule in policy.rules if rule.then != "allow" and not rule.shadow)
     rule = next((rule for rule in rules if rule.names_tool(tool)), None)
     if rule is not None:
@@ -112,7 +112,7 @@ def naming_rule_text(policy: Policy, tool: str, agent: str) -> str:
 
 
 def trusts_declared(policy: Policy) -> bool:
-    """Whether the policy takes an agent's word for what a tool does that nobody registered or pinned."""
+    """Whether the policy trusts an agent's claim about the effect of a tool that is not registered or pinned."""
     return policy.defaults.trust_declared and policy.defaults.unknown_tools != "deny"
 
 

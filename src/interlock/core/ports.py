@@ -1,4 +1,4 @@
-"""What the rules and services need from outside: small protocols, each for one user, which the storage implements."""
+"""Ports: small protocols that the rules and services need, each for one user; the storage implements them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from interlock.core.policy.policy import Condition, People
 from interlock.core.run import Run
 
 Clock = Callable[[], int]  # milliseconds since 1970, UTC
-IsRunnerDead = Callable[[str], bool]  # whether a runner is certainly gone; in doubt it is not
+IsRunnerDead = Callable[[str], bool]  # whether a runner is certainly dead; False if uncertain
 ApprovalStep = Callable[[Approval, Moment], Change[Approval]]
 StoredStep = Callable[[Stored, Moment, Sequence[Freeze]], Change[Approval]]
 ReviewerStep = Callable[[Approval, Moment, Reviewer], Change[Approval]]
@@ -42,16 +42,16 @@ Trace = Mapping[str, object]
 
 class Validator(Protocol):
     def __call__(self, schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
-        """The problems of a value under a JSON Schema, with pointers; none when it fits."""
+        """The problems of a value under a JSON Schema, with pointers; none if it fits."""
 
 
 class ConditionCompiler(Protocol):
     def __call__(self, source: str) -> Condition:
-        """Compiles the source of a condition; raises Misconfigured with what is wrong."""
+        """Compile the source of a condition; raises Misconfigured with what is wrong."""
 
 
 class HeadSigner(Protocol):
-    """Signs heads of the ledger; the private key never lies in the database."""
+    """Signer of ledger heads; the private key is never in the database."""
 
     @property
     def key(self) -> str:
@@ -63,11 +63,11 @@ class HeadSigner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalQuery:
-    """Filters of a list; empty means any. `cursor` is what the last page gave as `next`.
+    """Filters of a list; empty means any. `cursor` is `next` of the previous page.
 
-    `text` holds words that all have to be there, `arguments` pairs of a dotted path and a value, `person` is whoever
-    asked, decided, voted or edited, `team` is named by the terms; `since` and `until` bound the time of creation, the
-    first included.
+    `text` holds words that all have to occur, `arguments` pairs of a dotted path and a value, `person` asked, decided,
+    voted or edited, `team` is named by the terms; `since` (inclusive) and `until` (exclusive) bound the time of
+    creation.
     """
 
     statuses: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class ApprovalQuery:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPage:
-    """May be short even if there is a `next`. `is_index_behind`: newer changes are not searchable yet."""
+    """A page, possibly short even with a `next`; `is_index_behind`: newer changes are not searchable yet."""
 
     items: tuple[Stored, ...]
     next: str | None
@@ -100,7 +100,7 @@ class ApprovalPage:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries of the ledger; empty means any."""
+    """A filter of ledger entries; empty means any."""
 
     kind: str = ""
     actor: str = ""
@@ -110,9 +110,9 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class PolicyVersion:
-    """A policy as it was put in force: the text, by whom and when.
+    """A policy as it was put in force, with author and time.
 
-    `source` says whether it is the text of a file that a process was started with, or a person put it there.
+    `source` says whether it is the text of a file that a process was started with, or a person put it in force.
     """
 
     version: int
@@ -127,7 +127,7 @@ class PolicyVersion:
 
 @dataclass(frozen=True, slots=True)
 class AgentVersion:
-    """What is known of an agent, as an admin put it: `body` is JSON; each change is a new version."""
+    """An agent's settings by an admin: `body` is JSON; each change is a new version."""
 
     name: str
     version: int
@@ -137,7 +137,7 @@ class AgentVersion:
 
 
 class AgentToolUsage(NamedTuple):
-    """How often an agent called a tool, and when last; without an agent, reads: nobody notes whose they were."""
+    """How often an agent called a tool, and when last; without an agent: reads, whose agent is not recorded."""
 
     tool: str
     agent: str
@@ -146,7 +146,7 @@ class AgentToolUsage(NamedTuple):
 
 
 class FirstSeenTool(NamedTuple):
-    """A tool as an agent brought it for the first time; without a definition, of which only the reads are counted."""
+    """A tool at its first use by an agent; without a definition if only its reads are counted."""
 
     name: str
     spec_sha256: str
@@ -156,7 +156,7 @@ class FirstSeenTool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Until `away_until`, `away_to` decide in their place; who was removed stays known by name and decides nothing."""
+    """A person; until `away_until`, `away_to` decide in their place. A removed one stays known, but decides nothing."""
 
     name: str
     role: str = "reviewer"
@@ -170,7 +170,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts for monitoring; `waiting_runs` looks at the 10,000 most urgent that are pending."""
+    """Counts for monitoring; `waiting_runs` covers the 10,000 most urgent pending approvals."""
 
     by_status: Mapping[str, int]
     allowed_reads: int = 0
@@ -179,9 +179,9 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class ProposalTransaction:
-    """How a proposal begins; `step` runs inside the transaction, where it can also look at the grants.
+    """A proposal to store; `step` runs inside the transaction, where it can also read the grants.
 
-    With a `fence` the call is one of a thread, and begins only while whoever has that fence has the thread.
+    With a `fence` the call belongs to a thread, and is stored only while the thread's lease has that fence.
     """
 
     proposal: Proposal
@@ -189,13 +189,14 @@ class ProposalTransaction:
     fence: int | None = None
 
 
-AuditRow = Any  # what a table holds, or in words why it cannot be read
+AuditRow = Any  # a row, or a text why it cannot be read
 
 
 class AuditPage(NamedTuple):
-    """Rows by their ids, as they stood when `newest` was the last entry of the ledger; that is 0 without rows.
+    """Rows by id, as of the ledger entry `newest`, which is 0 without rows.
 
-    `last` is where the page ends, as the database sorts it: an id may be spelled otherwise, so that it can be read.
+    `last` is the end of the page in the database's sort order: an id may be spelled differently, so that it can be
+    read.
     """
 
     newest: int
@@ -204,7 +205,7 @@ class AuditPage(NamedTuple):
 
 
 class AuditReader(Protocol):
-    """What a verifier reads: rows as they stand at one entry, and the entries that speak of them."""
+    """What a verifier reads: rows as of one entry, and the entries about them."""
 
     async def approvals(self, workspace: str, after: str, until: str, limit: int) -> AuditPage: ...
     async def entries(
@@ -216,7 +217,7 @@ class AuditReader(Protocol):
 
 
 class ApprovalReader(Protocol):
-    """Looks at approvals, and at what is frozen."""
+    """Reads of approvals and freezes."""
 
     async def find(self, workspace: str, run_id: str, call_id: str) -> Stored | None: ...
     async def get(self, workspace: str, approval_id: str) -> Stored: ...
@@ -236,7 +237,7 @@ class ApprovalWriter(Protocol):
     async def record_key_agents(self, workspace: str, key: str, agents: Sequence[str]) -> None: ...
     async def transition(self, workspace: str, approval_id: str, step: ApprovalStep) -> Approval: ...
     async def transition_by(self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Approval:
-        """As `transition`, for a person: the step is given them as they are inside the transaction."""
+        """Like `transition`, for a person: the step gets the person as of the transaction."""
 
     async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored: ...
     def count_read(self, workspace: str, tool: str) -> None: ...
@@ -244,7 +245,7 @@ class ApprovalWriter(Protocol):
 
 
 class TimerStore(Protocol):
-    """What the worker looks for: deadlines, lapsed leases, released freezes, retention and the search index."""
+    """Queries of the worker: deadlines, expired leases, released freezes, retention and the search index."""
 
     async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]: ...
     async def next_due(self) -> int | None: ...
@@ -273,7 +274,7 @@ class GrantStore(Protocol):
 
 
 class PolicyStore(Protocol):
-    """Policies and agents in their versions, and the people whom they name."""
+    """Versions of policies and agents, and the people they name."""
 
     async def policy(self, workspace: str) -> PolicyVersion | None: ...
     async def policies(self, workspace: str, limit: int = 100) -> Sequence[PolicyVersion]: ...
@@ -300,7 +301,7 @@ class PolicyStore(Protocol):
 
 
 class ToolStore(Protocol):
-    """Tools as agents declared them, and those that an admin pinned."""
+    """Tools that agents declared, and tools that an admin pinned."""
 
     async def spec(self, sha256: str) -> ToolSpec | None: ...
     async def tools(self, workspace: str) -> Sequence[FirstSeenTool]: ...
@@ -333,7 +334,7 @@ class Store(
     LedgerReader,
     Protocol,
 ):
-    """All of them: what the three services are given."""
+    """All of them: the store of the three services."""
 
     @property
     def audit_reader(self) -> AuditReader: ...
@@ -352,7 +353,7 @@ class PeopleTransaction(Protocol):
     def find_name_by_subject(self, subject: str) -> str: ...
     def has_subject(self, name: str) -> bool: ...
     def person_identities(self, person: str) -> Sequence[tuple[str, str]]:
-        """Channels, and what each calls them by."""
+        """Channels, and the person's id on each."""
 
     def save_user(self, user: User) -> None: ...
     def set_password(self, name: str, hashed: str) -> None: ...
@@ -361,19 +362,19 @@ class PeopleTransaction(Protocol):
 
 
 class CredentialReader(Protocol):
-    """Their keys, sessions and one-time links, by the digests that are kept of them."""
+    """Keys, sessions and one-time links, by their stored digests."""
 
     def key(self, key_id: str) -> ApiKey | None: ...
     def person_keys(self, person: str) -> Sequence[ApiKey]: ...
     def keys_made_by(self, person: str) -> Sequence[ApiKey]:
-        """For others, and not revoked."""
+        """Keys they made for others, not revoked."""
 
     def session(self, digest: str) -> UserSession | None: ...
     def person_sessions(self, person: str) -> Sequence[str]: ...
     def link(self, digest: str) -> OneTimeLink | None: ...
     def person_links(self, person: str) -> Sequence[str]: ...
     def links_made_by(self, person: str) -> Sequence[str]:
-        """For others."""
+        """Links they made for others."""
 
 
 class CredentialWriter(Protocol):
@@ -387,15 +388,15 @@ class CredentialWriter(Protocol):
 
 
 class AccountTransaction(PeopleTransaction, CredentialReader, CredentialWriter, Protocol):
-    """The accounts of one workspace inside a transaction. What a step writes counts once the step is through."""
+    """The accounts of one workspace inside a transaction; writes take effect when the step succeeds."""
 
     now: int
 
     def person_grants(self, person: str) -> Sequence[Grant]:
-        """That they made, and that are neither revoked nor over."""
+        """Grants that they made, neither revoked nor expired nor used up."""
 
     def pending_with_activity(self) -> Sequence[Approval]:
-        """The pending ones that somebody did something about."""
+        """Pending approvals with activity by people."""
 
     def save_grant(self, change: Change[Grant]) -> None: ...
     def save_approval(self, old: Approval, change: Change[Approval]) -> None: ...
@@ -408,7 +409,7 @@ class WorkspaceStore(Protocol):
 
 
 class AccountStore(WorkspaceStore, Protocol):
-    """Keys, people and sessions. Secrets are kept as digests, passwords as what argon2 makes of them."""
+    """Keys, people and sessions. Secrets are stored as digests, passwords as argon2 hashes."""
 
     async def key(self, key_id: str) -> tuple[ApiKey, str, User | None] | None: ...
     async def keys(self, workspace: str) -> Sequence[ApiKey]: ...
@@ -417,14 +418,14 @@ class AccountStore(WorkspaceStore, Protocol):
     async def users(self, workspace: str) -> Sequence[User]: ...
     async def password(self, workspace: str, name: str) -> str: ...
     async def change(self, workspace: str, step: Callable[[AccountTransaction], T], trace: Trace | None = None) -> T:
-        """One transaction; `trace` says how its author came, in the content of every event."""
+        """Run one transaction; `trace` says how its author was authenticated, in the content of every event."""
 
     async def touch_key(self, workspace: str, key_id: str, at: int) -> None: ...
     async def delete_expired(self, now: int, answered_before: int, limit: int) -> int: ...
 
 
 class ToolItem(NamedTuple):
-    """One thing that a tool pack keeps, such as a page; `body` is JSON."""
+    """One item that a tool pack stores, such as a page; `body` is JSON."""
 
     id: str
     body: Mapping[str, object]
@@ -432,7 +433,7 @@ class ToolItem(NamedTuple):
 
 
 class ToolItemTransaction(Protocol):
-    """The records of one workspace inside a transaction. What a step writes counts once the step is through."""
+    """The items of one workspace inside a transaction; writes take effect when the step succeeds."""
 
     now: int
 
@@ -443,22 +444,22 @@ class ToolItemTransaction(Protocol):
 
 
 class ToolItemStore(Protocol):
-    """What tool packs keep in Interlock's own database, for one workspace."""
+    """The storage of tool packs in Interlock's own database, for one workspace."""
 
     async def get(self, kind: str, record_id: str) -> ToolItem | None: ...
 
     async def list(self, kind: str) -> Sequence[ToolItem]:
-        """By id, at most 10,000."""
+        """Items by id, at most 10,000."""
 
     async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
-        """One transaction; gives what the step gave, which is JSON. A step that raises has changed nothing.
+        """Run one transaction and return the step's JSON result. A step that raises changes nothing.
 
-        Whoever comes again with the same `key` gets what the first one got, and nothing happens.
+        `key` is an idempotency key: a retry with the same one gets the first result, and nothing is changed.
         """
 
 
 class Passage(NamedTuple):
-    """A part of a document; `start` is the character at which it begins."""
+    """A part of a document; `start` is the offset of its first character."""
 
     path: str
     start: int
@@ -466,32 +467,32 @@ class Passage(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """What was asked for of a document, and how many characters all of it has."""
+    """The requested part of a document, and the length of the whole document in characters."""
 
     text: str
     length: int
 
 
 class DocumentIndex(Protocol):
-    """Files of one workspace as they were when they were last looked at."""
+    """An index of one workspace's files, as of when they were last read."""
 
     async def search(self, words: Sequence[str], limit: int) -> Sequence[Passage]:
-        """Those that have the most of the words come first; a word consists of letters and digits."""
+        """Passages with the most of the words first; a word consists of letters and digits."""
 
     async def read(self, path: str, start: int, length: int) -> Excerpt | None: ...
 
     async def stamps(self) -> Mapping[str, str]:
-        """Path → what it was told to be, for all that there is."""
+        """The stamp of every indexed path."""
 
     async def put(self, path: str, stamp: str, passages: Sequence[str]) -> None:
-        """In place of what was there, all at once for whoever searches; killed half-way, it changes nothing."""
+        """Replace a document atomically for searches; if killed half-way, nothing changes."""
 
     async def drop(self, path: str) -> None: ...
     async def delete_orphans(self) -> None: ...
 
 
 class Watch(Protocol):
-    """Registered before the first look, so that nothing slips between looking and waiting."""
+    """A watch, registered before the first read, so that no change is missed between reading and waiting."""
 
     async def wait(self, timeout: float | None) -> None:
-        """Returns when something may have changed, or the time is up; the caller looks for itself."""
+        """Return when something may have changed, or after the timeout; the caller has to check."""

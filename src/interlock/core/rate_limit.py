@@ -1,15 +1,15 @@
-"""How often something may fail in a while; bounded, so that nobody can fill the memory with names."""
+"""A rate limit for failed attempts per key, with bounded memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
 MINUTE = 60_000  # milliseconds
-MAX_NAMES = 10_000  # names that are remembered; then the oldest is forgotten
+MAX_NAMES = 10_000  # keys that are remembered; then the oldest is dropped
 
 
 class AttemptLimiter:
-    """Counted when they begin, taken back when they succeed: many at once get no more tries than one after another."""
+    """Limiter that counts attempts when they begin and uncounts successes, so that parallel attempts gain nothing."""
 
     def __init__(self, limit: int, within: int = MINUTE) -> None:
         self._limit = limit
@@ -17,7 +17,7 @@ class AttemptLimiter:
         self._begun: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def retry_after(self, key: str, now: int) -> int:
-        """For how many seconds no further attempt may be made; 0 if one may be made now."""
+        """Seconds until the next attempt is allowed; 0 if it is allowed now."""
         since, count = self._begun.get(key, (now, 0))
         if not 0 <= now - since < self._within or count < self._limit:
             return 0

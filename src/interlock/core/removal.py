@@ -1,4 +1,4 @@
-"""What ends with a person who is removed, or who may do less than before: votes, delegations, grants and the rest."""
+"""Removal or demotion of a person: their votes, delegations, grants, keys and sessions that end with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlock.core.policy.policy import People
 
 
 class UpdatedMember(NamedTuple):
-    """A person as they are from now on; without a role they are gone."""
+    """A person after the change; without a role they are removed."""
 
     name: str
     role: str = ""
@@ -31,8 +31,8 @@ class UpdatedMember(NamedTuple):
 class RemovalEffects:
     """What a removal or a demotion ends, or would end; `made_keys` are those of others, which stay.
 
-    Grants and keys are given by id and tool or name, votes and delegations by the approval that they are part of,
-    `away` are the people who had named them as their stand-in.
+    Grants and keys are given by id and tool or name, votes and delegations by the approval that they are part of;
+    `away` are the people who had named them as their delegate.
     """
 
     grants: tuple[tuple[str, str], ...] = ()
@@ -47,7 +47,7 @@ class RemovalEffects:
 
 
 def withdraw_participation(approval: Approval, member: UpdatedMember, author: str) -> Change[Approval] | None:
-    """Takes back what they may not do any more about a call that is pending; None if there is nothing."""
+    """Withdraw what they may no longer do about a pending call; None if there is nothing."""
     votes = tuple(vote for vote in approval.votes if _is_vote_kept(approval, vote, member))
     kept = [_kept_delegation(each, member) for each in approval.delegations]
     delegations = tuple(each for each in kept if each is not None)
@@ -60,7 +60,7 @@ def withdraw_participation(approval: Approval, member: UpdatedMember, author: st
 
 
 def keeps_grant(grant: Grant, member: UpdatedMember) -> bool:
-    """Whether its maker may still do all that they might when they made it: a grant stands for their yes."""
+    """Whether its maker still has all rights of when they made it, since a grant stands for their yes."""
     return member.can_vote and lesser_role(grant.role, member.role) == grant.role and grant.teams <= member.teams
 
 
@@ -83,7 +83,7 @@ def _is_vote_kept(approval: Approval, vote: Vote, member: UpdatedMember) -> bool
 
 
 def _kept_delegation(delegation: Delegation, member: UpdatedMember) -> Delegation | None:
-    """Theirs holds while they have all that they passed on; one to them while they may vote."""
+    """Their own delegation is kept while they have all the rights they passed on; one to them while they may vote."""
     if delegation.by == member.name:
         had = lesser_role(delegation.role, member.role) == delegation.role and delegation.teams <= member.teams
         return delegation if member.role and had else None

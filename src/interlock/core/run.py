@@ -1,4 +1,4 @@
-"""One agent execution that can pause: open while its program lives, resumed by the next one if that died."""
+"""Agent runs and their pauses: a run is open while its program lives, and is resumed by the next one if that died."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def open_run(run_id: str, workspace: str, agent: str, runner: str, lease: int, m
 
 
 def resume_run(run: Run, runner: str, lease: int, moment: Moment, *, runner_is_dead: bool) -> Change[Run]:
-    """Only a run whose program is gone: two programs never share one."""
+    """Resume a run whose program is gone: two programs never share one."""
     if run.status != "open" or not (runner_is_dead or moment.now >= run.lease_until or run.runner == runner):
         raise Conflict("This run is closed or its program is alive.", run_id=run.id)
     resumed = replace(run, runner=runner, lease_until=moment.now + lease)
@@ -62,24 +62,24 @@ def close_run(run: Run, runner: str) -> Change[Run]:
 
 
 def release_run(run: Run, runner: str) -> Change[Run]:
-    """The program stops without having finished: whoever starts it next goes on at once."""
+    """Release a run whose program stops unfinished: the next program can resume it at once."""
     if run.status == "closed" or run.runner != runner:
         return Change(run)
     return Change(replace(run, lease_until=0))
 
 
 MAX_STATE = 4 * 1024 * 1024
-MAX_BODY = MAX_STATE // 3 * 4 + 64 * 1024  # of a message that has a state in it, in base64
-MAX_RUN_ID = 2_000  # characters of what a framework may call a run by
-FIRST_DELAY, MAX_DELAY = 1_000, 300_000  # milliseconds before it is tried again: doubled each time, and never longer
+MAX_BODY = MAX_STATE // 3 * 4 + 64 * 1024  # of a request that holds a state in base64
+MAX_RUN_ID = 2_000  # characters of a framework's run id
+FIRST_DELAY, MAX_DELAY = 1_000, 300_000  # milliseconds before a retry: doubled each time up to the maximum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """`state` is the framework's own and opaque; lists leave it out. `fence` says which pause of the run this is.
+    """A paused run; `state` is the framework's own and opaque, and left out of lists. `fence` numbers the pauses.
 
-    `attempts` is how often somebody began to go on with it. In lists, `waiting` is how many approvals of the run wait
-    for people, and `runner` who goes on with it now. `short_id` is the run as its approvals name it.
+    `attempts` counts the attempts to resume it. In lists, `waiting` is the number of its pending approvals, and
+    `runner` the program that is resuming it. `short_id` is the run id in its approvals.
     """
 
     run_id: str
@@ -94,7 +94,7 @@ class Pause:
 
 
 def check_pause(run_id: object, state: object) -> None:
-    """Raises InvalidRequest for what cannot be kept."""
+    """Raise InvalidRequest for a run id or state that cannot be stored."""
     if not isinstance(run_id, str) or not 0 < len(run_id) <= MAX_RUN_ID or not _is_storable(run_id):
         raise InvalidRequest(f"run_id is a text of 1 to {MAX_RUN_ID:,} characters: the id of the framework's run.")
     if is_thread_id(run_id):
@@ -109,15 +109,15 @@ def check_pause(run_id: object, state: object) -> None:
 
 
 def next_fence(old: int, now: int) -> int:
-    """Never one that was used before, also when the run was over meanwhile and nothing is known of it any more."""
+    """A fence that was never used before, even if the run ended meanwhile and its row is gone."""
     return max(old + 1, now)
 
 
 def retry_delay(attempts: int) -> int:
-    """For how many milliseconds a run is left alone that could not go on."""
+    """Milliseconds before a failed resume is retried."""
     return int(min(FIRST_DELAY * 2 ** min(max(attempts - 1, 0), 20), MAX_DELAY))
 
 
 def _is_storable(text: str) -> bool:
-    """Half of a pair of surrogates cannot be stored, nor can NUL."""
+    """Whether the text has no NUL and no lone surrogates, which cannot be stored."""
     return not any(ch == "\x00" or "\ud800" <= ch <= "\udfff" for ch in text)

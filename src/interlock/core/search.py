@@ -1,7 +1,7 @@
-"""What can be searched for: an approval as words, and a query as the words that an approval must have.
+"""Full-text search: an approval as a document of words, and a query as the words that it must have.
 
-There are two sorts. Plain words are what people read, in lower case. Marked words stand for a whole value, as in
-"the tool is pay" or "the argument to is bob"; they begin with a character that no plain word has.
+There are two sorts. Plain words are what people read, in lower case. Exact terms stand for a whole value, as in "the
+tool is pay" or "the argument to is bob"; they begin with a character that no plain word has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_QUERY_WORDS = 32
 MAX_WORD_LENGTH = 64
 MAX_TEXT_LENGTH = 4_000
 MIN_PREFIX_LENGTH = 2
-# Where no spaces part the words, every character is one. Everywhere else a word is a run of letters and digits.
+# In scripts without spaces every character is a word. Elsewhere a word is a run of letters and digits.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
 
 
@@ -44,7 +44,7 @@ class SearchTerms:
 
 
 def search_document(stored: Stored) -> str:
-    """The document of an approval: what people may see of it, so no secret value is among the words."""
+    """The document of an approval: what people may see of it, so it holds no secret value."""
     approval, subject = stored.approval, stored.approval.subject
     leaves = list(islice(_leaves(_shown_args(stored.payload)), MAX_ARGUMENTS))
     plain: dict[str, None] = {}
@@ -58,27 +58,27 @@ def search_document(stored: Stored) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """The same for what is stored and for what is asked, so that they meet."""
+    """Split a text into words, the same way for documents and queries."""
     cut = text[:MAX_TEXT_LENGTH]
     folded = cut.lower() if cut.isascii() else normalize("NFKC", normalize("NFKC", cut).casefold())
     return [word[:MAX_WORD_LENGTH] for word in _WORD.findall(folded)]
 
 
 def needs_text_search(query: ApprovalQuery) -> bool:
-    """Whether it takes the words to answer; else there is an index that has the order."""
+    """Whether the query needs the text index; else an ordered index can answer it."""
     if any((query.text.strip(), query.person, query.team, query.arguments, *_query_names(query).values())):
         return True
     match query.statuses:
         case ():
             return False
         case ("pending",):
-            return bool(query.since) or query.until is not None  # their index goes by time left
+            return bool(query.since) or query.until is not None  # their index is ordered by time left
         case _:
             return not _FREQUENT_STATUSES.isdisjoint(query.statuses)
 
 
 def make_search_terms(workspace: str, query: ApprovalQuery) -> SearchTerms:
-    """Every filter as a word; the last word of a text may be the beginning of one."""
+    """Every filter as a word; the last word of a text may be a prefix."""
     asked = _query_words(query.text)
     beginning = asked.pop() if asked and len(asked[-1]) >= MIN_PREFIX_LENGTH else ""
     exact = [exact_term(workspace, kind, name) for kind, name in _query_names(query).items() if name]
@@ -91,7 +91,7 @@ def make_search_terms(workspace: str, query: ApprovalQuery) -> SearchTerms:
 
 
 def matches_query(stored: Stored, query: ApprovalQuery) -> bool:
-    """Whether the approval itself has what its words promised: a digest can lie, and words can be out of date."""
+    """Whether the approval itself matches: term digests can collide, and the index can be out of date."""
     approval, subject = stored.approval, stored.approval.subject
     names = _query_names(query)
     return (
@@ -105,15 +105,15 @@ def matches_query(stored: Stored, query: ApprovalQuery) -> bool:
     )
 
 
-@lru_cache(maxsize=10_000)  # the same tools, agents and people again and again
+@lru_cache(maxsize=10_000)  # the same tools, agents and people recur
 def exact_term(workspace: str, kind: str, value: str) -> str:
-    """The word for a whole value. With the workspace in it, the words of others are never met."""
-    digest = sha256(f"{workspace}\x1f{value}".encode(errors="surrogatepass")).hexdigest()  # half a pair meets nothing
+    """The term for a whole value; it includes the workspace, so that terms of others never match."""
+    digest = sha256(f"{workspace}\x1f{value}".encode(errors="surrogatepass")).hexdigest()  # half a pair matches none
     return f"{EXACT_TERM_PREFIX}{_KIND_LETTERS[kind]}{digest[:12]}"
 
 
 def check_scalar(path: str, value: object) -> object:
-    """An argument is compared as a whole, and only texts, numbers, truth values and null are kept as such."""
+    """Arguments are compared whole, and only texts, numbers, booleans and null are indexed as such."""
     if isinstance(value, Mapping | list | tuple):
         raise InvalidRequest(f"The argument {path} is compared with a text, a number, true, false or null.")
     canonical(value)
@@ -178,14 +178,14 @@ def _exact_terms(approval: Approval) -> Iterator[str]:
 
 
 def _people(approval: Approval) -> Iterable[str]:
-    """Who asked for it, decided it, voted on it or edited it."""
+    """The people who asked for it, decided it, voted on it or edited it."""
     decided = (approval.decision.by,) if approval.decision else ()
     voters = [vote.by for vote in approval.votes]
     return dict.fromkeys(filter(None, (approval.subject.requester, *decided, *voters, *approval.editors)))
 
 
 def _teams(approval: Approval) -> frozenset[str]:
-    """Those that the terms name: to decide, or once it is escalated."""
+    """The teams that the terms name, to decide or by escalation."""
     asked = [stage.approvers for stage in approval.terms.stages if stage.approvers is not None]
     return frozenset[str]().union(*(people.teams for people in (*asked, *(step.to for step in approval.terms.ladder))))
 
@@ -211,7 +211,7 @@ def _shown_args(payload: Payload) -> Args:
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """What is not an object or a list, with the names that lead there; a list's items share the name of the list."""
+    """Scalar values with their paths; a list's items share the path of the list."""
     match value:
         case Mapping():
             if len(value) == 1 and SECRET_MARKER in value:

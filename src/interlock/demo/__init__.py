@@ -1,1 +1,1 @@
-"""The demo workspace: made-up content, a scripted model, and a stand-in for Linear; all of it says so."""
+"""The demo workspace: made-up content, a scripted model, and a fake Linear, all labelled as such."""

@@ -1,4 +1,4 @@
-"""What the demo workspace's site and OKRs are about: a made-up company that lets small workshops take bookings."""
+"""Content of the demo's site and OKRs: a made-up company that lets small workshops take bookings."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ KEY_RESULTS: dict[str, KeyResult] = {
 
 
 async def fill_content(records: ToolItemStore) -> bool:
-    """False if there is something already: what is made up must not stand between what is real."""
+    """Add the content; return False if there are records already: made-up content must not mix with real content."""
     return bool(await records.change("", _put))
 
 

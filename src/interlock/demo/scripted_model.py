@@ -1,4 +1,4 @@
-"""The demo's stand-in for a language model: a handful of requests, understood by their words; it says what it is."""
+"""The demo's fake language model: recognises a handful of requests by their words, and says what it is."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from interlock.core.chat.transcript import (
 
 NAME = "demo:scripted"
 LABEL = "I am a small script, not a language model: this is the demo."
-CHUNK_LENGTH = 12  # characters of one piece of the stream
+CHUNK_LENGTH = 12  # characters of one chunk of the stream
 
 
 class ScriptedPlan(NamedTuple):
-    """What was understood: the words for it, and the calls; no calls where something is missing."""
+    """What was recognised: the text of the reply, and the calls; no calls if something is missing."""
 
     words: str
     calls: tuple[tuple[str, Mapping[str, object]], ...] = ()
@@ -34,7 +34,7 @@ class ScriptedPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScriptedModel:
-    """Needs no key and reaches nothing; the pause is what makes it look like a stream."""
+    """A model without a key and without network access; the pauses make it look like a stream."""
 
     name: str = NAME
     pause: float = 0.015
@@ -48,7 +48,7 @@ class ScriptedModel:
 
 
 def make_reply(prompt: Prompt) -> ModelReply:
-    """One turn. Only what a person said leads to a call; what stands in a result never does."""
+    """Make one turn. Only a person's message leads to a call; the content of a result never does."""
     since = _since_last_reply(prompt)
     results = [each for each in since if isinstance(each, ToolResult)]
     said = [each for each in since if isinstance(each, PromptUserMessage)]
@@ -86,7 +86,7 @@ def _react(prompt: Prompt, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
 
 
 def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
-    """A yes or a no to what was asked in the reply before; the arguments are those of the first call, word for word."""
+    """Return the plan for a yes or no to the last question; the arguments are exactly those of the first call."""
     tool_request = find_open_question(prompt.messages)
     said = parse_answer(text)
     if tool_request is None or said == "closed":
@@ -96,7 +96,7 @@ def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
     try:
         args = json.loads(tool_request.args)
     except ValueError:
-        return None  # another model's, before this one took over
+        return None  # of another model, before this one took over
     return (
         ScriptedPlan("Then I do it.", ((tool_request.tool, {**args, "confirmed": True}),))
         if isinstance(args, dict)
@@ -107,7 +107,7 @@ def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
 def _plan(text: str) -> ScriptedPlan | None:
     straight = _straighten_quotes(text)
     if re.search(r"\b(?:don't|dont|do not|never|without)\b", re.sub(r'"[^"]*"', "", straight), re.IGNORECASE):
-        return None  # what somebody does not want must not be done by mistake
+        return None  # a request for something not to be done must not cause it
     for form, planned in _PATTERNS:
         if found := form.search(straight):
             return planned(found, _quoted(straight))
@@ -202,7 +202,7 @@ def _image(_: re.Match[str], quoted: list[str]) -> ScriptedPlan:
 
 
 def _title_after_keyword(found: re.Match[str]) -> list[str]:
-    """Without quotes, the title is what stands behind "titled"."""
+    """Return the title after "titled", "called" or "named", for a request without quotes."""
     behind = re.search(r"\b(?:titled|called|named)\s+(.+)", found[0], re.IGNORECASE)
     return [behind[1].strip().rstrip(".!?")] if behind else []
 
@@ -228,7 +228,7 @@ def _pattern(pattern: str, planned: _MakePlan) -> tuple[re.Pattern[str], _MakePl
     return re.compile(pattern, re.IGNORECASE | re.DOTALL), planned
 
 
-# The first that fits counts.
+# The first match counts.
 _PATTERNS: tuple[tuple[re.Pattern[str], _MakePlan], ...] = (
     _pattern(r"\bask me\b[,:]?\s*(.+)", _question),
     _pattern(r"\b(?:let|ask|have|tell)\s+the\s+([a-z]\w*)\s+(?:to\s+)?(.+)", _delegation),
@@ -266,16 +266,16 @@ def describe_abilities(offered: set[str]) -> str:
 
 MAX_ITEMS = 12  # lines of a list
 MAX_VALUE = 200  # characters of a value
-MAX_REPORT = 2_000  # characters of what another agent said
+MAX_REPORT = 2_000  # characters of another agent's reply
 
 
 def describe_results(results: Sequence[ToolResult]) -> str:
-    """One paragraph for each call, in the order of the calls."""
+    """Return one paragraph for each call, in the order of the calls."""
     return "\n\n".join(map(_describe_result, results))
 
 
 def find_open_question(messages: Sequence[PromptMessage]) -> ToolRequest | None:
-    """The call that was answered with a question, if the reply before the last message put it to the person.
+    """Return the call that was answered with a question, if the reply before the last message asked it.
 
     One confirmation is open per thread: of several, the last.
     """
@@ -387,7 +387,7 @@ def _line(item: object) -> str:
 
 
 def _question_text(content: object) -> str:
-    """What would happen, in the words of the tool."""
+    """Return what would happen, in the tool's own words."""
     parts = [_field(content, key) for key in ("message", "would")]
     return "\n\n".join(part for part in parts if isinstance(part, str) and part)
 

@@ -1,4 +1,4 @@
-"""The demo workspace: its agents, its policy and a few made-up calls, put only into an empty workspace."""
+"""The demo workspace: its agents, its policy and a few made-up calls, added only to an empty workspace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
 
 
 async def fill_demo(store: SqlStore, workspaces: Workspaces) -> bool:
-    """False if there is something already: what is made up must not stand between what is real."""
+    """Fill the workspace; return False if there are calls already: made-up ones must not mix with real ones."""
     records = store.records(WORKSPACE)
     await fill_content(records)
     await fill_linear(records)

@@ -1,1 +1,1 @@
-"""Agents of other frameworks, one file each. They hold an Agent and translate; nobody imports them."""
+"""Integrations with agent frameworks, one module each: adapters around `Agent`. The core never imports them."""

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: a function middleware through which every call of a tool goes, and its pause."""
+"""Microsoft Agent Framework: a function middleware that gates every tool call, and pausing and resuming of runs."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from interlock.core.outcome import Outcome, Waiting
 from interlock.core.run import Pause
 from interlock.sdk.agent import Agent, Executed, edit_note, to_model_message
 
-STATE_KEY = "interlock"  # the key of the session's state under which this module notes things
-CALLS, FENCE = "calls", "fence"  # below it: which calls had which id, and which pause the session is in
-DELEGATES, WITHIN = "agents", "within"  # sessions of agents that are tools; the call within which a session is
+STATE_KEY = "interlock"  # key of this module's entries in the session's state
+CALLS, FENCE = "calls", "fence"  # entries: the calls of each id, and the fence of the session's pause
+DELEGATES, WITHIN = "agents", "within"  # entries: sessions of agents used as tools; the outer call of a session
 APPROVED_ARGUMENTS_KEY = (
-    "_approved_function_arguments"  # what Agent Framework compares with the arguments that are about to run
+    "_approved_function_arguments"  # Agent Framework compares this with the arguments that are about to run
 )
 CallNext = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Gate:
-    """`Agent(client, tools=[…], middleware=gate.middleware)`. A tool without an effect counts as unknown, and asks.
+    """The gate of an agent: `Agent(client, tools=[…], middleware=gate.middleware)`.
 
-    With `inline` a call that asks waits where it stands: for agents that run as a tool of another, which cannot pause.
-    Without `keep` somebody else keeps the run that stands still, such as a workflow with its checkpoints.
+    A tool without an effect counts as unknown and asks for approval. With `inline` a pending call waits inside the run:
+    for agents that run as a tool of another agent, which cannot pause. Without `keep` the paused run is not saved here,
+    because something else does it, such as a workflow with its checkpoints.
     """
 
     agent: Agent
@@ -52,7 +53,7 @@ class Gate:
 
     @property
     def middleware(self) -> list[Any]:
-        """The last ones: what stands behind them is given what was approved, and must not change it."""
+        """The middleware. Put it last: a later middleware gets the approved arguments and must not change them."""
 
         async def calls(context: FunctionInvocationContext, call_next: CallNext) -> None:
             await self._call(context, call_next)
@@ -63,11 +64,11 @@ class Gate:
         return [calls] if self.inline or not self.keep else [calls, runs]
 
     def sub(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Gate:
-        """For an agent that this one has as a tool."""
+        """The gate of an agent that this agent uses as a tool."""
         return replace(self, agent=self.agent.agent(name, tool_approvals), inline=True)
 
     def as_tool(self, agent: Any, **more: Any) -> FunctionTool:
-        """`agent.as_tool(…)`, which pauses with what it calls. The framework's own cannot: there calls wait inline."""
+        """`agent.as_tool(…)` that can pause with its inner calls. With the framework's own, calls wait inline."""
         plain = agent.as_tool(**more)
         (task,) = plain.parameters()["properties"]
 
@@ -78,21 +79,21 @@ class Gate:
         schema = plain.parameters()
         return FunctionTool(name=plain.name, description=plain.description, func=delegate, input_model=schema)
 
-    # A run that stands still
+    # Paused runs
 
     async def resume(self, agent: Any, pause: Pause) -> tuple[AgentSession, AgentResponse]:
-        """Goes on with a run that was paused, in whatever process. The session is the program's to keep."""
+        """Resume a paused run, in any process. Saving the returned session is up to the program."""
         session = load_session(pause)
         response = await self.look_again(agent, session)
         await self.agent.resumed(pause)
         return session, response
 
     async def look_again(self, agent: Any, session: AgentSession) -> AgentResponse:
-        """The same with a session that the program has kept itself: all calls that waited are looked at again."""
+        """Resume with a session that the program saved itself: every pending call is checked again."""
         return await agent.run(_resume_message(session), session=session)
 
     async def _run(self, context: AgentContext, call_next: CallNext) -> None:
-        """A run that ends with questions is kept, so that any process can go on with it."""
+        """Save a run that ends with approval requests, so that any process can resume it."""
         session = context.session
 
         async def keep(_: AgentResponse) -> None:
@@ -115,11 +116,11 @@ class Gate:
                 Pause(run_id=run_id, agent=self.agent.path[0], state=b"", paused_at=0, fence=fence)
             )
 
-    # A call
+    # Calls
 
     async def _call(self, context: FunctionInvocationContext, call_next: CallNext) -> None:
         if getattr(context.function.func, STATE_KEY, "") == DELEGATES:
-            return await call_next()  # what it calls has gates of its own
+            return await call_next()  # the calls of the inner agent are gated themselves
         attempt = _FunctionAttempt(context, call_next)
         try:
             call, spec = self._make_call(context), self._spec(context.function)
@@ -128,7 +129,7 @@ class Gate:
                 await self.agent.wait(outcome.approval_id)
                 outcome = await self.agent.attempt(call, spec, attempt.run)
         except Error as error:
-            if error is attempt.error:  # the tool's own
+            if error is attempt.error:  # raised by the tool itself
                 raise
             return _set_error(context, error)
         return _set_result(context, outcome, edit_note(call, spec, outcome, attempt.args))
@@ -156,7 +157,7 @@ def load_session(pause: Pause) -> AgentSession:
 
 
 def pending_requests(session: AgentSession) -> list[Content]:
-    """What Agent Framework itself has noted as asked and not answered, without what runs at the model's provider."""
+    """Approval requests that Agent Framework recorded as unanswered, except for tools hosted by the model provider."""
     noted = session.state.get("tool_approval") or {}
     found = [_content(each) for each in noted.get("pending_approval_requests", ())]
     return [request for request in found if request.function_call is not None and not request.function_call.hosted]
@@ -180,7 +181,7 @@ def _resume_message(session: AgentSession) -> Message:
 
 
 async def _run_delegate(agent: Any, context: FunctionInvocationContext, task: str) -> str:
-    """The inner agent has a session of its own, which waits in that of the outer one."""
+    """Run the inner agent in its own session, which is stored in the outer session while calls are pending."""
     if "call_id" not in context.metadata or context.session is None:
         raise Misconfigured("gate.as_tool needs an outer agent with middleware=gate.middleware, and a session.")
     key = _call_id(context, context.session)
@@ -200,7 +201,7 @@ async def _run_delegate(agent: Any, context: FunctionInvocationContext, task: st
 
 @dataclass
 class _FunctionAttempt:
-    """The arguments that were run, and what the tool itself raised."""
+    """The arguments that ran, and the error that the tool itself raised."""
 
     context: FunctionInvocationContext
     call_next: CallNext
@@ -208,9 +209,13 @@ class _FunctionAttempt:
     error: BaseException | None = None
 
     async def run(self, args: Args) -> Any:
-        """With what was approved. The framework's own "changed after approval" is about ours: let it be."""
+        """Run the tool with the approved arguments.
+
+        A reviewer's edit must not trip the framework's check for arguments changed after approval, so its entry is
+        removed.
+        """
         self.args = args
-        if canonical_args(args) != canonical_args(_arguments(self.context)):  # to Python, True is 1
+        if canonical_args(args) != canonical_args(_arguments(self.context)):  # as JSON: in Python, True == 1
             self.context.metadata.pop(APPROVED_ARGUMENTS_KEY, None)
             self.context.arguments = dict(args)
         try:
@@ -222,7 +227,7 @@ class _FunctionAttempt:
 
 
 def _storable_result(result: Any) -> Any:
-    """What the model got, in a form that can be stored and given again."""
+    """The result as the model gets it, in a form that can be stored and returned again."""
     if not isinstance(result, list) or not all(isinstance(each, Content) for each in result):
         return result
     if all(each.type == "text" for each in result):
@@ -231,20 +236,20 @@ def _storable_result(result: Any) -> Any:
 
 
 def _set_error(context: FunctionInvocationContext, error: Error) -> None:
-    """The model is told what it can mend. Anything else ends the run: nothing runs without the gate."""
+    """Return errors that the model can correct to the model. Others end the run: no tool runs without the gate."""
     if not isinstance(error, InvalidRequest | CallMismatch):
         raise MiddlewareFailure(error.message) from error
     context.result = json.dumps({"success": False, "error": error.message})
 
 
 def _set_result(context: FunctionInvocationContext, outcome: Executed | Outcome, edited: str) -> None:
-    """What becomes of the call: its result, what the model is told instead, or the framework's own question."""
+    """Set the result of the call: the tool's result, a message for the model, or the framework's approval request."""
     match outcome:
         case Waiting():
             context.result = _approval_request(context)
             return
         case Executed():
-            pass  # the framework has its result already
+            pass  # the framework has the result already
         case _:
             said = to_model_message(outcome, context.function.name)
             context.result = [Content.from_text(said if isinstance(said, str) else json.dumps(said))]
@@ -253,7 +258,7 @@ def _set_result(context: FunctionInvocationContext, outcome: Executed | Outcome,
 
 
 def _approval_request(context: FunctionInvocationContext) -> Content:
-    """Its answer means "look again": what was approved is what the gate says."""
+    """The framework's approval request. Its response only triggers another check: the decision is the gate's."""
     call_id = context.metadata["call_id"]
     occurrence = context.metadata.get("function_call_occurrence_id", call_id)
     args = _arguments(context)
@@ -262,9 +267,9 @@ def _approval_request(context: FunctionInvocationContext) -> Content:
 
 
 def _call_id(context: FunctionInvocationContext, session: AgentSession) -> str:
-    """The provider's id, with a number where the model has used it before in this conversation.
+    """The provider's call id, with a number if the model used it before in this conversation.
 
-    The framework's own id is random: a process that died before its session was saved would ask a second time.
+    The framework's own id is random: after a crash before the session was saved, it would cause a second approval.
     """
     call_id = str(context.metadata.get("call_id") or "")
     if not call_id:
@@ -280,7 +285,7 @@ def _call_id(context: FunctionInvocationContext, session: AgentSession) -> str:
 
 
 def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
-    """As JSON has them, whatever the tool's model made of them."""
+    """The arguments as plain JSON, also if the framework validated them into a model."""
     given = context.arguments
     return dict(to_jsonable_python(given if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)))
 

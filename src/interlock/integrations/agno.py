@@ -1,4 +1,4 @@
-"""Agno: tools that ask before they run, and runs that pause in its own database until people have decided."""
+"""Agno: gated tools, and runs that pause in Agno's own database until their calls are decided."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ INJECTED_ARGUMENTS = (
     "_videos",
     "_audios",
     "_files",
-)  # what Agno gives to a tool
-GATED_ATTRIBUTE = "interlock"  # the attribute of an entrypoint that says by whom it is gated
+)  # what Agno injects into a tool
+GATED_ATTRIBUTE = "interlock"  # attribute of an entrypoint that holds its `_GatedFunction`
 
 
 @dataclass(frozen=True)
 class Gate:
-    """`Agent(tools=gate.tools(send_mail, toolkit), db=…)`. A tool without an effect counts as unknown, and asks.
+    """The gate of an agent: `Agent(tools=gate.tools(send_mail, toolkit), db=…)`.
 
-    Tools that are not reads pause the run before they start; a read that the policy asks about waits where it stands.
+    A tool without an effect counts as unknown and asks for approval. Tools that are not reads pause the run before they
+    start; a read that needs approval waits inline.
     """
 
     agent: Agent
@@ -49,28 +50,28 @@ class Gate:
     )
 
     def tools(self, *tools: Any) -> list[Function]:
-        """Python functions, Agno's Functions and Toolkits; a toolkit that has to be connected is connected before."""
+        """Gate Python functions, Agno's Functions and Toolkits. Connect a toolkit that needs it before."""
         return [self._gate_function(function) for tool in tools for function in _functions(tool)]
 
     def member(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Gate:
-        """For an agent of a team that this gate's agent leads."""
+        """The gate of a member of a team that this gate's agent leads."""
         return replace(self, agent=self.agent.agent(name, tool_approvals))
 
-    # A run, as far as people let it go. One that is still paused was kept: any process can resume it
+    # Runs continue until a call is pending; a run that is returned paused was saved, so any process can resume it
 
     async def arun(self, agent: Any, input: Any, **more: Any) -> Any:
-        """`agent.arun(input, …)` of an agent or a team, and on for as long as nothing waits for people."""
+        """`agent.arun(input, …)` of an agent or a team, continued until the run ends or a call is pending."""
         return await self._continue(agent, await agent.arun(input, **more))
 
     async def acontinue_run(self, agent: Any, run: Any) -> Any:
-        """The same with a run that paused before, as Agno's database has it."""
+        """Continue a paused run, loaded from Agno's database."""
         went_on = await self._continue(agent, run)
         if not went_on.is_paused:
-            await self.agent.resumed(await self.agent.pause(run.run_id))  # whatever pause it was in is over
+            await self.agent.resumed(await self.agent.pause(run.run_id))  # deletes any pause of the run
         return went_on
 
     async def resume(self, agent: Any, pause: Pause) -> Any:
-        """The same in a process that knows nothing but the pause."""
+        """Resume a paused run in a process that has only the pause."""
         kept = json.loads(pause.state or b"{}")
         run = await agent.aget_run_output(pause.run_id, session_id=kept.get("session_id"))
         if run is None:
@@ -114,7 +115,7 @@ class Gate:
 
     @contextmanager
     def _confirmed_calls(self, run: Any, paused_calls: list[_PausedCall]) -> Iterator[None]:
-        """To Agno they are confirmed, whatever was decided: what comes of them is said when the tools are called."""
+        """Confirm the calls to Agno, approved or not: the gate's outcome applies when the tools are called."""
         for each in paused_calls:
             each.confirm(run)
         token = self.call_numbers.set(_CallNumbers.from_run(run, paused_calls))
@@ -123,10 +124,10 @@ class Gate:
         finally:
             self.call_numbers.reset(token)
 
-    # A tool
+    # Tools
 
     def _gate_function(self, inner: Function) -> Function:
-        """The same tool to the model. What it does goes through the gate, with all that Agno does around a tool."""
+        """The tool as the model sees it; its execution goes through the gate, along with Agno's hooks and cache."""
         if inner.external_execution:
             raise Misconfigured(f"{inner.name} runs outside of Agno (external_execution): gate it where it runs.")
         spec = self.specs.get(inner.name) or ToolSpec(inner.name, self.effects.get(inner.name, ""))
@@ -143,7 +144,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class _GatedFunction:
-    """One tool behind the gate: `inner` is the tool as it was."""
+    """A gated tool; `inner` is the original."""
 
     agent: Agent
     spec: ToolSpec
@@ -151,14 +152,14 @@ class _GatedFunction:
     call_numbers: ContextVar[_CallNumbers | None]
 
     def entrypoint(self) -> Callable[..., Any]:
-        """Agno asks of what kind it is, and gives it the call as `fc`."""
+        """The entrypoint, async if the original is. Agno passes the call as `fc`."""
         if inspect.iscoroutinefunction(self.inner.entrypoint) or inspect.isasyncgenfunction(self.inner.entrypoint):
 
             async def gated(fc: Any, **_: Any) -> Any:
                 return await self.run(fc)
         else:
 
-            def gated(fc: Any, **_: Any) -> Any:  # type: ignore[misc]  # one of the two
+            def gated(fc: Any, **_: Any) -> Any:  # type: ignore[misc]  # alternative definition
                 return self.run_sync(fc)
 
         setattr(gated, GATED_ATTRIBUTE, self)
@@ -210,7 +211,10 @@ class _GatedFunction:
         return f"{result}\n\n{edited}"
 
     def make_call(self, args: Any, run_id: str, session_id: str, call_id: str, number: int) -> ToolCall:
-        """A run of Agno is a run; its session is the thread. Models use an id again: then the call has a number."""
+        """A call whose run is Agno's run and whose thread is Agno's session.
+
+        Call ids that models reuse get a number.
+        """
         call_id = call_id if number <= 1 else f"{call_id}#{number}"
         return self.agent.call(self.spec.name, args or {}, run_id, call_id, thread_id=bounded_id(session_id))
 
@@ -232,7 +236,7 @@ class _GatedFunction:
 
 @dataclass(frozen=True)
 class _PausedCall:
-    """A call before which the run stands still."""
+    """A call that a paused run waits for."""
 
     gated_function: _GatedFunction
     requirement: Any
@@ -260,7 +264,7 @@ class _PausedCall:
 
 @dataclass(frozen=True)
 class _CallNumbers:
-    """Which call of its id one is, while a run goes on: Agno does not show its messages to tools then."""
+    """The number of each call among those with its id, in a continued run: Agno then hides its messages from tools."""
 
     paused_numbers: dict[tuple[str, str], int]
     counts: Counter[tuple[str, str]]
@@ -271,7 +275,7 @@ class _CallNumbers:
         return cls({(each.run_id, each.tool.tool_call_id): each.number for each in paused_calls}, Counter(ids))
 
     def number_for(self, run_id: str, call_id: str) -> int:
-        """What it had when the run stood still; a new one has the next."""
+        """The number that the call had when the run was paused; the next number for a new call."""
         held = self.paused_numbers.pop((run_id, call_id), None)
         if held is None:
             self.counts[run_id, call_id] += 1
@@ -279,12 +283,15 @@ class _CallNumbers:
 
 
 def _should_pause(agent: Any, outcomes: list[Outcome]) -> bool:
-    """Without a database of Agno's there is nothing to go on from: then the tool waits where it stands."""
+    """Whether to pause.
+
+    Without a database of Agno's a run cannot be resumed later, so the tool waits inline instead.
+    """
     return agent.db is not None and any(isinstance(outcome, Waiting) for outcome in outcomes)
 
 
 def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> list[_PausedCall]:
-    """The calls that a paused run stands before; none if it is not paused, or if something else holds it up."""
+    """The gated calls that a paused run waits for; none if it is not paused or waits for something else."""
     found: list[_PausedCall] = []
     if not run.is_paused:
         return found
@@ -300,7 +307,7 @@ def _held_calls(run: Any, gated: Mapping[tuple[str, str], _GatedFunction]) -> li
 
 
 def _with_member_runs(run: Any) -> Iterator[Any]:
-    """A run of a team has those of its members."""
+    """The run, and for a team also the runs of its members."""
     yield run
     for each in getattr(run, "member_responses", None) or ():
         yield from _with_member_runs(each)
@@ -346,13 +353,13 @@ def _count_calls(call_id: str, messages: Any) -> int:
 
 
 def _call_ids(messages: Any) -> list[str]:
-    """Those of the calls that the model asked for in this run."""
+    """The ids of the calls that the model made in this run."""
     said = [message for message in messages or () if message.tool_calls and not message.from_history]
     return [str(call.get("id")) for message in said for call in message.tool_calls]
 
 
 def _collect_unknown(entrypoint: Any, unsure: list[EffectUnknown]) -> Any:
-    """The same, and a tool that does not know how it ended is heard, though Agno makes a text of every error."""
+    """Wrap the entrypoint to collect EffectUnknown errors, because Agno converts every error to text."""
     if inspect.isgeneratorfunction(entrypoint) or inspect.isasyncgenfunction(entrypoint):
         return entrypoint
 
@@ -382,7 +389,7 @@ def _collect_unknown(entrypoint: Any, unsure: list[EffectUnknown]) -> Any:
 
 
 def _result(done: Any, unsure: list[EffectUnknown]) -> Any:
-    """What the tool gave. Agno makes a text of an error: here it is one again, so that the record says so."""
+    """The tool's result. An error that Agno converted to text is raised again, so that the ledger records a failure."""
     if unsure:
         raise unsure[-1]
     if done.status != "success":
@@ -393,7 +400,7 @@ def _result(done: Any, unsure: list[EffectUnknown]) -> Any:
 
 
 def _error_result(error: Error, tool: str) -> Any:
-    """The model is told what it can mend, and that a tool failed. Anything else ends the run."""
+    """Return tool failures, and errors that the model can correct, to the model. Others end the run."""
     if isinstance(error, EffectUnknown):
         return _text(to_model_message(Finished("unknown"), tool))
     if isinstance(error, InvalidRequest | CallMismatch | ToolFailed):

@@ -1,4 +1,4 @@
-"""Claude Code and the Claude Agent SDK: their hooks ask the gate before a tool runs, and say how it ended."""
+"""Hooks of Claude Code and the Claude Agent SDK: check a tool call before it runs, and record how it ended."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["hooks"]
 
 
 UNDECIDED = ("deny", "ask", "defer")
-WAIT = 540.0  # seconds: a hook that Claude Code ends after its own limit, 600 by default, has decided nothing
-GRACE = 50.0  # seconds beyond the wait within which a hook has answered whatever happens
-RACE_POLL = 5.0  # seconds until it is seen that another hook was quicker
-MAX_SAME_CALLS = 100  # calls that are alike, have no id, and have ended
+WAIT = 540.0  # seconds; a hook that exceeds Claude Code's own timeout, 600 by default, decides nothing
+GRACE = 50.0  # seconds after the wait within which a hook answers in any case
+RACE_POLL = 5.0  # seconds between checks whether another hook started the same call
+MAX_SAME_CALLS = 100  # maximum of identical finished calls without an id
 
 
 class StartedCall(Protocol):
@@ -40,7 +40,7 @@ class StartedCall(Protocol):
 
 
 class HookBackend(Protocol):
-    """What a hook needs of the gate, be it over a database or a server."""
+    """The gate as a hook uses it, over a database or a server."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome: ...
@@ -51,19 +51,19 @@ class HookBackend(Protocol):
 
 
 class HookNotes(Protocol):
-    """What a hook leaves for a later one: which call is running, and about which nobody had decided."""
+    """Notes from one hook to a later one: running calls, and calls whose approval was still pending."""
 
     def note(self, key: str, text: str) -> None: ...
 
     def find(self, key: str) -> str:
-        """Empty if nothing was noted."""
+        """The note; empty if there is none."""
 
     def drop(self, key: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class HookIdentity:
-    """Whose calls these are; `path` are the agents from the outermost on."""
+    """The identity behind the calls; `path` are the agents from the outermost one."""
 
     workspace: str
     user: str
@@ -72,7 +72,10 @@ class HookIdentity:
 
 @dataclass(frozen=True, slots=True)
 class HookOptions:
-    """What whoever sets the hook up says of it. `approval_link_template` leads to an approval, with {id} in it."""
+    """Options of a hook.
+
+    `approval_link_template` is a link or command that shows an approval, with {id} as placeholder.
+    """
 
     reads: tuple[str, ...] = ()
     wait: float = WAIT
@@ -89,7 +92,7 @@ class Hook:
     options: HookOptions = field(default_factory=HookOptions)
 
     async def answer(self, event: HookEvent) -> HookAnswer:
-        """Allows a call only once it was started at the gate: whoever comes second under its id is denied."""
+        """Allow a call only after starting it at the gate; a second hook with the same call id is denied."""
         if event.name in AFTER:
             await self._record_end(event)
             return HookAnswer("")
@@ -110,7 +113,7 @@ class Hook:
         return answer
 
     async def _wait_decided(self, approval_id: str) -> Outcome:
-        """A call that another hook has started meanwhile needs no more waiting: this one will not run it."""
+        """Wait for a decision; returns early if another hook started the call, since this one will not run it."""
         now = asyncio.get_running_loop().time
         end = now() + self.options.wait
         while True:
@@ -119,11 +122,11 @@ class Hook:
                 return outcome
 
     async def withdraw(self, event: HookEvent, args: Args) -> None:
-        """It was started, and Claude Code could not be told that it may run."""
+        """Record that a started call did not run, because the answer could not be delivered to Claude Code."""
         await self._finish([_running_key(event, args)], Payload(error="It was not run: nobody listened."), ok=False)
 
     async def _check_call(self, event: HookEvent, spec: ToolSpec, undecided: str) -> tuple[ToolCall, Outcome]:
-        """A call without an id is the next one of those that are alike and have not ended."""
+        """Check the call. One without an id is matched to the first identical call that has not ended."""
         for call_id in [undecided or event.id] if event.id else _candidate_call_ids(event):
             call = self._call(event, call_id)
             outcome = await self.backend.check(call, spec)
@@ -158,13 +161,13 @@ class Hook:
         return HookAnswer(self.options.undecided, f"Nobody has decided about this call yet ({where}). {again}")
 
     async def _record_end(self, event: HookEvent) -> None:
-        """Who was asked without an id is found by what ran."""
+        """Record how a call ended. One that was checked without an id is found by its arguments."""
         keys = [_running_key(event, event.args), _note_key("running", event, event.call_digest)]
         payload = None if event.interrupted else event_payload(event)
         await self._finish(keys, payload, ok=event.name == "PostToolUse")
 
     async def _finish(self, keys: Sequence[str], payload: Payload | None, *, ok: bool) -> None:
-        """A call that was not started here has nothing to finish: a read, or one of another hook."""
+        """Finish a call that was started by this hook; ignores others, such as reads and calls of another hook."""
         key = next(filter(self.notes.find, keys), "")
         if not key:
             return
@@ -187,7 +190,7 @@ class Hook:
 
 
 def _is_over(outcome: Outcome) -> bool:
-    """Whether a further call that is alike is another one. What was never put to people is judged anew."""
+    """Whether the next identical call is a new one. A refusal without an approval is evaluated again."""
     match outcome:
         case Finished() | Answered() | Waiting(_, "running"):
             return True
@@ -202,7 +205,7 @@ def _candidate_call_ids(event: HookEvent) -> Iterator[str]:
 
 
 def _running_key(event: HookEvent, args: Args) -> str:
-    """How the hook after the tool finds it: by the id, else by what ran, which people may have changed."""
+    """The key of the note for the hook after the tool: the call id, else the arguments that ran, possibly edited."""
     return _note_key("running", event, event.id or event.digest_with(args))
 
 
@@ -210,13 +213,13 @@ def _note_key(sort: str, event: HookEvent, name: str) -> str:
     return digest(canonical([sort, event.session, name]))
 
 
-# The Agent SDK: the same inside of a program
+# The same hooks inside a program, for the Claude Agent SDK
 
 
 def hooks(
     matcher: Callable[..., Any], agent: Agent, *, reads: str = "", wait: float = WAIT, undecided: str = "deny"
 ) -> dict[str, list[Any]]:
-    """`ClaudeAgentOptions(hooks=hooks(HookMatcher, lock.agent("coder"), reads="claude-code"))`."""
+    """Hooks for `ClaudeAgentOptions(hooks=hooks(HookMatcher, lock.agent("coder"), reads="claude-code"))`."""
     if undecided not in UNDECIDED:
         raise InvalidRequest(f"undecided is one of {', '.join(UNDECIDED)}.")
     calls = HookCallbacks(
@@ -229,7 +232,7 @@ def hooks(
 
 
 class HookCallbacks:
-    """Two functions for a HookMatcher. While a tool runs its lease is renewed, from a thread that it cannot block."""
+    """Two callbacks for a HookMatcher. The lease is renewed while a tool runs, from a thread that it cannot block."""
 
     def __init__(self, agent: Agent, hook_options: HookOptions) -> None:
         self._agent = agent
@@ -241,7 +244,7 @@ class HookCallbacks:
         try:
             event = parse_event(data)
             answer = await (await self._hook()).answer(event)
-        except Exception as error:  # noqa: BLE001  whatever it is, the tool does not run
+        except Exception as error:  # noqa: BLE001  after any error the tool must not run
             words = error.message if isinstance(error, Error) else f"The hook failed: {type(error).__name__}."
             return answer_json("PreToolUse", HookAnswer("deny", words))
         if answer.args is not None:
@@ -271,12 +274,12 @@ class HookCallbacks:
         lock = self._agent.lock
         while True:
             await asyncio.sleep(lock.program.lease / 3000)
-            with suppress(Error):  # a lease that is lost shows when the tool finishes
+            with suppress(Error):  # a lost lease surfaces when the tool finishes
                 await lock.renew(approval_id, fence)
 
 
 class MemoryNotes:
-    """Lives as long as the program, as its session does."""
+    """Notes in memory, which live as long as the program and its session."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -293,11 +296,11 @@ class MemoryNotes:
 
 BEFORE = ("PreToolUse", "PermissionRequest")
 AFTER = ("PostToolUse", "PostToolUseFailure")
-MAX_KEPT = 64 * 1024  # bytes of a result that are kept as they are
-MAX_MODEL_TEXT = 8_000  # characters: of a longer answer the model is shown a part only
+MAX_KEPT = 64 * 1024  # bytes of a result that are stored unchanged
+MAX_MODEL_TEXT = 8_000  # characters; a longer answer is truncated for the model
 READ_PRESETS: Mapping[str, tuple[str, ...]] = {
-    # What looks and changes nothing but the session itself. Not among them: WebFetch and WebSearch, which send what the
-    # model writes to others, and Bash, which does anything. What a sub-agent calls comes to the hook as well.
+    # Tools that only read, or change nothing but the session itself. Not included: WebFetch and WebSearch, which send
+    # text of the model to others, and Bash, which can do anything. Calls of sub-agents also trigger the hook.
     "claude-code": (
         *("Read", "Glob", "Grep", "LS", "LSP", "NotebookRead", "BashOutput", "TaskOutput", "ToolSearch"),
         *("TodoRead", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "CronList"),
@@ -306,12 +309,12 @@ READ_PRESETS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# What it says
+# Input of the hook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One message about one call. `id` is its tool_use_id; empty where there is none."""
+    """A hook event about one call. `id` is its tool_use_id; empty if there is none."""
 
     name: str
     session: str
@@ -326,7 +329,7 @@ class HookEvent:
 
     @property
     def call_digest(self) -> str:
-        """The same for calls of one agent that want the same."""
+        """A digest that identical calls of one agent share."""
         return self.digest_with(self.args)
 
     def digest_with(self, args: Args) -> str:
@@ -334,7 +337,7 @@ class HookEvent:
 
 
 def parse_event(data: object) -> HookEvent:
-    """Raises InvalidRequest for whatever is not a message that this hook answers."""
+    """Parse an event; raises InvalidRequest for any message that this hook does not answer."""
     if not isinstance(data, Mapping):
         raise InvalidRequest("What came in is not an event of Claude Code: it is no JSON object.")
     name = _text(data, "hook_event_name", needed=True)
@@ -367,11 +370,11 @@ def _text(data: Mapping[str, object], name: str, *, needed: bool = False) -> str
     return value
 
 
-# What is known of its tools
+# Tools of Claude Code
 
 
 def parse_reads(text: str) -> tuple[str, ...]:
-    """`Read,Glob,mcp__docs__*`, or the name of a ready list among them."""
+    """Parse `Read,Glob,mcp__docs__*`; names of presets are expanded."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     found = tuple(dict.fromkeys(each for name in names for each in READ_PRESETS.get(name, (name,))))
     if any(not name.strip("*?") for name in found):
@@ -380,7 +383,10 @@ def parse_reads(text: str) -> tuple[str, ...]:
 
 
 def make_tool_spec(event: HookEvent, reads: tuple[str, ...]) -> ToolSpec:
-    """A tool of which nothing is said asks. Where it would happen is told by Claude Code, and not by the model."""
+    """The spec of a tool; an unknown tool asks for approval.
+
+    The preview's folder comes from Claude Code, not the model.
+    """
     is_read = any(matches_pattern(event.tool, name) for name in reads)
     effect, describe, schema = TOOL_HINTS.get(event.tool, ("", "", None))
     preview = (lambda _: f"In the folder {event.cwd}") if event.cwd else None
@@ -388,7 +394,7 @@ def make_tool_spec(event: HookEvent, reads: tuple[str, ...]) -> ToolSpec:
 
 
 def _object_schema(needed: str, **types: str) -> dict[str, object]:
-    """Other names pass: a newer Claude Code may have more of them."""
+    """An object schema that allows additional properties, since a newer Claude Code may have more."""
     properties = {name: {"type": sort} for name, sort in types.items()}
     return {"type": "object", "properties": properties, "required": needed.split()}
 
@@ -396,7 +402,7 @@ def _object_schema(needed: str, **types: str) -> dict[str, object]:
 EDIT_FIELDS = {"file_path": "string", "old_string": "string", "new_string": "string", "replace_all": "boolean"}
 RUN_FIELDS = {"command": "string", "description": "string", "timeout": "number", "run_in_background": "boolean"}
 ToolHint = tuple[str, str, dict[str, object] | None]
-TOOL_HINTS: Mapping[str, ToolHint] = {  # people get a sentence and a form, and a bad edit goes back to them
+TOOL_HINTS: Mapping[str, ToolHint] = {  # for the card: a description and a form, and edits are validated
     "Bash": ("", "Run {command}", _object_schema("command", **RUN_FIELDS)),
     "Write": ("write", "Write {file_path}", _object_schema("file_path content", file_path="string", content="string")),
     "Edit": ("write", "Change {file_path}", _object_schema("file_path old_string new_string", **EDIT_FIELDS)),
@@ -404,12 +410,12 @@ TOOL_HINTS: Mapping[str, ToolHint] = {  # people get a sentence and a form, and 
 }
 
 
-# What it is told
+# Output of the hook
 
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """`decision` is allow, deny, ask, defer, or empty: then nothing is said. `args` are those that were approved."""
+    """`decision` is allow, deny, ask, defer, or empty for no answer. `args` are the approved arguments."""
 
     decision: str
     reason: str = ""
@@ -417,7 +423,7 @@ class HookAnswer:
 
 
 def answer_json(event: str, answer: HookAnswer) -> dict[str, object]:
-    """The answer in the words of the event."""
+    """The answer in the output format of the event."""
     if not answer.decision or event in AFTER:
         return {}
     if event == "PermissionRequest":
@@ -429,7 +435,7 @@ def answer_json(event: str, answer: HookAnswer) -> dict[str, object]:
 
 
 def _permission_json(answer: HookAnswer) -> dict[str, object]:
-    """It knows yes and no; without either, Claude Code asks its own user, which is what `ask` means."""
+    """The answer to a PermissionRequest: allow or deny. No answer makes Claude Code ask its user, as `ask` does."""
     match answer.decision:
         case "allow":
             decision: dict[str, object] = {"behavior": "allow"}
@@ -442,7 +448,7 @@ def _permission_json(answer: HookAnswer) -> dict[str, object]:
 
 
 def denial_reason(outcome: Outcome, tool: str) -> str:
-    """What the model is told of a call that must not or need not run."""
+    """The message for the model about a call that must not or need not run."""
     match outcome:
         case Answered(message):
             words = message if isinstance(message, str) else canonical(message).decode()
@@ -459,11 +465,11 @@ def denial_reason(outcome: Outcome, tool: str) -> str:
     return words if len(words) <= MAX_MODEL_TEXT else f"{words[:MAX_MODEL_TEXT]}…"
 
 
-# How it ended
+# Results
 
 
 def event_payload(event: HookEvent) -> Payload:
-    """What the record keeps: the error in words, or the result, described where it is long."""
+    """The payload for the ledger: the error as text, or the result, truncated if it is long."""
     if event.name == "PostToolUseFailure":
         return Payload(error=_storable(event.error or "It failed.")[:2_000])
     try:

@@ -1,4 +1,4 @@
-"""CrewAI: tools that ask before they run, and wait where they stand, since a crew cannot be paused inside a tool."""
+"""CrewAI: gated tools that wait inline for a decision, since a crew cannot be paused inside a tool."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def gated(
     effects: Mapping[str, str] | None = None,
     secret: Mapping[str, tuple[str, ...]] | None = None,
 ) -> list[GatedTool]:
-    """`Agent(role="Clerk", tools=gated([send_mail], crew.agent("clerk"), effects={"get_weather": "read"}))`.
+    """Gate tools of CrewAI.
 
-    A tool of which nothing is said asks. `secret` names arguments that nobody may see.
+    `Agent(role="Clerk", tools=gated([send_mail], crew.agent("clerk"), effects={"get_weather": "read"}))`. A tool
+    without an effect counts as unknown and asks for approval. `secret` names arguments that nobody may see.
     """
     tools, effects, secret = list(tools), effects or {}, secret or {}
     unknown = {*effects, *secret} - {tool.name for tool in tools}
@@ -55,12 +56,12 @@ def _gate_tool(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...
 
 
 def never_cache(_args: Any = None, _result: Any = None) -> bool:
-    """For `cache_function`: of a call that changes something every one comes to the gate."""
+    """A `cache_function` that disables caching: every call of a tool that is not a read must reach the gate."""
     return False
 
 
 class ToolReportedFailure(Exception):
-    """The tool did not raise, and says itself that it failed."""
+    """Raised if the tool returned a failure instead of raising."""
 
     def __init__(self, failure: ToolFailure) -> None:
         super().__init__(failure.message)
@@ -68,7 +69,10 @@ class ToolReportedFailure(Exception):
 
 
 class GatedTool(BaseTool):
-    """The same tool for the model. One that a checkpoint brought back has no gate, and does not run."""
+    """A tool with a gate, unchanged for the model.
+
+    One restored from a checkpoint has lost its gate and does not run.
+    """
 
     _tool: BaseTool | None = PrivateAttr(default=None)
     _agent: Any = PrivateAttr(default=None)
@@ -78,14 +82,14 @@ class GatedTool(BaseTool):
         self._tool, self._agent, self._spec = tool, agent, spec
 
     def format_output_for_agent(self, raw_result: Any) -> str:
-        """In the tool's own way, but for what is not a result of it."""
+        """Format results as the original tool does; failures as CrewAI does."""
         tool = None if isinstance(raw_result, ToolFailure) else self._tool
         return str(
             super().format_output_for_agent(raw_result) if tool is None else tool.format_output_for_agent(raw_result)
         )
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """Waits for people as long as it takes, in this thread."""
+        """Run the tool; waits for a decision in this thread, without a timeout."""
         try:
             tool, agent, spec = self._gate()
             session, loop_thread = agent.lock.open(), agent.lock.loop_thread
@@ -94,7 +98,7 @@ class GatedTool(BaseTool):
             while isinstance(outcome, Waiting):
                 loop_thread.run(session.backend.wait(outcome.approval_id))
                 outcome = agent.attempt_sync(call, spec, _sync_body(tool))
-        except Exception as error:  # noqa: BLE001  CrewAI runs a tool that raises once more at once
+        except Exception as error:  # noqa: BLE001  CrewAI would immediately retry a tool that raises
             return _to_tool_failure(error)
         return _to_tool_result(outcome, self.name)
 
@@ -118,9 +122,9 @@ class GatedTool(BaseTool):
         return self._tool, self._agent, self._spec
 
     async def _call(self, agent: Agent, spec: ToolSpec, args: Mapping[str, object]) -> ToolCall:
-        """CrewAI tells a tool neither of its run nor of its call: the run is the program's, and like calls are counted.
+        """Make the call; CrewAI gives a tool neither run nor call id, so the program's run and a counter are used.
 
-        The path is part of the id, so that no agent takes up what was approved for another one.
+        The agent's path is part of the id, so that an agent cannot use the approval of another one.
         """
         counted = await agent.lock.open().make_call(spec, args)
         call_id = bounded_id(f"{digest(canonical(agent.path))[:16]}:{counted.call_id}")
@@ -128,11 +132,11 @@ class GatedTool(BaseTool):
         return replace(named, agent=agent.name, agent_path=agent.path)
 
 
-# The tool itself
+# The original tool
 
 
 def _json_arguments(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, object]:
-    """As JSON: what people see is what the tool is given later on."""
+    """The arguments as JSON, so that a reviewer sees what the tool will get."""
     given = dict(zip(tool.args_schema.model_fields, args, strict=False)) | kwargs
     if not tool.args_schema.model_fields:
         return given
@@ -173,7 +177,7 @@ def _raise_if_failed(result: Any) -> Any:
 
 
 def _to_tool_result(outcome: Executed | Outcome, name: str) -> Any:
-    """What did not run is a failure for CrewAI, so that it never becomes the answer of a task."""
+    """The result for CrewAI. A call that did not run is a failure, so that it never becomes the answer of a task."""
     match outcome:
         case Executed(result) | Finished("succeeded", result):
             return result
@@ -184,7 +188,7 @@ def _to_tool_result(outcome: Executed | Outcome, name: str) -> Any:
 
 
 def _to_tool_failure(error: Exception) -> ToolFailure:
-    """What the model is told; CrewAI records it as a failure, and does not run the tool again by itself."""
+    """The failure for the model; CrewAI records it and does not retry the tool by itself."""
     match error:
         case ToolReportedFailure():
             return error.failure
@@ -196,7 +200,7 @@ def _to_tool_failure(error: Exception) -> ToolFailure:
 
 
 def _schema(tool: BaseTool) -> dict[str, object] | None:
-    """People get a form; a name that the tool does not have would be dropped in silence, so it is refused."""
+    """The schema for the reviewer's form; unknown arguments are refused, since CrewAI would silently drop them."""
     if not tool.args_schema.model_fields:
         return None
     schema: dict[str, object] = tool.args_schema.model_json_schema()

@@ -1,8 +1,8 @@
-"""DBOS: a workflow that waits for people ends, and its next segment goes on where it stopped, without repeating a step.
+"""DBOS: a workflow ends while a call is pending, and its next segment continues there without repeating a step.
 
-A run is one row of ours from its beginning to its end, held by whoever carries it on. Its segments are workflows of
-DBOS called `run:<id>:seg:<n>`, each a fork of the one before it: what that one recorded comes along. While people think
-there is no workflow at all.
+A run is one row in Interlock's database from start to end, leased by the process that resumes it. Its segments are DBOS
+workflows named `run:<id>:seg:<n>`, each a fork of the previous one, which brings along the recorded steps. While a
+decision is pending, no workflow exists.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from interlock.sdk.functions import stored_result
 Workflow = Callable[[Any], Awaitable[Any]]
 ACTIVE = ("PENDING", "ENQUEUED", "DELAYED")
 OVER = ("SUCCESS", "ERROR", "CANCELLED")
-LOOK, LONGEST = 0.05, 1.0  # seconds between two looks at a segment: doubled each time, and never longer
+LOOK, LONGEST = 0.05, 1.0  # poll interval of a segment in seconds: the first, doubled each time, and the longest
 _SEGMENT = re.compile(r"run:(.+):seg:([1-9][0-9]*)", re.DOTALL)
 
 
 class SegmentSuspended(BaseException):
-    """Ends a segment at this step. No error: what catches errors has to let it pass."""
+    """Ends a segment at this step. A BaseException, so that handlers of errors let it pass."""
 
     def __init__(self, step: int) -> None:
         super().__init__(step)
@@ -50,15 +50,15 @@ class SegmentSuspended(BaseException):
 
 
 class Segments:
-    """The workflows of one agent. `keep` has to run in at least one process: it begins runs, and goes on with them."""
+    """The workflows of one agent. `keep` must run in at least one process: it starts and resumes runs."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._workflows: dict[str, Workflow] = {}
-        self._local_segments: set[str] = set()  # segments that this process carries out now
+        self._local_segments: set[str] = set()  # segments running in this process
 
     def workflow(self, function: Workflow) -> Workflow:
-        """Makes it a workflow of DBOS, before DBOS.launch(): async, with one argument that JSON can hold."""
+        """Register a DBOS workflow, before DBOS.launch(): async, with one argument that JSON can represent."""
         if not inspect.iscoroutinefunction(function):
             raise Misconfigured(f"{function!r} has to be an async function with one argument.")
 
@@ -74,7 +74,7 @@ class Segments:
         return function
 
     async def begin(self, function: Workflow, run_id: str, given: object = None) -> None:
-        """Kept when this returns. The id names the run for ever: one that has started is not changed by this."""
+        """Start a run; it is durable when this returns. The id identifies it forever: a started run is not changed."""
         name = function.__qualname__
         self._find_workflow(name)
         begun = await _status(segment_id(run_id, 1))
@@ -84,9 +84,9 @@ class Segments:
             raise Conflict(f"{run_id} is a run of {begun.name}. Choose another id for this one.", run_id=run_id)
 
     async def gated(self, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
-        """A step of a workflow of this agent that asks people. The function gets the approved arguments by name.
+        """A gated step of a workflow of this agent. The function gets the approved arguments by name.
 
-        Gives what it returned, as JSON, or what a model should be told: an answer, or why it did not run to its end.
+        Returns the function's result as JSON, or a message for the model: an answer, or why the call did not complete.
         """
         found = _SEGMENT.fullmatch(DBOS.workflow_id or "")
         if found is None or DBOS.step_id is not None:
@@ -100,27 +100,27 @@ class Segments:
         return step["told"]
 
     async def keep(self, stop: asyncio.Event | None = None, at_once: int = 10) -> None:
-        """Carries runs on as soon as they can go on, until `stop` is set. Any number of processes may do so."""
+        """Start and resume runs as soon as they are ready, until `stop` is set. Any number of processes may do so."""
         await self._agent.resume_all(self._resume_run, stop, at_once)
 
     async def result(self, run_id: str) -> Any:
-        """Waits until the run is over, however long people take; raises what its workflow raised."""
+        """Wait without a timeout until the run ends; re-raises an error of its workflow."""
         segment = 1
         while "result" not in (given := await DBOS.get_result_async(segment_id(run_id, segment)) or {}):
             segment += 1
         return given["result"]
 
-    # Inside of a segment
+    # Inside a segment
 
     async def _attempt_step(self, run_id: str, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
-        """What DBOS records of the step. The number of a step is the same in every segment: it names the call."""
+        """The step that DBOS records. Step numbers are the same in every segment, so they serve as call ids."""
         waits = {"waits_at": DBOS.step_id}
         try:
             call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
             outcome = await self._outcome(call, spec, function)
         except InvalidRequest as error:
             return {"told": invalid_arguments_message(error)}
-        except (StoreUnavailable, TooManyRequests):  # the run goes on from here when it can be reached again
+        except (StoreUnavailable, TooManyRequests):  # the run resumes from here when the backend is available again
             return waits
         match outcome:
             case Executed(result):
@@ -134,7 +134,7 @@ class Segments:
         failures: list[Exception] = []
 
         async def body(args: Args) -> Any:
-            if failures:  # a read that failed leaves no record, and is not read again to say so
+            if failures:  # a failed read is not recorded, and must not run again to report its error
                 raise failures[0]
             try:
                 return await call_function(function, args)
@@ -147,14 +147,14 @@ class Segments:
         except Exception as error:
             if not failures and not isinstance(error, CallUnknown):
                 raise
-            return await self._agent.attempt(call, spec, body)  # in the words of the record, which has no secrets
+            return await self._agent.attempt(call, spec, body)  # now returns the error as recorded, without secrets
 
     @asynccontextmanager
     async def _with_heartbeat(self, segment: str) -> AsyncIterator[None]:
-        """Shows that somebody is at it: DBOS itself does not know which of its processes are alive."""
+        """Send heartbeats: DBOS itself does not know which of its processes are alive."""
         beating = asyncio.create_task(
             self._send_heartbeats(segment), context=contextvars.Context()
-        )  # no step of the workflow
+        )  # must not count as a step of the workflow
         self._local_segments.add(segment)
         try:
             yield
@@ -167,13 +167,13 @@ class Segments:
         while True:
             await asyncio.sleep(self._lease / 3)
             beats += 1
-            with suppress(Exception):  # then it looks dead, and is carried on elsewhere
+            with suppress(Exception):  # without heartbeats the segment counts as dead, and is resumed elsewhere
                 await DBOS.update_workflow_attributes_async(segment, {"interlock_beats": beats}, merge=True)
 
     # Between segments
 
     async def _resume_run(self, pause: Pause) -> None:
-        """May be called again for a segment that began, or ended, before: it begins once."""
+        """Run the next segment. Idempotent: a segment starts once, also if this is called again."""
         position: Any = read_canonical(pause.state)
         segment = segment_id(pause.run_id, position["segment"])
         if await _status(segment) is None:
@@ -199,11 +199,14 @@ class Segments:
                     before.workflow_id, before.output["waits_at"], application_version=DBOS.application_version
                 )
         except Exception:
-            if await _status(segment) is None:  # otherwise somebody was quicker
+            if await _status(segment) is None:  # otherwise another process has started it
                 raise
 
     async def _wait_ended(self, segment: str) -> WorkflowStatus:
-        """Waits for it. One that shows no sign of life for the length of a lease is begun again from its last step."""
+        """Wait for the end of a segment.
+
+        One without a heartbeat for the length of a lease is restarted from its last step.
+        """
         now = asyncio.get_running_loop().time
         rest, seen, since = LOOK, None, now()
         while (status := await _status(segment)) is not None and status.status in ACTIVE:
@@ -235,7 +238,7 @@ class Segments:
 
 
 def segment_id(run_id: str, segment: int) -> str:
-    """What DBOS calls it."""
+    """The id of the DBOS workflow of a segment."""
     return f"run:{bounded_id(run_id)}:seg:{segment}"
 
 

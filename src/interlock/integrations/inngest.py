@@ -1,10 +1,10 @@
-"""Inngest: a function's calls are looked at in steps, and the function waits for people by event and time-out.
+"""Inngest: gated calls as steps of a function, which waits for a decision by event and timeout.
 
     gate = Gate(lock.agent("refunds"))
     await gate.run(ctx, "refund", {"order": "A7", "amount": 40})     # in an async function of Inngest
 
-The event `hitl.approval.resolved` says "look again" and nothing else. A time-out looks too: events are hints, and one
-that comes before the function waits is lost.
+The event `hitl.approval.resolved` only triggers another check of the call. A timeout does too, since events may be
+lost: one that arrives before the function waits is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import uuid4
 
-import inngest  # type: ignore[import-not-found, unused-ignore]  # it lies in an environment of its own
+import inngest  # type: ignore[import-not-found, unused-ignore]  # installed in a separate environment
 
 from interlock.core.errors import Misconfigured, NotRun
 from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, CallSnapshot, WorkflowTools, spec_options
@@ -22,12 +22,12 @@ from interlock.sdk.agent import Agent
 from interlock.sdk.functions import FunctionTool
 
 ENGINE = "inngest"
-SHOWN = 8  # characters of a call's id in the names of its steps
+SHOWN = 8  # characters of a call id in the names of its steps
 REQUESTED, RESOLVED = "ui.approval.requested", "hitl.approval.resolved"
 
 
 class Gate:
-    """What functions may call; `look_every` is the longest time without a look."""
+    """The gate of a function's tools; `look_every` is the longest time between two checks of a pending call."""
 
     def __init__(self, agent: Agent, look_every: timedelta = LONGEST_WAIT) -> None:
         if look_every < timedelta(seconds=1) or look_every.microseconds:
@@ -44,11 +44,17 @@ class Gate:
         secret: Sequence[str] = (),
         decisions: Sequence[str] = (),
     ) -> Callable[[Callable[..., Any]], FunctionTool]:
-        """Without an effect the tool counts as unknown, and asks. What this gives cannot be called past the gate."""
+        """Register a tool. Without an effect it counts as unknown and asks for approval.
+
+        The returned object is not callable, so that the gate cannot be bypassed.
+        """
         return lambda body: self._tools.add(body, name, **spec_options(effect, describe, secret, decisions))
 
     async def run(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
-        """The tool's result. Raises a NonRetriableError, caused by a NotRun that says why, if the call did not run."""
+        """The tool's result.
+
+        Raises a NonRetriableError, caused by a NotRun with the reason, if the call did not run.
+        """
         snapshot = await self._wait_ended(ctx, tool, args)
         if snapshot["state"] == "done":
             return snapshot["result"]
@@ -56,14 +62,14 @@ class Gate:
         raise inngest.NonRetriableError(snapshot["message"]) from why
 
     async def told(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
-        """What a model is told: the result, a person's answer, or why there is none. Raises nothing for these."""
+        """The message for the model: the result, a person's answer, or why there is none; raises nothing for these."""
         snapshot = await self._wait_ended(ctx, tool, args)
         return snapshot["result"] if snapshot["state"] == "done" else snapshot["told"]
 
     async def _wait_ended(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> CallSnapshot:
-        """The call's id is a step of its own: Inngest keeps it before anything is asked under it."""
+        """Wait until the call ends. Its id is a separate step, so that Inngest stores it before it is used."""
         call_id = str(await ctx.step.run(f"{tool} (call)", _new_id))
-        name = f"{tool} {call_id[:SHOWN]}"  # of its own, so that calls at once do not share steps
+        name = f"{tool} {call_id[:SHOWN]}"  # unique, so that concurrent calls do not share steps
         snapshot = await self._take_snapshot(ctx, name, (tool, args, call_id))
         pause = FIRST_WAIT
         if snapshot["state"] == "waiting":
@@ -77,7 +83,7 @@ class Gate:
         return snapshot
 
     async def _take_snapshot(self, ctx: Any, name: str, asked: tuple[str, Mapping[str, Any], str]) -> CallSnapshot:
-        """Safe to retry at any time: a call that was started is never started again."""
+        """Check the call in a step. Safe to retry at any time: a started call is never started again."""
         tool, args, call_id = asked
 
         async def look() -> dict[str, Any]:
@@ -91,6 +97,6 @@ async def _new_id() -> str:
 
 
 def _requested_event(ctx: Any, tool: str, snapshot: CallSnapshot) -> Any:
-    """For whoever shows what waits. No arguments: events are kept and shown by others."""
+    """An event for dashboards of pending approvals. It has no arguments, since Inngest stores and shows events."""
     data = {"eventId": snapshot["approval_id"], "tool": tool, "runId": ctx.run_id}
     return inngest.Event(name=REQUESTED, id=f"{snapshot['approval_id']}.requested", data=data)

@@ -1,6 +1,6 @@
-"""OpenAI Agents SDK: every function tool asks the gate, and a run that waits for people is kept until they decided.
+"""OpenAI Agents SDK: gates every function tool, and saves runs that wait for a decision until they are resumed.
 
-It is long because a framework is one file.
+It is long because each framework is one file.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def gated(
     *,
     ungated: Collection[str] = (),
 ) -> GatedAgent:
-    """Gates the tools of an agent, of those that it hands off to and of those that it has as tools, in their place.
+    """Gate, in place, the tools of an agent, of its handoff targets and of the agents that it uses as tools.
 
-    `effects` says what a tool does: "read", "write" or "destructive", or more by a ToolSpec. What cannot be gated, such
-    as a tool that the provider of the model runs, is refused unless `ungated` names it.
+    `effects` maps tools to "read", "write", "destructive", or to a complete ToolSpec. A tool that cannot be gated, such
+    as one that the model provider runs, is refused unless `ungated` names it.
     """
     made = GatedAgent(agent, gate, dict(effects or {}), frozenset(ungated))
     made.gate_new_tools()
@@ -48,7 +48,10 @@ def gated(
 
 @dataclass(frozen=True)
 class GatedAgent:
-    """An agent whose tools ask. `run` and `resume` keep what waits; around `Runner` itself stands `conversation`."""
+    """An agent with gated tools.
+
+    `run` and `resume` save paused runs; put `conversation` around a direct use of `Runner`.
+    """
 
     agent: agents.Agent[Any]
     gate: Agent
@@ -56,7 +59,7 @@ class GatedAgent:
     ungated: frozenset[str]
 
     async def run(self, input: Any, run_id: str = "", **options: Any) -> agents.RunResult:
-        """`Runner.run` in the conversation `run_id`, or that of the session; where it has interruptions, it is kept.
+        """`Runner.run` in the conversation `run_id`, or that of the session; a run with interruptions is saved.
 
         Options are those of `Runner.run`.
         """
@@ -65,7 +68,7 @@ class GatedAgent:
             return await self._continue(conversation, result, options)
 
     async def resume(self, pause: Pause, **options: Any) -> agents.RunResult | None:
-        """Goes on as far as the decisions allow; None if there is no new one. Session and context are given again."""
+        """Resume a run as far as decisions allow; None if there is no new one. Pass session and context again."""
         state, held_calls = await self._restore_state(pause, options)
         with self.conversation(pause.run_id, held_calls) as conversation:
             if not await self._apply_decisions(conversation, state):
@@ -80,15 +83,15 @@ class GatedAgent:
     async def run_streamed(
         self, input: Any, run_id: str = "", **options: Any
     ) -> AsyncIterator[agents.RunResultStreaming]:
-        """`Runner.run_streamed`: its events are read inside, and if it waits for people at the end, it is kept."""
+        """`Runner.run_streamed`: consume the events inside; a run that waits for a decision at the end is saved."""
         with self.conversation(run_id or _session_id(options)) as conversation:
-            result = agents.Runner.run_streamed(self.agent, input, **options)  # its task has the conversation from here
+            result = agents.Runner.run_streamed(self.agent, input, **options)  # its task inherits the conversation
         yield result
         await self._save_pause(conversation, result)
 
     @asynccontextmanager
     async def resume_streamed(self, pause: Pause, **options: Any) -> AsyncIterator[agents.RunResultStreaming]:
-        """The same for a run that was kept."""
+        """`run_streamed` for a paused run."""
         state, held_calls = await self._restore_state(pause, options)
         with self.conversation(pause.run_id, held_calls) as conversation:
             await self._apply_decisions(conversation, state)
@@ -102,7 +105,7 @@ class GatedAgent:
     def conversation(
         self, run_id: str, held_calls: Mapping[str, HeldCall] | None = None
     ) -> Iterator[ConversationContext]:
-        """What `Runner` does inside belongs to this conversation."""
+        """Assign what `Runner` does inside to this conversation."""
         if not run_id:
             raise Misconfigured("A run needs a name: pass run_id, the id of the conversation, or a session.")
         self.gate_new_tools()
@@ -110,7 +113,7 @@ class GatedAgent:
             yield conversation
 
     async def keep(self, result: agents.RunResultBase) -> Pause | None:
-        """Inside `conversation`: keeps a run that waits for people, so that any process can go on with it."""
+        """Save a run that waits for a decision, inside `conversation`, so that any process can resume it."""
         return await self._save_pause(current_conversation("keep"), result)
 
     async def _save_pause(self, conversation: ConversationContext, result: Any) -> Pause | None:
@@ -120,10 +123,10 @@ class GatedAgent:
         kept = {"state": result.to_state().to_json(), "asked": conversation.held_calls}
         return await self.gate.pause(conversation.run_id, json.dumps(kept).encode())
 
-    # What people decided, in the words of the SDK
+    # Decisions, applied to the SDK's state
 
     async def _continue(self, conversation: ConversationContext, result: Any, options: Mapping[str, Any]) -> Any:
-        """What is decided already goes on at once; the rest is kept."""
+        """Continue while interruptions are decided; save the run if none is."""
         while result.interruptions:
             await self._ask_held(conversation, result)
             state = result.to_state()
@@ -134,7 +137,7 @@ class GatedAgent:
         return result
 
     async def _ask_held(self, conversation: ConversationContext, result: Any) -> bool:
-        """Asks about what the SDK held back without asking; tells whether all that it holds back is gated."""
+        """Check interrupted calls that have not been checked yet; returns whether all of them are gated."""
         for item in result.interruptions:
             args = parse_arguments(item.arguments)
             if self._key(item) in conversation.held_calls:
@@ -151,7 +154,7 @@ class GatedAgent:
         return True
 
     async def _apply_decisions(self, conversation: ConversationContext, state: Any) -> bool:
-        """Tells the SDK what became of each call that it holds back; whether there was anything to tell."""
+        """Apply decisions to the interrupted calls; returns whether there were any."""
         news = False
         for item in state.get_interruptions():
             known = conversation.held_calls.get(self._key(item))
@@ -164,7 +167,7 @@ class GatedAgent:
                 case Refused() | Answered():
                     state.reject(item, rejection_message=to_text(to_model_message(outcome, item.qualified_name)))
                 case _:
-                    state.approve(item)  # which says no more than: look again
+                    state.approve(item)  # only makes the SDK call the gate, which checks the decision
             news = True
         return news
 
@@ -181,7 +184,7 @@ class GatedAgent:
     # Gating
 
     def gate_new_tools(self) -> None:
-        """Gates what is not gated yet: tools and agents may have been added."""
+        """Gate tools and agents that may have been added since."""
         seen: set[int] = set()
         ahead = deque([(self.agent, self.gate)])
         while ahead:
@@ -198,7 +201,7 @@ class GatedAgent:
             agent.tools = tools
 
     def _gate_servers(self, agent: Any, gate: Agent) -> None:
-        """Its MCP servers move to where only the gate finds them: a clone of the agent has none, and no free ones."""
+        """Move the MCP servers behind the gate: a clone of the agent then has none, rather than ungated ones."""
         for server in agent.mcp_servers:
             if getattr(server, "max_retry_attempts", 0):
                 raise Misconfigured(f"The MCP server {server.name} may send a call twice. Set max_retry_attempts=0.")
@@ -214,7 +217,7 @@ class GatedAgent:
         agent.get_mcp_tools = get_mcp_tools
 
     def _sub_agents(self, agent: Any, gate: Agent) -> Iterator[Any]:
-        """The agents that it hands off to, and those that it has as tools."""
+        """The agents that it hands off to, and those that it uses as tools."""
         for other in agent.handoffs:
             target = other if isinstance(other, agents.Agent) else _handoff_agent(other)
             if target is None:
@@ -224,10 +227,10 @@ class GatedAgent:
         for tool in agent.tools:
             gateway = getattr(tool, "on_invoke_tool", None)
             if isinstance(gateway, GatedInvoker) and gateway.is_agent:
-                yield tool._agent_instance  # the SDK has no public word for it
+                yield tool._agent_instance  # the SDK has no public name for it
 
     def _gate_when_known(self, handoff: Any, gate: Agent) -> None:
-        """A handoff that was made by hand names its agent when it happens, and not before."""
+        """Gate the target of a custom handoff when it happens, since it is not known before."""
         invoke = handoff.on_invoke_handoff
         if hasattr(invoke, "gates"):
             return
@@ -245,7 +248,7 @@ class GatedAgent:
             return self._check_ungated(tool, agent)
         there = tool.on_invoke_tool
         if not isinstance(there, GatedInvoker):
-            mine = copy.copy(tool)  # the same tool may be another agent's too, with another gate
+            mine = copy.copy(tool)  # the same tool may also belong to another agent, with another gate
             mine.on_invoke_tool = gateway = GatedInvoker(gate, self._spec(tool), tool)
             mine.needs_approval = gateway.needs_approval
             return mine
@@ -263,7 +266,10 @@ class GatedAgent:
         )
 
     def _spec(self, tool: Any) -> ToolSpec:
-        """A tool of which nothing is said is unknown, and asks; to call another agent has no effect of its own."""
+        """The spec of a tool.
+
+        Without an effect it counts as unknown and asks for approval; an agent as a tool defaults to a read.
+        """
         name = tool.qualified_name
         said = self.effects.get(name, "read" if tool._is_agent_tool else "")
         spec = said if isinstance(said, ToolSpec) else ToolSpec(name, said)
@@ -275,17 +281,17 @@ def _session_id(options: Mapping[str, Any]) -> str:
 
 
 def _handoff_agent(handoff: Any) -> Any:
-    known = handoff._agent_ref  # the SDK has no public word for it
+    known = handoff._agent_ref  # the SDK has no public name for it
     return known() if known is not None else None
 
 
 EDITED = "A reviewer changed the arguments before it ran"
-CLIENT_SIDE_CODES = (408, -32000, -32001)  # codes that an MCP client gives by itself: too late, and closed
+CLIENT_SIDE_CODES = (408, -32000, -32001)  # codes that an MCP client sets itself: timeout and connection closed
 OUTPUTS = (agents.ToolOutputText, agents.ToolOutputImage, agents.ToolOutputFileContent)
 
 
 class HeldCall(NamedTuple):
-    """A call that the SDK holds back, by the names that the gate has for it; empty where it has nothing to wait for."""
+    """A call that the SDK interrupted, with the gate's ids for it; empty if it has no approval to wait for."""
 
     approval_id: str = ""
     call_id: str = ""
@@ -294,10 +300,10 @@ class HeldCall(NamedTuple):
 
 @dataclass(frozen=True)
 class ConversationContext:
-    """Where tools are called: in which conversation, and what the gate said so far.
+    """The current conversation, and the gate's outcomes so far.
 
-    Inside of an agent that is a tool, `parent_call` is its call, and `path` leads to it: others may have the same
-    agent.
+    Inside an agent that is used as a tool, `parent_call` is that call and `path` leads to it: the same agent may also
+    be used elsewhere.
     """
 
     run_id: str
@@ -309,7 +315,7 @@ class ConversationContext:
 
 CURRENT_CONVERSATION: ContextVar[ConversationContext | None] = ContextVar(
     "interlock_openai_agents", default=None
-)  # goes with a run into its tasks
+)  # inherited by the tasks of a run
 
 
 @contextmanager
@@ -333,20 +339,20 @@ def current_conversation(tool: str) -> ConversationContext:
 
 @dataclass(frozen=True, eq=False)
 class GatedInvoker:
-    """Stands in the place of a tool's invoker: what the SDK takes for approved only means that the gate is asked."""
+    """Replaces a tool's invoker: an approval by the SDK only makes it ask the gate."""
 
     gate: Agent
     spec: ToolSpec
     tool: Any
 
     async def needs_approval(self, context: Any, args: dict[str, Any], call_id: str) -> bool:
-        """In the place of `needs_approval`."""
+        """Replaces the tool's `needs_approval`."""
         conversation = current_conversation(self.spec.name)
         try:
             call = await self._call(conversation, context, args, call_id)
             outcome = await self.gate.lock.check(call, self.spec)
         except InvalidRequest:
-            return False  # the model is told when it is invoked
+            return False  # the error is returned to the model when the tool is invoked
         match outcome:
             case Waiting(approval_id, status) if status != "running":
                 conversation.held_calls[self._key(call_id, args)] = HeldCall(
@@ -367,7 +373,7 @@ class GatedInvoker:
         try:
             call = await self._call(conversation, context, args, context.tool_call_id)
             outcome = await self._attempt(conversation, call, attempt)
-        except Exception as error:  # noqa: BLE001  looked at there, and raised again where it is nobody's to handle
+        except Exception as error:  # noqa: BLE001  handled there, or raised again
             return await self._handle_error(attempt, text, error)
         calling = _recorded_arguments(outcome) if self.is_agent else None
         if calling is not None:
@@ -383,19 +389,19 @@ class GatedInvoker:
         body = attempt.recall if self.is_agent else attempt.run
         if call not in conversation.allowed_reads:
             return await self.gate.attempt(call, self.spec, body)
-        conversation.allowed_reads.remove(call)  # asked about once is enough, and counted once
+        conversation.allowed_reads.remove(call)  # already checked and counted once
         return Executed(await body(call.parsed_args))
 
     @property
     def is_agent(self) -> bool:
-        return bool(self.tool._is_agent_tool)  # the SDK has no public word for it
+        return bool(self.tool._is_agent_tool)  # the SDK has no public name for it
 
     async def _call(self, conversation: ConversationContext, context: Any, args: Args, call_id: str) -> ToolCall:
-        """A model may use an id again later on, so the message that it answers is a part of the name."""
+        """The call. Its id includes a digest of the user's message, since a model may reuse call ids later."""
         known = conversation.held_calls.get(self._key(call_id, args), HeldCall())
-        name = known.call_id if tuple(known.path) == conversation.path else ""  # others may have the same agent
+        name = known.call_id if tuple(known.path) == conversation.path else ""  # the same agent may be used elsewhere
         name = name or f"{call_id}:{_user_message_digest(conversation.parent_call, context.turn_input)}"
-        own = self.tool.needs_approval  # it can make a call ask, and never frees one
+        own = self.tool.needs_approval  # it can require approval, but never waive it
         asks = own(context, args, call_id) if callable(own) else own
         asks = await asks if inspect.isawaitable(asks) else asks
         gate = self._gate(conversation.path)
@@ -405,17 +411,17 @@ class GatedInvoker:
         return call_key(self.gate.name, self.spec.name, call_id, args)
 
     def _gate(self, path: tuple[str, ...]) -> Agent:
-        """The agent of this tool is the one that was called, or one that it handed off to."""
+        """The gate for the path to this tool: its agent is the one that was called, or one that it handed off to."""
         name = self.gate.name
         return replace(self.gate, path=path if name == path[-1] else (*path, name)) if path else self.gate
 
     async def _run_agent_tool(self, conversation: ConversationContext, context: Any, args: Mapping[str, Any]) -> Any:
-        """Another agent: what it does is asked about by itself, and called again it goes on where it stood."""
+        """Run another agent as a tool: its own calls are gated, and if called again it continues where it stopped."""
         with enter_conversation(conversation):
             return await self.tool.on_invoke_tool(context, json.dumps(args))
 
     async def _handle_error(self, attempt: ToolAttempt, text: str, error: Exception) -> Any:
-        """What the tool raised goes the SDK's own way, to its `failure_error_function`; what the gate did goes up."""
+        """Pass errors of the tool to the SDK's `failure_error_function`; raise errors of the gate."""
         if isinstance(error, EffectUnknown):
             return to_text(to_model_message(Finished("unknown"), self.spec.name))
         if isinstance(error, InvalidRequest) and error is not attempt.error:
@@ -431,7 +437,7 @@ class GatedInvoker:
         return await handler(attempt.context, text)
 
     def _to_model_result(self, outcome: Executed | Outcome, call: ToolCall, args: Args | None) -> Any:
-        """What the model is told; after an edit also that other arguments were run than it wrote."""
+        """The result for the model, with a note if a reviewer edited the arguments."""
         match outcome:
             case Executed(result):
                 edited = args is not None and canonical_args(args) != call.args
@@ -448,7 +454,7 @@ class GatedInvoker:
 
     def _with_note(self, result: Any, note: str) -> Any:
         if self.tool.output_json_schema is not None:
-            return result  # only what fits the schema can be said
+            return result  # a note would not match the schema
         parts = result if isinstance(result, list) else [result]
         if all(isinstance(part, OUTPUTS) or (isinstance(part, dict) and "type" in part) for part in parts):
             return [*parts, agents.ToolOutputText(text=note)]
@@ -457,7 +463,7 @@ class GatedInvoker:
 
 @dataclass
 class ToolAttempt:
-    """One attempt at a call: the arguments that were run, and what the tool itself raised."""
+    """One attempt at a call: the arguments that ran, and the error that the tool itself raised."""
 
     tool: Any
     context: Any
@@ -467,7 +473,7 @@ class ToolAttempt:
 
     async def run(self, args: Args) -> Any:
         invoke = self.tool.on_invoke_tool
-        raising = getattr(invoke, "_invoke_tool_impl", invoke)  # around it, an error would be a result
+        raising = getattr(invoke, "_invoke_tool_impl", invoke)  # the wrapper would turn an error into a result
         self.args, self.context.tool_arguments = args, json.dumps(args)
         try:
             return await raising(self.context, self.context.tool_arguments)
@@ -478,7 +484,7 @@ class ToolAttempt:
             raise
 
     async def recall(self, args: Args) -> Args:
-        """What is on record of a call of another agent are its arguments."""
+        """Return the arguments: they are what the ledger records for a call of another agent."""
         return args
 
 
@@ -487,14 +493,14 @@ def call_key(agent: str, tool: str, call_id: str, args: object) -> str:
 
 
 def _user_message_digest(within: str, items: list[Any]) -> str:
-    """Of the newest message of the user: what lies before it is not the same where a session gives it."""
+    """A digest of the user's newest message: earlier items may differ if a session provides them."""
     told = [item for item in items if isinstance(item, Mapping) and item.get("role") == "user"]
     said = told[-1].get("content") if told else items
     return digest(json.dumps([within, said], sort_keys=True, default=str).encode())[:16]
 
 
 def parse_arguments(text: str | None) -> object:
-    """The arguments; what cannot be read stays a text."""
+    """Parse the arguments; invalid JSON is returned as text."""
     try:
         return json.loads(text or "{}")
     except ValueError:
@@ -506,7 +512,7 @@ def to_text(said: object) -> str:
 
 
 def _is_unanswered(tool: Any, error: Exception) -> bool:
-    """Of a call that was sent to an MCP server nobody knows what it did, unless the server says that it failed."""
+    """Whether the effect of a call to an MCP server is unknown: any error, unless the server itself reported it."""
     origin = get_function_tool_origin(tool)
     if origin is None or origin.type != ToolOriginType.MCP:
         return False

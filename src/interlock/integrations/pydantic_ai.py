@@ -1,4 +1,4 @@
-"""Pydantic AI: every tool of an agent goes by the gate; its run pauses for people, or waits where it stands."""
+"""Pydantic AI: gates every tool of an agent; a run pauses for a decision, or waits inline."""
 
 from __future__ import annotations
 
@@ -38,19 +38,17 @@ from interlock.sdk.agent import Agent, Executed, to_model_message
 
 Effects = Mapping[str, str | ToolSpec]
 Wait = Literal["", "pause", "inline"]
-CONNECTION_ERRORS = (-32000, -32001)  # what MCP says when the connection was closed, and when no answer came in time
-METADATA_KEY = (
-    "interlock"  # in the metadata of a tool: it stands behind a gate; in that of a request: what it waits for
-)
+CONNECTION_ERRORS = (-32000, -32001)  # codes of MCP for a closed connection, and for a timeout
+METADATA_KEY = "interlock"  # in the metadata of a tool: that it is gated; of a request: the approval that it waits for
 
 
 @dataclass
 class Gate(AbstractCapability[Any]):
-    """All tools of an agent, whoever gave them to it; what ends a run (an output tool) is free.
+    """Gates all tools of an agent, from any source, except output tools, which end a run.
 
-    `Agent(model, capabilities=[Gate(lock.agent("support"), effects={"get_weather": "read"})])`. A tool of which
-    nothing is said asks. `wait`: "pause" ends the run with DeferredToolRequests and keeps it; "inline" waits inside
-    the call, which is all that a sub-agent can do.
+    `Agent(model, capabilities=[Gate(lock.agent("support"), effects={"get_weather": "read"})])`. A tool without an
+    effect counts as unknown and asks for approval. `wait`: "pause" ends the run with DeferredToolRequests and saves it;
+    "inline" waits inside the call, the only option for a sub-agent.
     """
 
     agent: Agent
@@ -61,7 +59,7 @@ class Gate(AbstractCapability[Any]):
         self.wait = resolve_wait(self.agent, self.wait)
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Next to the tools, so that what other capabilities make of a call is what people see."""
+        """Innermost, so that reviewers see calls as changed by other capabilities."""
         return CapabilityOrdering(position="innermost")
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -73,12 +71,12 @@ class Gate(AbstractCapability[Any]):
 
 
 def gated(toolset: AbstractToolset[Any], agent: Agent, effects: Effects | None = None, wait: Wait = "") -> GatedToolset:
-    """One toolset, a local one or that of an MCP server. To pause, `keep` what the run ended with."""
+    """Gate one toolset, local or of an MCP server. To pause, pass the result of the run to `keep`."""
     return GatedToolset(toolset, agent, effects or {}, resolve_wait(agent, wait))
 
 
 async def keep(agent: Agent, result: AgentRunResult[Any]) -> Pause | None:
-    """Keeps a run that waits for people until somebody goes on with it; None for any other. A Gate does it itself."""
+    """Save a run that waits for a decision until it is resumed; None for any other run. A `Gate` does so itself."""
     if not isinstance(result.output, DeferredToolRequests):
         return None
     waiting = [call_id for call_id, more in result.output.metadata.items() if METADATA_KEY in more]
@@ -91,9 +89,9 @@ async def keep(agent: Agent, result: AgentRunResult[Any]) -> Pause | None:
 async def resume(
     agent: PydanticAgent[Any, Any], pause: Pause, results: DeferredToolResults | None = None, **more: Any
 ) -> AgentRunResult[Any]:
-    """Goes on with a run that was kept. What still waits pauses again; what is known already is not run again.
+    """Resume a saved run. Calls that are still pending pause it again; finished calls are not repeated.
 
-    `results` are for calls that the run deferred for reasons of its own; `more` goes to the agent's `run`.
+    `results` are for calls that the run deferred for its own reasons; `more` goes to the agent's `run`.
     """
     waiting, _, messages = pause.state.partition(b"\n")
     given = results or DeferredToolResults()
@@ -108,14 +106,14 @@ async def resume(
 
 @dataclass
 class GatedToolset(WrapperToolset[Any]):
-    """Made by `gated` or by a Gate. An approval that the framework hands in only means: look again."""
+    """A toolset behind the gate. An approval from the framework only triggers another check at the gate."""
 
     agent: Agent
     effects: Effects
     wait: Wait
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """A tool that requires approval by its own definition always asks, and asks at the gate."""
+        """The tools; one that requires approval by its own definition always asks, at the gate."""
         return {name: _mark_gated(tool) for name, tool in (await super().get_tools(ctx)).items()}
 
     async def call_tool(
@@ -136,7 +134,7 @@ class GatedToolset(WrapperToolset[Any]):
         return _result(outcome, name)
 
     def spec(self, name: str, tool: ToolsetTool[Any]) -> ToolSpec:
-        """What the tool says of itself is part of it: a server that changes it voids what was approved."""
+        """The spec. It includes the tool's description, so that a server that changes it voids the approval."""
         known, definition = self.effects.get(name, ""), tool.tool_def
         schema = {"description": definition.description or "", **definition.parameters_json_schema}
         if isinstance(known, ToolSpec):
@@ -145,7 +143,7 @@ class GatedToolset(WrapperToolset[Any]):
 
 
 def resolve_wait(agent: Agent, wait: Wait) -> Wait:
-    """How a call waits. The run of a sub-agent lives inside a call of its parent, and cannot be kept."""
+    """The wait mode. The run of a sub-agent is part of a call of its parent, and cannot be saved."""
     if wait not in ("", "pause", "inline"):
         raise Misconfigured(f'wait is "pause" or "inline", not {wait!r}.')
     if len(agent.path) == 1:
@@ -157,7 +155,7 @@ def resolve_wait(agent: Agent, wait: Wait) -> Wait:
 
 @dataclass(frozen=True, kw_only=True)
 class _ToolsetCall:
-    """One call: `model_args` is what people see, and `args` are what the tool gets if they leave it so."""
+    """One call: reviewers see `model_args`; the tool gets `args` if they are not edited."""
 
     name: str
     model_args: Args
@@ -178,7 +176,7 @@ class _ToolsetCall:
         return self.gate.agent.call(self.name, self.model_args, conversation, self.call_id(), switch=switch)
 
     def call_id(self) -> str:
-        """The framework's, which stays when a run goes on; with more, since models repeat ids such as call_1."""
+        """The framework's call id, stable across resumes, and made unique, since models reuse ids such as call_1."""
         own, found = str(self.ctx.tool_call_id), _find_model_call(self.ctx)
         if found is None:
             return "/".join((*self.gate.agent.path[1:], own))
@@ -200,7 +198,7 @@ class _ToolsetCall:
         return replace(result, content=[*before, note])
 
     async def validate_edit(self, approved: Args) -> dict[str, Any]:
-        """The arguments as a reviewer left them. They fit the schema; a tool's own checks can know more."""
+        """Validate edited arguments: they match the schema, but the tool may have stricter checks."""
         try:
             args = _validated(to_json(approved).decode(), self.ctx, self.tool)
             if self.tool.args_validator_func is not None:
@@ -213,7 +211,7 @@ class _ToolsetCall:
         return args
 
     async def body(self, args: dict[str, Any]) -> Any:
-        """An allowed read is left to the framework; about what was started at the gate the record has to be right."""
+        """Call the tool. Allowed reads are left to the framework; for a started call the ledger must be correct."""
         try:
             return await self.gate.wrapped.call_tool(self.name, args, self.ctx, self.tool)
         except (ApprovalRequired, CallDeferred) as error:
@@ -232,18 +230,18 @@ class _ToolsetCall:
 def _make_call(
     name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any], gate: GatedToolset
 ) -> _ToolsetCall:
-    """What the model wrote; or what a hook of the agent's own made of it, so that people see what would run."""
+    """The call with the model's arguments, or with those that a hook changed, so that reviewers see what would run."""
     found = _find_model_call(ctx)
     if found is not None:
         given = found[1].args or {}
         try:
             read = _validated(given, ctx, tool)
-            if read == tool_args or read != _validated(given, ctx, tool):  # or a default that is never the same
+            if read == tool_args or read != _validated(given, ctx, tool):  # or a default differs on each validation
                 return _ToolsetCall(
                     name=name, model_args=found[1].args_as_dict(), args=read, ctx=ctx, tool=tool, gate=gate
                 )
         except (ValidationError, ModelRetry):
-            pass  # a hook made them fit
+            pass  # a hook corrected them
     return _ToolsetCall(
         name=name, model_args=cast(Args, to_jsonable_python(tool_args)), args=tool_args, ctx=ctx, tool=tool, gate=gate
     )
@@ -255,7 +253,7 @@ def _validated(args: str | dict[str, Any], ctx: RunContext[Any], tool: ToolsetTo
 
 
 def _is_effect_unknown(error: ModelRetry) -> bool:
-    """Whether a tool ran out of time or lost its server, rather than failed: it may run on, or have run."""
+    """Whether a tool timed out or lost its server instead of failing: it may still run, or have run."""
     told = getattr(error.__cause__, "error", None)
     timed_out = isinstance(error.__context__, TimeoutError) and error.__suppress_context__
     return timed_out or getattr(told, "code", None) in CONNECTION_ERRORS
@@ -273,7 +271,7 @@ def _mark_gated(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
 
 
 def _find_model_call(ctx: RunContext[Any]) -> tuple[ModelResponse, ToolCallPart] | None:
-    """The call in the model's last answer; None for one that code made in the model's name."""
+    """The call in the model's last response; None for a call made by code."""
     last = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
     found = [part for part in _tool_calls(last) if part.tool_call_id == ctx.tool_call_id]
     return (last, found[0]) if last and found else None
@@ -284,7 +282,7 @@ def _tool_calls(message: object) -> list[ToolCallPart]:
 
 
 def _edit_text(call: ToolCall, spec: ToolSpec, approved: Args) -> str:
-    """To the model: where something is secret, the names of what was changed will do."""
+    """The edited arguments for the model; with secrets, only the names of changed arguments."""
     if not spec.secret:
         return json.dumps(approved, ensure_ascii=False)
     names = sorted({*approved, *call.parsed_args})

@@ -1,7 +1,7 @@
-"""Restate: a handler that waits for people as long as it takes, and holds nothing meanwhile.
+"""Restate: a handler that waits for a decision without a timeout, and holds no resources meanwhile.
 
-Each call has an awakeable, whose id is its call id: the channel `restate` resolves it when the decision stands. What it
-is resolved or rejected with is never read, so nobody can decide at the ingress; a handler that is woken looks again.
+Each call has an awakeable, whose id is its call id: the channel `restate` resolves it after the decision. Its value is
+never read, so nobody can decide at the ingress; the handler checks the call at the gate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from interlock.sdk.agent import Agent, Executed, invalid_arguments_message, to_m
 from interlock.sdk.functions import stored_result
 
 T = TypeVar("T")
-RUN_ID_PREFIX = "restate:"  # begins the run id of an invocation: the channel of that name is told of it
+RUN_ID_PREFIX = "restate:"  # prefix of an invocation's run id, by which the channel `restate` finds its calls
 LOOK_AGAIN = timedelta(minutes=10)
 FIRST_BACKOFF = timedelta(seconds=1)
 WORKFLOW_ENDED = "The workflow ended before the call could run."
@@ -39,10 +39,10 @@ async def gated(
     look_again: timedelta = LOOK_AGAIN,
     **more: Any,
 ) -> Any:
-    """What came of the call, for the model: the function's result, a person's answer, or why it did not run.
+    """The message for the model: the function's result, a person's answer, or why it did not run.
 
-    The function, sync or async, gets the approved arguments by name and runs at most once, whatever is killed and
-    replayed. `look_again` bounds how long a wake-up that was lost can delay it. `more` are fields of the ToolCall.
+    The function, sync or async, gets the approved arguments by name and runs at most once, despite crashes and replays.
+    `look_again` bounds the delay after a lost wake-up. `more` are fields of the ToolCall.
     """
     name, woken = ctx.awakeable()
     try:
@@ -59,12 +59,12 @@ async def gated(
         try:
             timer = ctx.sleep(pause)
             done, _ = await restate.wait_completed(*waits, timer)
-            if woken in done:  # it wakes once: should this have been somebody else, only the clock is left
+            if woken in done:  # it resolves only once: if it was not the decision, only polling is left
                 pause, waits = FIRST_BACKOFF, []
             elif not waits:
                 pause = min(2 * pause, look_again)
             found = await _journal_step(ctx, f"look at {spec.name}", look)
-        except restate.TerminalError:  # cancelled, or it cannot go on
+        except restate.TerminalError:  # cancelled, or it cannot continue
             await _journal_step(ctx, f"withdraw {spec.name}", partial(_withdraw, agent, found["waiting"]))
             raise
     return found["told"]
@@ -78,7 +78,7 @@ async def _journal_step(
 
 
 async def _attempt(agent: Agent, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> dict[str, Any]:
-    """Where the call stands, after it ran here if it may: as JSON, for the journal."""
+    """Attempt the call; returns its state as JSON for the journal."""
     begun: list[Args] = []
 
     async def body(args: Args) -> Any:
@@ -91,16 +91,16 @@ async def _attempt(agent: Agent, call: ToolCall, spec: ToolSpec, function: Calla
         except Exception:
             if not begun:
                 raise
-            outcome = await agent.attempt(call, spec, body)  # it ran, and how it ended is on record
+            outcome = await agent.attempt(call, spec, body)  # it ran: this returns the recorded end
         return _journal_entry(outcome, call.tool)
     except InvalidRequest as error:
         return {"told": invalid_arguments_message(error)}
-    except Stale as error:  # a replay came with other arguments. All other errors may pass: Restate tries again
+    except Stale as error:  # a replay with other arguments; other errors may be temporary, and Restate retries
         raise restate.TerminalError(error.message, error.status) from error
 
 
 def _journal_entry(outcome: Executed | Outcome, tool: str) -> dict[str, Any]:
-    """A replay gives what the record has, and so does the first time."""
+    """The journal entry; a replay and the first execution return the same, the result as recorded."""
     match outcome:
         case Executed(result):
             return {"told": read_canonical(stored_result(result))}
@@ -111,7 +111,7 @@ def _journal_entry(outcome: Executed | Outcome, tool: str) -> dict[str, Any]:
 
 
 async def _finish_if_cancelled(work: Awaitable[T]) -> T:
-    """When Restate hangs up, its SDK cancels what runs. A tool that has begun ends in its own time, and on record."""
+    """Let a started tool end and be recorded when Restate disconnects and its SDK cancels the handler."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -121,7 +121,7 @@ async def _finish_if_cancelled(work: Awaitable[T]) -> T:
 
 
 async def _withdraw(agent: Agent, approval_id: str) -> dict[str, Any]:
-    """So that nobody approves what nobody will run. What has begun or ended meanwhile stays as it is."""
+    """Cancel the approval: nobody should approve a call that will not run. A started or finished call is left alone."""
     try:
         await agent.lock.cancel(approval_id, WORKFLOW_ENDED)
     except Error as error:

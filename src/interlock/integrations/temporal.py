@@ -1,9 +1,9 @@
-"""Temporal: a workflow's calls are looked at by an activity, and the workflow waits for people by signal and timer.
+"""Temporal: gated calls as an activity, for which the workflow waits by signal and timer.
 
     tools = Tools(lock.agent("refunds"))                 # at the worker: activities=tools.activities
     self.calls = Calls()                                 # in the workflow: await self.calls.run("refund", {...})
 
-The signal `interlock_woken` says "look again" and nothing else. A timer looks too, since signals are hints.
+The signal `interlock_woken` only triggers another check of the call. A timer does too, since signals may be lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CANCELLED = "The workflow was cancelled before the call could run."
 
 @dataclass(frozen=True)
 class CallRequest:
-    """What the workflow wants. The workflow's own id is not in it: the activity knows whose it is."""
+    """The activity's input. The workflow's own id is not part of it: the activity knows it."""
 
     tool: str
     call_id: str
@@ -45,7 +45,7 @@ class CallRequest:
 
 
 class Tools:
-    """What workflows may call through the gate."""
+    """The tools that workflows may call through the gate."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -53,7 +53,7 @@ class Tools:
 
     @property
     def activities(self) -> list[Callable[..., Any]]:
-        """For the worker."""
+        """The activities to register at the worker."""
         return [self.look, self.withdraw]
 
     def tool(
@@ -65,12 +65,15 @@ class Tools:
         secret: Sequence[str] = (),
         decisions: Sequence[str] = (),
     ) -> Callable[[Callable[..., Any]], FunctionTool]:
-        """Without an effect the tool counts as unknown, and asks. What this gives cannot be called past the gate."""
+        """Register a tool. Without an effect it counts as unknown and asks for approval.
+
+        The returned object is not callable, so that the gate cannot be bypassed.
+        """
         return lambda body: self._tools.add(body, name, **spec_options(effect, describe, secret, decisions))
 
     @activity.defn(name=LOOK_ACTIVITY)
     async def look(self, asked: CallRequest) -> CallSnapshot:
-        """Safe to retry at any time: a call that was started is never started again."""
+        """Check the call. Safe to retry at any time: a started call is never started again."""
         workflow_id = activity.info().workflow_id
         if not workflow_id:
             raise Misconfigured("This activity looks at calls of workflows. Call it through Calls.")
@@ -78,18 +81,21 @@ class Tools:
 
     @activity.defn(name=WITHDRAW_ACTIVITY)
     async def withdraw(self, approval_id: str) -> None:
-        """So that nobody approves what nobody will run. What has begun or ended meanwhile stays as it is."""
+        """Cancel the approval: nobody should approve a call that will not run.
+
+        A started or finished call is left alone.
+        """
         with suppress(Conflict, Expired, NotFound):
             await self._agent.lock.cancel(approval_id, CANCELLED)
 
 
-# In the workflow: deterministic, and without any knowledge of the world but what the activity gives
+# In the workflow: deterministic, with no input but the results of the activity
 
 
 class Calls:
-    """One for each workflow, made in its `__init__` or at the beginning of its `run`.
+    """One per workflow, made in its `__init__` or at the start of its `run`.
 
-    `timeout` is how long a tool may run. `look_every` is the longest time without a look.
+    `timeout` is how long a tool may run. `look_every` is the longest time between two checks of a pending call.
     """
 
     def __init__(self, timeout: timedelta = TOOL_TIMEOUT, look_every: timedelta = LONGEST_WAIT) -> None:
@@ -104,9 +110,9 @@ class Calls:
         workflow.set_signal_handler(WAKE_SIGNAL, self._wake)
 
     async def run(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
-        """The tool's result. Raises an ApplicationError, whose `type` says why, if the call did not run.
+        """The tool's result. Raises an ApplicationError, whose `type` is the reason, if the call did not run.
 
-        Its type is refused, answered, failed or unknown; its first detail is what a model would be told.
+        The type is refused, answered, failed or unknown; the first detail is the message for the model.
         """
         snapshot = await self._wait_ended(tool, args, call_id)
         if snapshot["state"] == "done":
@@ -114,12 +120,12 @@ class Calls:
         raise ApplicationError(snapshot["message"], snapshot["told"], type=snapshot["code"], non_retryable=True)
 
     async def told(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
-        """What a model is told: the result, a person's answer, or why there is none. Raises nothing for these."""
+        """The message for the model: the result, a person's answer, or why there is none; raises nothing for these."""
         snapshot = await self._wait_ended(tool, args, call_id)
         return snapshot["result"] if snapshot["state"] == "done" else snapshot["told"]
 
     async def _wait_ended(self, tool: str, args: Mapping[str, Any], call_id: str) -> CallSnapshot:
-        """Signals that come while a look is under way are kept, and make the next one."""
+        """Check the call until it ends. Signals during a check are kept, and trigger the next one."""
         request = CallRequest(tool, self._make_call_id(call_id), dict(args))
         pause = FIRST_WAIT
         while True:
@@ -135,7 +141,7 @@ class Calls:
     async def _wait_for_signal(self, approval_id: str, pause: timedelta) -> None:
         try:
             await workflow.wait_condition(lambda: approval_id in self._woken, timeout=pause)
-        except asyncio.TimeoutError:  # noqa: UP041  what Temporal raises, on every Python
+        except asyncio.TimeoutError:  # noqa: UP041  Temporal raises this class on every Python version
             return
         except asyncio.CancelledError:
             await workflow.execute_activity(WITHDRAW_ACTIVITY, approval_id, start_to_close_timeout=self._timeout)
@@ -143,12 +149,12 @@ class Calls:
         self._woken.discard(approval_id)
 
     def _make_call_id(self, call_id: str) -> str:
-        """The run is part of it, as it was before any reset: to reset a workflow runs nothing a second time."""
+        """The call id. It includes the original run id, so that resetting a workflow runs nothing twice."""
         self._count += 1
         return call_id or f"{workflow.info().original_execution_run_id}:{self._count}"
 
     def _wake(self, *woken: Any) -> None:
-        """Anybody may send it, with anything. It is read for one thing only: which call to look at."""
+        """Handle the signal. Anybody may send it with any content, so only the approval id is read from it."""
         match woken:
             case [{"approval_id": str(approval_id)}]:
                 self._woken.add(approval_id)

@@ -1,7 +1,7 @@
-"""Tools that workflows call: one look at a call, which proposes it, runs it, or says what stands of it.
+"""Tools for workflow engines: a snapshot of a call, which proposes it, runs it, or returns its state.
 
-A look can be taken any number of times, by any process, after any crash: `Agent.attempt` runs the tool at most once.
-What it gives is plain JSON, so that an engine can keep it.
+It can be taken any number of times, by any process, after any crash: `Agent.attempt` runs the tool at most once. The
+result is plain JSON, so that an engine can store it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from interlock.sdk.agent import Agent, Executed, to_model_message
 from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
 from interlock.sdk.session import to_not_run_error
 
-FIRST_WAIT = timedelta(seconds=15)  # before a workflow looks again by itself; then twice as long each time
+FIRST_WAIT = timedelta(seconds=15)  # before a workflow first checks again by itself; doubled each time
 LONGEST_WAIT = timedelta(minutes=15)
 
 
 class CallSnapshot(TypedDict, total=False):
-    """`state` alone says what it is: any JSON is a result, also null. `told` is what a model is told instead of one."""
+    """The state of a call.
+
+    `state` decides: a result may be any JSON, also null. `told` is the message for the model.
+    """
 
     state: Literal["waiting", "done", "not_run"]
     approval_id: str
@@ -51,11 +54,11 @@ class WorkflowTools:
         return function
 
     async def take_snapshot(self, tool: str, args: Mapping[str, object], run_id: str, call_id: str) -> CallSnapshot:
-        """Raises what may pass: a store or a server that is down, and what a read raised."""
+        """Attempt the call. Raises temporary errors, such as an unavailable store or server, and errors of a read."""
         attempt = _WorkflowAttempt(self._agent, self._function(tool))
         try:
             outcome = await attempt.outcome(args, run_id, call_id)
-        except (InvalidRequest, Conflict, NotRun) as error:  # looking again cannot mend these
+        except (InvalidRequest, Conflict, NotRun) as error:  # a retry cannot fix these
             words = {"success": False, "status": error.code, "error": error.message}
             return CallSnapshot(state="not_run", code=error.code, message=error.message, told=words)
         return _call_snapshot(outcome, tool)
@@ -73,12 +76,12 @@ def spec_options(
     secret: Sequence[str],
     decisions: Sequence[str],
 ) -> dict[str, Any]:
-    """As a ToolSpec wants them."""
+    """Options of a ToolSpec."""
     return {"effect": effect, "describe": describe, "secret": tuple(secret), "decisions": tuple(decisions)}
 
 
 class _WorkflowAttempt:
-    """One try. A tool that raised is not told from memory: what the record says of it holds, without its secrets."""
+    """One attempt. If the tool raised, the outcome is taken from the ledger, without secrets."""
 
     def __init__(self, agent: Agent, function: FunctionTool) -> None:
         self._agent = agent
@@ -117,7 +120,7 @@ def _call_snapshot(outcome: Executed | Outcome, tool: str) -> CallSnapshot:
 
 
 async def call_function(function: Callable[..., Any], args: Mapping[str, Any]) -> Any:
-    """With its arguments by name; one that is not async has a thread of its own."""
+    """Call a function with its arguments by name; a synchronous one in a separate thread."""
     if inspect.iscoroutinefunction(function):
         return await function(**args)
     given = await asyncio.to_thread(partial(function, **args))

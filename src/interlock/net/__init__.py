@@ -1,1 +1,1 @@
-"""Outgoing connections: which addresses are allowed, and a client that connects to no other (SSRF)."""
+"""Outgoing connections with SSRF protection: which addresses are allowed, and a client that connects to no other."""

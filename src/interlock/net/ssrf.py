@@ -1,5 +1,7 @@
-"""A transport that looks a name up once, checks every address it has, and connects to one of those, whatever the name
-means a moment later. TLS still proves the name.
+"""SSRF protection: egress rules for hosts and addresses, and an HTTP transport that enforces them.
+
+The transport resolves a name once, checks every address, and connects to one of those, regardless of later DNS changes
+(DNS rebinding). TLS still verifies the name.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream
 from interlock.core.errors import InvalidRequest
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]  # the addresses of a name, as text
-MAX_ADDRESSES = 4  # that are tried, one after the other
+MAX_ADDRESSES = 4  # tried one after the other
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
@@ -31,11 +33,11 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 class HostNotFound(InvalidRequest):
-    """The name means nothing now; it may be misspelled, or the resolver may be down for a while."""
+    """The name does not resolve now; it may be misspelled, or the resolver may be down for a while."""
 
 
 class PinnedTransport(httpx2.AsyncBaseTransport):
-    """For one client: it goes to no proxy, so that it is this program that connects. Raises InvalidRequest too."""
+    """Transport for one client, without a proxy, so that this program itself connects. Raises InvalidRequest too."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
 
 class _CheckedBackend(AsyncNetworkBackend):
-    """The one place where connections are made: all checks are repeated here, on what is really connected to."""
+    """The one place that opens connections: all checks are repeated here, on the actual address."""
 
     def __init__(self, egress: EgressPolicy, resolve: Resolver, dial: AsyncNetworkBackend) -> None:
         self._egress, self._resolve, self._dial = egress, resolve, dial
@@ -106,7 +108,7 @@ class _CheckedBackend(AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def _addresses(self, name: str, port: int) -> list[Address]:
-        """Every one is checked: a name with one public and one private address is refused as a whole."""
+        """Resolve and check every address: a name with one public and one private address is refused as a whole."""
         literal = parse_ip_literal(name)
         if literal is not None:
             return [literal]
@@ -134,7 +136,7 @@ class _ResponseStream(httpx2.AsyncByteStream):
 
 @contextmanager
 def _map_errors(request: httpx2.Request) -> Iterator[None]:
-    """In httpx2's words, since its users know no others."""
+    """Map errors to httpx2's, which its users handle."""
     try:
         yield
     except httpcore2.TimeoutException as error:
@@ -150,14 +152,14 @@ Network = IPv4Network | IPv6Network
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_URL = 8_000
 
-# Of IANA's special-purpose registries. `allow_private` opens these and no others.
+# From IANA's special-purpose registries. `allow_private` opens these and no others.
 PRIVATE_NETWORKS = tuple(
     map(
         ip_network, ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
     )
 )
-# Never: this host, link-local (where clouds keep their keys), assigned by protocols, documentation, 6to4 relays,
-# benchmarks, multicast, reserved, broadcast; and the public address at which Azure keeps what others keep link-local.
+# Never: this host, link-local (cloud metadata with credentials), protocol assignments, documentation, 6to4 relays,
+# benchmarks, multicast, reserved, broadcast; and Azure's public address for what others have at link-local ones.
 FORBIDDEN_V4 = tuple(
     map(
         IPv4Network,
@@ -167,11 +169,11 @@ FORBIDDEN_V4 = tuple(
         ),
     )
 )
-# Only this much of IPv6 is public at all: mapped, NAT64, link-local, site-local and multicast lie outside of it.
+# The only public part of IPv6: mapped, NAT64, link-local, site-local and multicast are outside of it.
 PUBLIC_V6 = IPv6Network("2000::/3")
-# Never, inside of that: assigned by protocols (Teredo among them), documentation, 6to4.
+# Never, inside of that: protocol assignments (Teredo among them), documentation, 6to4.
 FORBIDDEN_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-ISATAP = 0x5EFE  # an IPv4 address in the last 32 bits, behind this mark
+ISATAP = 0x5EFE  # an IPv4 address in the last 32 bits, after this mark
 
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -179,7 +181,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """Where a program may go. `hosts`, if there are any, are the only ones: `name` or `name:port`."""
+    """Where a program may connect. `hosts`, if any, are the only ones: `name` or `name:port`."""
 
     hosts: frozenset[str] = frozenset()
     private: bool = False
@@ -191,7 +193,7 @@ class EgressPolicy:
 
 
 class Endpoint(NamedTuple):
-    """`host` is in small letters, without a last dot, and an IPv6 address without brackets."""
+    """`host` is in lower case, without a trailing dot, and an IPv6 address without brackets."""
 
     scheme: str
     host: str
@@ -199,14 +201,14 @@ class Endpoint(NamedTuple):
 
 
 def check_endpoint(url: str, egress: EgressPolicy) -> Endpoint:
-    """What can be said without asking for the name's addresses. Raises InvalidRequest with the reason."""
+    """Check a URL without resolving its name. Raises InvalidRequest with the reason."""
     target = _parse_url(url)
     check_host(target.host, target.port, egress)
     return target
 
 
 def check_host(host: str, port: int, egress: EgressPolicy) -> None:
-    """Raises InvalidRequest unless the host may be looked up, or is an address that may be connected to."""
+    """Raise InvalidRequest unless the host may be resolved, or is an address that may be connected to."""
     literal = parse_ip_literal(host)
     if literal is None and not _NAME.fullmatch(host):
         raise InvalidRequest(f'"{host[:100]}" is not the name of a host.')
@@ -221,10 +223,10 @@ def check_host(host: str, port: int, egress: EgressPolicy) -> None:
 
 
 def check_address(host: str, address: Address, egress: EgressPolicy) -> None:
-    """Raises InvalidRequest unless a program that was sent to `host` may connect to this address."""
+    """Raise InvalidRequest unless a request to `host` may connect to this address."""
     if not is_allowed_address(
         address, egress
-    ):  # which one it is stays untold: names of a private network are its own matter
+    ):  # the address is not revealed: names of a private network are confidential
         raise InvalidRequest(f"{host} is not at a public address. Requests go to public addresses only.")
 
 
@@ -243,7 +245,7 @@ def is_allowed_address(address: Address, egress: EgressPolicy) -> bool:
 
 
 def parse_ip_literal(host: str) -> Address | None:
-    """The address that the host spells in the one usual way, or None; a zone behind it makes it none."""
+    """The address that the host spells in the usual way, or None; one with a zone is None."""
     try:
         return None if "%" in host else ip_address(host)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Tells people what needs them: which channels, when, and what comes back through them."""
+"""Notifications: routing to channels, delivery with retries, and inbound decisions from channels."""

@@ -1,8 +1,8 @@
-"""Hands one message to apprise, in a process of its own: python -m interlock.notify.apprise_process.
+"""Sandboxed child process that sends one message through apprise: python -m interlock.notify.apprise_process.
 
-Apprise's services connect by themselves, so the process is held to the rules from below: it connects to no address
-that the settings do not allow, whatever a name means or a redirect says, and it starts no other program. What apprise
-logs holds addresses and tokens, and ends with the process.
+Apprise's services open connections themselves, so the SSRF rules are enforced by an audit hook of the interpreter: the
+process connects to no address that the settings do not allow, regardless of DNS and redirects, and starts no other
+program. Apprise's logs hold addresses and tokens, and are dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLOCKED_EVENTS = (
 
 
 class AppriseJob(NamedTuple):
-    """Whether each URL is understood, or whether each of them took the message."""
+    """A job: whether apprise understands each URL (`check`), or whether each accepts the message (`tell`)."""
 
     verb: Literal["check", "tell"]
     urls: Sequence[str]
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def run_job(job: AppriseJob) -> list[bool]:
-    from apprise import Apprise, AppriseAsset, NotifyFormat  # noqa: PLC0415  by then the guard is in place
+    from apprise import Apprise, AppriseAsset, NotifyFormat  # noqa: PLC0415  after the audit hook is installed
 
     asset = AppriseAsset(
         app_id="Interlock",
@@ -67,7 +67,7 @@ def run_job(job: AppriseJob) -> list[bool]:
 
 
 def make_audit_hook(egress: EgressPolicy) -> Callable[[str, tuple[object, ...]], None]:
-    """For the interpreter, which asks before each of these; what raises here does not happen."""
+    """Make an audit hook, which the interpreter calls before each such operation; raising prevents it."""
 
     def asked(event: str, args: tuple[object, ...]) -> None:
         match event, args:

@@ -1,7 +1,7 @@
-"""What every channel is: a file named after its kind with `SETTINGS`, `CAPABILITIES` and `connect`.
+"""The interface of a channel: a module named after its kind, with `SETTINGS`, `CAPABILITIES` and `connect`.
 
-`send` tells something for the first time and gives a reference; `update` has that reference and tells what changed, or
-reminds. A channel that people can answer through also has `answer`; one that keeps a connection open has `listen`.
+`send` sends a first message and returns a reference; `update` gets that reference and sends a change or a reminder. A
+channel that takes decisions also has `answer` for inbound requests; one that keeps a connection open has `listen`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from interlock.notify import channels as folder
 if TYPE_CHECKING:
     import httpx2
 
-CHANNEL_KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a file or a folder each
-COMMON_SETTINGS = ("priorities", "per_minute")  # settings that every channel takes
+CHANNEL_KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a module or a package each
+COMMON_SETTINGS = ("priorities", "per_minute")  # settings of every channel
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class DeliveryDelayed(DeliveryFailed):
-    """It could not be said now: the other side is away, slow or asks for patience, for `retry_after` seconds."""
+    """Delivery failed for now: the service is down, slow or rate limits us; retry after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: float = 0) -> None:
         super().__init__(message)
@@ -40,22 +40,22 @@ class DeliveryDelayed(DeliveryFailed):
 
 
 class DeliveryUnknown(DeliveryDelayed):
-    """It may have been said, or not: the other side was reached, and gave no answer."""
+    """Delivery outcome unknown: the service was reached, but did not answer."""
 
 
 class DeliveryRejected(DeliveryFailed):
-    """This message will not be taken, however often it is sent."""
+    """The service refuses this message; a retry is useless."""
 
 
 class ChannelGone(DeliveryFailed):
-    """The other side wants nothing more from us: the channel is switched off."""
+    """The service wants no more messages: the channel is disabled."""
 
 
 @dataclass(frozen=True)
 class ChannelContext:
-    """What a channel is given; `settings` are its own part of the configuration.
+    """Context of a channel; `settings` are its own part of the configuration.
 
-    `public_url` is where people find the page. `transport` stands in for the network in tests.
+    `public_url` is the address of the dashboard. `transport` replaces the network in tests.
     """
 
     name: str
@@ -66,16 +66,19 @@ class ChannelContext:
 
 class Channel(Protocol):
     async def send(self, message: Notification) -> str:
-        """Gives what `update` needs. Sent again after a failure with the same id. Raises Later, Never or Gone."""
+        """Send a message, and return the reference for `update`. A retry has the same message id.
+
+        Raises DeliveryDelayed, DeliveryRejected or ChannelGone.
+        """
 
     async def update(self, message: Notification, ref: str) -> str:
-        """The message has changed or ended, or is to be remembered; gives the reference that counts from now on."""
+        """Send a change, the end or a reminder of a message; return the reference that is valid from then on."""
 
     async def close(self) -> None: ...
 
 
 class InboundRequest(NamedTuple):
-    """A request from the other side, as it came; header names are in small letters."""
+    """An inbound request as received; header names are in lower case."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -88,74 +91,74 @@ class InboundResponse(NamedTuple):
 
 
 class InboundPort(Protocol):
-    """Where a channel takes what people say. Who they are is proven here, and what they may is decided here.
+    """Takes the decisions that arrive through a channel; authenticates people and checks their rights.
 
-    It is the channel's of one `workspace`: in any other one there is nobody and nothing for it.
+    It belongs to the channel of one `workspace`: it finds nobody and nothing in any other one.
     """
 
     @property
     def workspace(self) -> str: ...
 
     async def delivery(self, thread: str) -> Delivery:
-        """The one that a message's `thread` names. Raises NotFound."""
+        """Return the delivery that a message's `thread` names. Raises NotFound."""
 
     async def find_reviewer(self, workspace: str, external_id: str, email: str = "") -> Reviewer | None:
-        """Who this is: bound to an account before, or by an address that the other side has proven; else None."""
+        """Return the linked account, or the one with an e-mail address that the service has verified; else None."""
 
     async def member(self, workspace: str, name: str) -> Reviewer | None:
-        """An account by its name, for channels whose other side is one person by configuration."""
+        """Return an account by name, for channels that act for one person by configuration."""
 
     async def get_approval_view(self, workspace: str, approval_id: str) -> ApprovalView:
-        """The approval as it is now. Raises NotFound."""
+        """Return the current approval. Raises NotFound."""
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> ApprovalView:
-        """Raises what the person has to be told."""
+        """Decide an approval. Raises an error whose message is for the person."""
 
     async def run_once(
         self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""
     ) -> InboundResponse:
-        """Does the work once for each key; whoever comes again gets the first reply.
+        """Do the work once for each idempotency key; a retry gets the first response.
 
         Raises Conflict if the key was used with another digest.
         """
 
     async def make_identity_link(self, workspace: str, external_id: str) -> str:
-        """Where somebody who is signed in says that this is them; for a quarter of an hour, and for them alone."""
+        """Return a link with which a signed-in person links this external account; valid for 15 minutes."""
 
     def now(self) -> int: ...
 
 
 @runtime_checkable
 class InboundChannel(Protocol):
-    """A channel that people answer through."""
+    """A channel that takes inbound requests."""
 
     async def answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
-        """Proves that the request is the other side's, and does what it says. Raises nothing."""
+        """Verify that a request comes from the service, and handle it. Never raises."""
 
 
 @runtime_checkable
 class ListeningChannel(Protocol):
-    """A channel that keeps a connection of its own to the other side."""
+    """A channel that keeps its own connection to the service."""
 
     async def listen(self, inbound: InboundPort, stop: asyncio.Event) -> None:
-        """Until it is told to stop; connects again by itself."""
+        """Listen until `stop` is set; reconnects by itself."""
 
 
 @runtime_checkable
 class SelfDescribingChannel(Protocol):
-    """A channel that is another one with other settings: it says itself what it is, in place of its module."""
+    """A channel whose capabilities depend on its settings: its own are used instead of its module's."""
 
     capabilities: ChannelCapabilities
 
 
 @runtime_checkable
 class SignInCodeChannel(Protocol):
-    """A channel to an address that is one person's alone: a code that comes through it proves who enters it."""
+    """A channel to an address that only one person reads: a sign-in code sent through it proves their identity."""
 
     has_codes: bool
 
     async def send_code(self, to: Recipient, code: str, name: str, at: int) -> None:
-        """`name` is new for every code. Raises Later or Never."""
+        """Send a sign-in code; `name` is new for every code. Raises DeliveryDelayed or DeliveryRejected."""
 
 
 class ChannelModule(Protocol):
@@ -165,11 +168,11 @@ class ChannelModule(Protocol):
     CAPABILITIES: ChannelCapabilities
 
     def connect(self, context: ChannelContext) -> Channel:
-        """Raises Misconfigured for settings that cannot be right; opens no connection yet."""
+        """Make the channel, without opening a connection. Raises Misconfigured for invalid settings."""
 
 
 def load_channel_module(kind: str) -> ChannelModule:
-    """The module of a kind. Raises Misconfigured with what to do."""
+    """Import the module of a kind. Raises Misconfigured with a hint."""
     if kind not in CHANNEL_KINDS:
         near = get_close_matches(kind, CHANNEL_KINDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(CHANNEL_KINDS)}"
@@ -185,7 +188,7 @@ def load_channel_module(kind: str) -> ChannelModule:
 
 
 def open_channel(name: str, kind: str, context: ChannelContext) -> tuple[Channel, ChannelCapabilities]:
-    """A channel of the configuration. Raises Misconfigured, which names the channel."""
+    """Make a configured channel. Raises Misconfigured, which names the channel."""
     try:
         if name == DASHBOARD or not _NAME.fullmatch(name):
             raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
@@ -214,7 +217,7 @@ def override_capabilities(capabilities: ChannelCapabilities, settings: Mapping[s
 
 
 def text_setting(settings: Mapping[str, object], key: str, default: str | None = None) -> str:
-    """A setting that is a text; without a default it has to be there."""
+    """Return a text setting, which is required if there is no default."""
     value = settings.get(key, default)
     if not isinstance(value, str) or (default is None and not value):
         raise Misconfigured(f"{key} is missing" if value is None else f"{key} is not a text")

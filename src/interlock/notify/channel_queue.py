@@ -1,7 +1,8 @@
-"""The way out through one channel of one workspace: so many messages at once, and none while the other side is down.
+"""Queue of one channel in one workspace: claims deliveries with a lease, sends them, retries, and backs off.
 
-A message that was handed over is recorded at once, with others that are through; one whose lease is about to end is
-given back. Whoever dies in between leaves a message that is sent again, with the same id.
+A limited number of messages is sent concurrently, and none while the service is down. A result is recorded at once,
+together with others; a delivery whose lease is about to end is released. After a crash in between, the message is sent
+again with the same id.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from interlock.notify.channel import Channel, ChannelGone, DeliveryDelayed, Deli
 from interlock.runtime.faults import FaultPoint
 from interlock.storage.tables.deliveries import DeliveryStep, SqlDeliveries
 
-POLL_SECONDS = 1.0  # seconds: a wake-up is only a hint, and others write to the same database
-MAX_CONCURRENT = 8  # messages that a channel is given at the same time
-CLAIM_BATCH = 64  # that are claimed together
-SEND_TIMEOUT = 20  # that one message may take; the lease is longer
-MAX_UNEXPECTED_ERRORS = 5  # tries that ended in a way which nobody foresaw, before a message is parked
-MAX_BACKOFF = 30_000  # milliseconds that a channel is left alone when it is down
-MAX_RECORD_TRIES = 100  # times that it is tried to record something, while the lease lasts
+POLL_SECONDS = 1.0  # seconds: a wake-up is only a hint, and other processes write to the same database
+MAX_CONCURRENT = 8  # messages sent concurrently through a channel
+CLAIM_BATCH = 64  # deliveries claimed together
+SEND_TIMEOUT = 20  # seconds for one message; the lease is longer
+MAX_UNEXPECTED_ERRORS = 5  # attempts that ended in an unexpected error, before a delivery becomes a dead letter
+MAX_BACKOFF = 30_000  # milliseconds of back-off while a channel is down
+MAX_RECORD_TRIES = 100  # attempts to record a result, while the lease lasts
 RECORD_RETRY_SECONDS = 0.2  # seconds between them
 
 ComposeMessage = Callable[[Delivery], Awaitable[Notification]]
@@ -42,7 +43,7 @@ class DispatchLog(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DispatchContext:
-    """What all lanes share; `compose` makes the message of a delivery."""
+    """Shared by all queues; `compose` builds the message of a delivery."""
 
     store: SqlDeliveries
     clock: Clock
@@ -54,9 +55,9 @@ class DispatchContext:
 
 
 class ChannelQueue:
-    """When the channel is down it is left alone for a while, and longer each time, up to half a minute.
+    """Sends the deliveries of one channel. While it is down, the back-off grows up to half a minute.
 
-    Then a few messages are tried; once one is taken, the others follow.
+    Then a few messages are tried; once one is accepted, the others follow.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class ChannelQueue:
         self._stop = asyncio.Event()
         self._failures = 0
         self._backoff_until = 0
-        self._is_blocked = False  # nothing could be claimed: the channel is off, or the database is away
+        self._is_blocked = False  # nothing could be claimed: the channel is disabled, or the database is down
 
     async def run(self, stop: asyncio.Event) -> None:
         self._stop = stop
@@ -81,13 +82,13 @@ class ChannelQueue:
             self.wake_event.clear()
             try:
                 await self.sweep()
-            except Exception as error:  # noqa: BLE001  a fault of ours in one lane must not end the others
+            except Exception as error:  # noqa: BLE001  a bug in one queue must not end the others
                 self._context.log.write_exception("lane_failed", error, workspace=self.workspace, channel=self.name)
                 self._is_blocked = True
             await self._pause(stop)
 
     async def sweep(self) -> int:
-        """Does what is due; whoever is through makes room for the next. Gives how many were handed over."""
+        """Send what is due, up to `MAX_CONCURRENT` at a time; return how many were sent."""
         waiting: deque[Delivery] = deque()
         in_flight: set[asyncio.Task[int]] = set()
         sent_count = 0
@@ -116,7 +117,7 @@ class ChannelQueue:
         return self._clock() >= self._backoff_until and not self._stop.is_set()
 
     async def _claim(self) -> Sequence[Delivery]:
-        """A few only, while it is not known whether the channel is back."""
+        """Claim deliveries; only a few while the channel may still be down."""
         self._is_blocked = False
         if not self._can_send:
             return ()
@@ -126,7 +127,7 @@ class ChannelQueue:
                 return ()
             limit = MAX_CONCURRENT if self._failures else CLAIM_BATCH
             taken = await self._store.lease(*self._key, self._context.runner, limit, self._capabilities.rate_per_minute)
-        except Error:  # the database is away; what is due stays due
+        except Error:  # the database is down; deliveries stay due
             self._is_blocked = True
             return ()
         self._context.fault_point("after claim")
@@ -135,14 +136,14 @@ class ChannelQueue:
     # One message
 
     async def _process(self, delivery: Delivery) -> int:
-        """Whose lease is about to end may be in other hands before it is sent."""
+        """Release a delivery whose lease is about to end, since another runner may claim it; else try it."""
         if self._clock() + SEND_TIMEOUT * 1000 > (delivery.due_at or 0):
             await self._release(delivery)
             return 0
         return await self._try(delivery)
 
     async def _try(self, delivery: Delivery) -> int:
-        """Everything that can go wrong ends in a record; only the record itself may fail, and the lease ends then."""
+        """Send a delivery and record the result. If it cannot be recorded, the lease ends."""
         try:
             async with asyncio.timeout(SEND_TIMEOUT):
                 ref = await self._send(delivery)
@@ -161,7 +162,7 @@ class ChannelQueue:
             await self._record_dead(delivery, error.message)
         except (DeliveryRejected, NotFound, DeliveryFailed) as error:
             await self._record_dead(delivery, error.message)
-        except Exception as error:  # noqa: BLE001  one message must not end the lane
+        except Exception as error:  # noqa: BLE001  one message must not end the queue
             self._context.log.write_exception("delivery_failed", error)
             await self._record_unexpected_error(delivery, type(error).__name__)
         else:
@@ -169,7 +170,7 @@ class ChannelQueue:
         return 0
 
     async def _send(self, delivery: Delivery) -> str | None:
-        """None if it was decided before anybody was asked, or if what should wake somebody does not stand."""
+        """Send it; None for a call decided before anybody was notified, or a wake-up whose decision is not final."""
         message = await self._context.compose(delivery)
         if message.purpose == "ended" and not delivery.is_possibly_sent:
             return None
@@ -183,7 +184,7 @@ class ChannelQueue:
         self._context.fault_point("after send")
         return ref
 
-    # What became of it
+    # Recording the result
 
     async def _record_result(self, claimed: Delivery, ref: str | None) -> int:
         if ref is None and claimed.reason == "woken":
@@ -203,7 +204,7 @@ class ChannelQueue:
     async def _record_failure(
         self, claimed: Delivery, error: str, retry_after: int = 0, *, is_unsure: bool = False
     ) -> None:
-        jitter = random.uniform(0.5, 1.0)  # noqa: S311  many that failed together are not to come back together
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311  failures at the same time must not retry at the same time
         self._context.log.write(
             "warning", "delivery_failed", workspace=self.workspace, channel=self.name, delivery=claimed.id, note=error
         )
@@ -235,11 +236,11 @@ class ChannelQueue:
             await self._store.finish(delivery, deliveries.release)
 
     async def _switch_off(self, why: str) -> None:
-        with suppress(Error):  # the next message is told the same
+        with suppress(Error):  # the next message gets the same answer
             await self._store.disable_channel(*self._key, why)
 
     async def _record(self, claimed: Delivery, step: DeliveryStep) -> Delivery | None:
-        """A database that is back within the lease hears of it: what was sent is then not sent again."""
+        """Record a result; retried within the lease while the database is down, so that nothing is sent twice."""
         for _ in range(MAX_RECORD_TRIES):
             try:
                 return await self._store.finish(claimed, step)
@@ -255,7 +256,7 @@ class ChannelQueue:
     # Waiting
 
     def _back_off(self, seconds: float) -> None:
-        """What fails together is one failure."""
+        """Back off; failures at the same time count as one."""
         now = self._clock()
         if now >= self._backoff_until or not self._failures:
             self._failures += 1
@@ -263,7 +264,7 @@ class ChannelQueue:
         self._backoff_until = max(self._backoff_until, now + max(pause, round(seconds * 1000)))
 
     async def _pause(self, stop: asyncio.Event) -> None:
-        """Until something is due; `wake_event` says that there is something new."""
+        """Wait until something is due or `wake_event` is set."""
         due = None
         with suppress(Error):
             due = await self._store.next_due(*self._key)
@@ -277,14 +278,14 @@ class ChannelQueue:
 
 
 def _is_final(approval_view: ApprovalView | None, now: int) -> bool:
-    """Whether it is decided, and nobody can take it back any more."""
+    """Return whether it is decided, and can no longer be undone."""
     return approval_view is None or (
         not approval_view.is_open and deliveries.decision_final_at(approval_view.approval, now) <= now
     )
 
 
 async def wait_or_stop(stop: asyncio.Event, until: Coroutine[Any, Any, object]) -> None:
-    """Until that, or the end."""
+    """Wait for `until` or for `stop`."""
     tasks = {asyncio.ensure_future(until), asyncio.ensure_future(stop.wait())}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

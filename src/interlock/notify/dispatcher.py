@@ -1,8 +1,16 @@
-"""Tells people what happened: follows the ledger, works out who is to be told where, and hands it to the channels.
+"""The dispatcher: follows the ledger, plans deliveries, and runs one queue for each channel of each workspace.
 
-Each channel of each workspace has a lane of its own, so one that is slow or down delays nobody else, and nothing of
-one workspace goes through a channel of another. Any number of couriers may run at once: what is due is claimed with a
-lease, and a message has the same id for every try.
+Theory of operation. Notifications are an outbox. `route` reads the entries after each workspace's mark, lets
+`core/notify/routing.py` work out who is notified through which channel, and writes the deliveries and the new mark in
+one transaction: no entry is planned twice or skipped. Each `ChannelQueue` then claims due deliveries with a lease and a
+fence, sends them, and records the result; a failure is retried with backoff and ends as a dead letter.
+
+Any number of processes may run a dispatcher. A delivery that was claimed by a process that died is released when the
+process is known to be dead, else when its lease ends. A message has the same id at every try, so that a channel that
+knows idempotency sends it once.
+
+A slow or failing channel delays only its own queue, and nothing of one workspace goes through a channel of another.
+Deliveries for a channel that is no longer configured are parked after `STRANDED_AFTER`: a newer process may know it.
 """
 
 from __future__ import annotations
@@ -23,14 +31,10 @@ from interlock.notify.workspace_channels import WorkspaceChannels
 from interlock.storage.tables.deliveries import RoutingBacklog
 
 ROUTE_INTERVAL = (
-    0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters
+    0.2  # seconds between reads of the ledger: events in between are planned together, if they still matter
 )
-RECOVERY_INTERVAL = (
-    10_000  # milliseconds between looks for what dead runners had in their hands, and for stranded deliveries
-)
-STRANDED_AFTER = (
-    300_000  # milliseconds that a delivery for a channel that is not configured waits: a newer process may have it
-)
+RECOVERY_INTERVAL = 10_000  # milliseconds between checks for deliveries of dead runners, and for stranded deliveries
+STRANDED_AFTER = 300_000  # milliseconds that a delivery for an unknown channel waits: a newer process may have it
 
 ReadContacts = Callable[[str], Awaitable[Sequence[Contact]]]
 OpenWatch = Callable[[], AbstractAsyncContextManager[Watch]]
@@ -38,7 +42,7 @@ T = TypeVar("T")
 
 
 class Dispatcher:
-    """`own` is by workspace, of those that have channels; `people` are those of one; `watch` waits for the ledger."""
+    """Dispatches the notifications of workspaces that have channels; `watch` waits for the ledger."""
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class Dispatcher:
         }
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Without channels there is nobody to tell, and the ledger is left alone."""
+        """Run until `stop` is set. Without channels, the ledger is not read."""
         if not self.queues:
             await stop.wait()
             return
@@ -70,25 +74,25 @@ class Dispatcher:
                 tasks.create_task(queue.run(stop))
 
     async def sweep(self) -> int:
-        """Does everything that is due now; gives how many messages were handed over."""
+        """Route and send everything that is due now; return how many messages were sent."""
         await self.route()
         return sum(await asyncio.gather(*(queue.sweep() for queue in self.queues.values())))
 
     async def route(self) -> None:
-        """Works out what is to be told of all that has happened."""
+        """Plan the deliveries of all new ledger entries."""
         for backlog in await self._store.find_backlog(self._channels_by_workspace):
             if backlog.mark < 0:
                 await self._store.start_routing(backlog)
         for backlog in await self._store.find_backlog(self._channels_by_workspace):
             try:
                 await self._route(backlog)
-            except Error as error:  # it is tried again; others need not wait for it
+            except Error as error:  # it is retried; other workspaces need not wait
                 self._context.log.write("warning", "not_routed", workspace=backlog.workspace, note=error.message)
 
     async def release(self) -> None:
-        """Looks now and then whether somebody died with messages in their hands: they need not wait for the lease.
+        """Release the deliveries of dead runners now and then, before their lease ends.
 
-        What is queued for a channel that its workspace does not have is parked.
+        Deliveries for a channel that their workspace does not have become dead letters.
         """
         now = self._context.clock()
         if self._recovered_at is None or not 0 <= now - self._recovered_at < RECOVERY_INTERVAL:
@@ -116,7 +120,7 @@ class Dispatcher:
     async def _follow(self, stop: asyncio.Event) -> None:
         async with self._watch() as watch:
             while not stop.is_set():
-                with suppress(Error):  # a database in trouble is tried again; what is not told yet stays in the ledger
+                with suppress(Error):  # a database error is retried; the ledger keeps what is not routed yet
                     await self.route()
                     await self.release()
                 await wait_or_stop(stop, watch.wait(POLL_SECONDS))
@@ -132,7 +136,7 @@ def _stranded_message(workspace: str, channel: str) -> str:
 
 @dataclass
 class DeliveryPlanner:
-    """Who is to be told, for the people of one workspace. A call for which that fails keeps nobody from the others."""
+    """Plans deliveries to the people of one workspace. If that fails for a call, the others are still planned."""
 
     routes: Routes
     people: Sequence[Contact]

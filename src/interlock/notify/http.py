@@ -1,6 +1,6 @@
-"""Requests to other services: bounded, never redirected, to public addresses unless the settings say otherwise.
+"""HTTP client for channels with SSRF protection: bounded, no redirects, public addresses unless settings allow others.
 
-What goes wrong is said in words without addresses, keys or answers: all of these may be secrets.
+Errors hold no addresses, keys or responses: all of these may be secret.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from interlock.notify.channel import ChannelContext, ChannelGone, DeliveryDelaye
 REQUEST_TIMEOUT = 10.0
 USER_AGENT = "interlock"
 MAX_RESPONSE = 1024 * 1024  # bytes that are read
-MAX_RETRY_AFTER = 3_600.0  # seconds, however long the other side asks for
+MAX_RETRY_AFTER = 3_600.0  # seconds, the upper limit of a Retry-After
 RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class HttpPoster:
-    """For one channel; `service` is what people call the other side."""
+    """HTTP client of one channel; `service` is the service's name for people."""
 
     def __init__(self, context: ChannelContext, service: str, url: str) -> None:
         private = context.settings.get("allow_private", False)
@@ -46,7 +46,10 @@ class HttpPoster:
     async def post(
         self, content: bytes, headers: Mapping[str, str], url: str = "", accepted_statuses: frozenset[int] = frozenset()
     ) -> httpx2.Response:
-        """A successful answer, or one of `accepted_statuses`. Raises Later, Never or Gone for all others."""
+        """Post and return a successful response, or one of `accepted_statuses`.
+
+        Raises DeliveryDelayed, DeliveryRejected or ChannelGone for all others.
+        """
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT):
                 answer = await self._request(url or self._url, content, headers)
@@ -91,17 +94,17 @@ class HttpPoster:
 
 
 def _egress(url: str, *, private: bool) -> EgressPolicy:
-    """An unusual port is open if it is the address of the settings that names it, and then nothing else is."""
+    """Return the egress policy. A non-standard port in the settings' URL is allowed for that host alone."""
     try:
         parts = urlsplit(url)
         odd = parts.port not in (None, *DEFAULT_PORTS.values())
     except ValueError:
-        odd = False  # no URL at all: whoever checks it says so
+        odd = False  # not a URL: `check_url` reports it
     return EgressPolicy(frozenset({f"{parts.hostname}:{parts.port}"}) if odd else frozenset(), private)
 
 
 def check_url(url: str, egress: EgressPolicy) -> str:
-    """Raises Misconfigured for an address that nothing may be sent to."""
+    """Raise Misconfigured for a URL that requests must not go to."""
     try:
         target = check_endpoint(url, egress)
     except InvalidRequest as error:
@@ -112,7 +115,7 @@ def check_url(url: str, egress: EgressPolicy) -> str:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that a Retry-After asks for, as a number or as a date; 0 if it says nothing that can be understood."""
+    """Return the seconds of a Retry-After, given as a number or a date; 0 if it cannot be parsed."""
     text = headers.get("retry-after", "")
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), MAX_RETRY_AFTER)
@@ -124,5 +127,5 @@ def parse_retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _plain(headers: httpx2.Headers) -> dict[str, str]:
-    """What was read is read as it came."""
+    """Drop the headers about the encoding, since the body was read raw."""
     return {name: value for name, value in headers.items() if name not in ("content-encoding", "content-length")}

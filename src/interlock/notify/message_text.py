@@ -1,4 +1,4 @@
-"""The words of a message, the same in every channel: what is asked, what became of it, and why somebody is told."""
+"""Texts of notifications, shared by all channels: the request, the outcome, arguments and warnings."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from interlock.core.notify.delivery import ApprovalView, Notification
 
 MAX_NAME = 100  # characters of an argument's name
 MAX_WARNING = 500
-MAX_VALUE = 300  # characters of an argument; the page shows all of them
+MAX_VALUE = 300  # characters of an argument; the page shows it in full
 
 
 def title(message: Notification, limit: int = 150) -> str:
-    """One line: what this is about."""
+    """Return one line: the subject."""
     return shorten(_title(message), limit)
 
 
 def status_sentence(approval_view: ApprovalView) -> str:
-    """One sentence: how it stands now, and who made it so."""
+    """Return one sentence: the current status, and who caused it."""
     approval, decision_record = approval_view.approval, approval_view.approval.decision
     if approval_view.status == "pending":
         return approvers_sentence(approval)
@@ -42,14 +42,14 @@ def status_sentence(approval_view: ApprovalView) -> str:
 
 
 def approvers_sentence(approval: Approval) -> str:
-    """Who has to say yes, how many of them, and until when."""
+    """Return who has to approve, how many of them, and until when."""
     have, need = len({vote.seat for vote in approval.votes}), total_quorum(approval)
     votes = f" {have} of {need} have agreed." if need > 1 else ""
     return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.expires_at)}.{votes}"
 
 
 def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, str]]:
-    """Names and values of what the call would be made with; a last line counts what is left out."""
+    """Return names and values of the arguments; a last line counts those left out."""
     fields = [field for field in approval_view.card.fields if field.type not in ("object", "array") or not field.length]
     shown = [(field.pointer.removeprefix("/") or field.name, _value(field)) for field in fields[:limit]]
     more = len(fields) - len(shown)
@@ -60,7 +60,7 @@ def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, s
 
 
 def claims(approval_view: ApprovalView, limit: int = MAX_VALUE) -> list[tuple[str, str]]:
-    """What only the agent's program says of the call, under names that say so."""
+    """Return unverified claims of the agent's program, labelled as such."""
     said = {
         "The agent's description, unverified": approval_view.card.agent_description,
         "The agent's preview, unverified": approval_view.card.agent_preview,
@@ -69,7 +69,7 @@ def claims(approval_view: ApprovalView, limit: int = MAX_VALUE) -> list[tuple[st
 
 
 def warnings(approval_view: ApprovalView) -> list[str]:
-    """What may deceive, in the words of the card."""
+    """Return the card's alarms."""
     return [
         shorten(visible(each.message), MAX_WARNING) for each in approval_view.card.findings if each.level == "alarm"
     ]
@@ -80,7 +80,7 @@ def utc_time(at: int) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """A visible text, cut in its middle, never inside an escape."""
+    """Shorten a visible text in its middle, never inside an escape."""
     if len(text) <= limit:
         return text
     head, tail = head_and_tail(text, limit - 5)
@@ -93,7 +93,7 @@ def _title(message: Notification) -> str:
         if message.purpose == "group":
             return f"{message.count} more calls wait for you"
         return f"A test from Interlock, sent for {visible(message.requested_by)}"
-    asks = approval_view.approval.subject.tool == QUESTION_TOOL  # whose sentence is the agent's question
+    asks = approval_view.approval.subject.tool == QUESTION_TOOL  # its sentence is the agent's question
     sentence = f"The agent asks: {approval_view.card.sentence}" if asks else approval_view.card.sentence
     match message.purpose:
         case "remind":
@@ -149,18 +149,18 @@ def _has_comment(approval: Approval) -> bool:
 
 
 def _value(field: CardField) -> str:
-    """What is cut says how long it is."""
+    """Return the value; one that is cut ends with its length."""
     text = field.text
     return text if len(text) <= MAX_VALUE else f"{shorten(text, MAX_VALUE)} ({field.length:,} characters)"
 
 
-NO_APPROVAL = "told"  # of what is about no call
+NO_APPROVAL = "told"  # for a message about no call
 DIGITS = 12
 NEEDS_ATTENTION = ("failed", "unknown")
 
 
 def follow_up_setting(settings: Mapping[str, object]) -> bool:
-    """The setting `follow_up`: whether people are told what became of a call."""
+    """Return the setting `follow_up`: whether the outcome of a call is sent."""
     enabled = settings.get("follow_up", True)
     if not isinstance(enabled, bool):
         raise Misconfigured("follow_up is true or false")
@@ -177,7 +177,7 @@ def sent_state(message: Notification) -> str:
 
 
 def needs_new_message(message: Notification, ref: str) -> bool:
-    """A reminder, the first end, an end that somebody has to look at, other arguments, or that it waits again."""
+    """Return whether to send a reminder, a first outcome, one that needs attention, new arguments, or pending again."""
     (before, _, digest), (now, _, digest_now) = ref.partition("/"), sent_state(message).partition("/")
     match message.purpose:
         case "remind":

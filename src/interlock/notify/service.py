@@ -1,4 +1,4 @@
-"""Reaching people, put together: the channels of the configuration, who is told where, and who answers through them."""
+"""Notification service: configured channels, dispatcher, signed links, and inbound decisions from channels."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from interlock.storage.store import SqlStore
 from interlock.storage.tables.idempotency import IdempotencyKey
 
 BackgroundTask = Callable[[asyncio.Event], Awaitable[None]]
-LINK_LIFETIME = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended
-MAX_RESULT = 200  # characters of a result that a message shows
+LINK_LIFETIME = 7 * 24 * 3_600_000  # milliseconds that a link works after the call has expired
+MAX_RESULT = 200  # characters of a result in a message
 _TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([0-9a-f-]{36})\.([0-9]{1,16})\.[0-9a-f]{32}", re.ASCII)
 INBOX_ONLY = "It has no channels of its own: its people look at the page. See: interlock doctor"
-IN_PROGRESS_POLL = 0.05  # seconds between looks at what somebody else is doing for the same key
+IN_PROGRESS_POLL = 0.05  # seconds between checks of a request in progress with the same key
 
 
 class LinkToken(NamedTuple):
-    """What a link in a message proves: that it was made for this person, about this delivery."""
+    """A verified link token: made for this person, about this delivery."""
 
     delivery: Delivery
     recipient: Recipient
@@ -61,9 +61,9 @@ class LinkToken(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationService:
-    """How one workspace reaches people, and takes what they say: `settings`, `channels` and `routes` are its own.
+    """Notifications and inbound decisions of one workspace, with its own `settings`, `channels` and `routes`.
 
-    It is made for the default workspace; `for_workspace` gives that of another one, and `others` has what theirs are.
+    It is made for the default workspace; `for_workspace` returns that of another one, from the channels in `others`.
     """
 
     settings: Settings
@@ -77,18 +77,18 @@ class NotificationService:
     others: Mapping[str, WorkspaceChannels] = field(default_factory=dict)
 
     def for_workspace(self, workspace: str) -> NotificationService:
-        """The same for another workspace: without channels, if the configuration has none for it."""
+        """Return the service of another workspace; without channels, if none are configured for it."""
         if workspace == self.workspace:
             return self
         channels, routes = self.others.get(workspace, WorkspaceChannels({}, Routes()))
         own = self.settings.for_workspace(workspace)
         return replace(self, settings=own, channels=channels, routes=routes, workspace=workspace, others={})
 
-    # What keeps running, for all workspaces
+    # Lifecycle and background tasks, for all workspaces
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Workspaces that have their inbox only are told to the log: it may be meant, and it may be forgotten."""
+        """Log a warning for workspaces without channels, and close the channels at the end."""
         try:
             known = [name for name, _ in await self.store.accounts.workspaces()]
             for name in self.settings.workspaces_without_channels(known):
@@ -101,7 +101,7 @@ class NotificationService:
 
     @property
     def background_tasks(self) -> list[BackgroundTask]:
-        """For a process that does the work."""
+        """Background tasks: the dispatcher and the listening channels."""
         listening = [
             _listen_task(name, each, self.for_workspace(workspace))
             for workspace, own in self._channels_by_workspace().items()
@@ -136,10 +136,10 @@ class NotificationService:
         away = [user for user in users if now < (user.away_until or 0)]
         return [_contact(user, away, now) for user in users]
 
-    # What is said
+    # Messages
 
     async def compose(self, delivery: Delivery) -> Notification:
-        """Made from what is stored at this moment, so that nothing of it has to be kept."""
+        """Build a message from the current state, so that none has to be stored."""
         to = await self._recipient(delivery)
         link, approval_view, count, by = f"{self.public_url}/inbox", None, 0, ""
         if delivery.approval_id:
@@ -195,7 +195,7 @@ class NotificationService:
         return f"{url}?t={await self._sign_link(delivery, expires_at)}"
 
     async def verify_link_token(self, text: str) -> LinkToken:
-        """Looks, and spends nothing. Raises NotFound for whatever is no link of ours, Expired if its time is over."""
+        """Verify a link's token, without using it up. Raises NotFound for an invalid one, Expired after its time."""
         refusal = NotFound("This link does not hold. Open the inbox instead.")
         shape = _TOKEN.fullmatch(text)
         if shape is None:
@@ -220,12 +220,12 @@ class NotificationService:
         return f"{delivery.workspace}.{delivery.id}.{expires_at}.{proof}"
 
     def find_code_channel(self, delivery: Delivery) -> SignInCodeChannel | None:
-        """The channel, if a code that comes through it proves who somebody is."""
+        """Return the delivery's channel, if a sign-in code sent through it proves a person's identity."""
         channel: object = self.for_workspace(delivery.workspace).channels.get(delivery.target.channel)
         return channel if isinstance(channel, SignInCodeChannel) and channel.has_codes else None
 
     async def verify_identity_link(self, link: str) -> IdentityLink:
-        """Who somebody says to be elsewhere, with a link that was made for them. Raises NotFound."""
+        """Verify a link that binds an external account to a person. Raises NotFound."""
         identity_link = read_identity_link(
             await self.store.secret_key(self.workspace), self.workspace, link, self.store.clock()
         )
@@ -235,7 +235,7 @@ class NotificationService:
     # Tests
 
     async def send_test(self, workspace: str, name: str, person: str) -> Notification:
-        """Sends one now, and raises what went wrong. To a channel for persons, whoever asks is the one who is told."""
+        """Send a test message now, and raise what goes wrong. On a personal channel, it goes to the requester."""
         own = self.for_workspace(workspace)
         channel, capabilities = own.channel(name), own.routes.capabilities[name]
         target = DeliveryTarget(name, "", person if capabilities.personal else "")
@@ -251,7 +251,7 @@ class NotificationService:
         return self.channels[name]
 
     def get_inbound_channel(self, name: str) -> InboundChannel:
-        """Whoever asks is not known yet, and does not learn which channels there are."""
+        """Return an inbound channel. The error does not reveal which channels exist: the caller is unauthenticated."""
         channel: object = self.channels.get(name)
         if not isinstance(channel, InboundChannel):
             raise NotFound("Nothing is taken at this address.")
@@ -263,9 +263,9 @@ class NotificationService:
 
 @dataclass(frozen=True)
 class InboundHandler:
-    """Where one channel takes what people say: the Reception of `notify/channel.py`.
+    """Inbound requests of one channel: implements InboundPort of `notify/channel.py`.
 
-    A channel speaks for its own workspace alone: what it says of another one is about nothing.
+    A channel acts for its own workspace alone: anything in another one is not found.
     """
 
     notifications: NotificationService
@@ -327,7 +327,7 @@ class InboundHandler:
     async def run_once(
         self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""
     ) -> InboundResponse:
-        """Whoever comes while it is being done waits for it."""
+        """Run work once for each idempotency key; a concurrent request waits for the response."""
         self._require_own_workspace(workspace)
         idempotency, idempotency_key = (
             self.notifications.store.idempotency,
@@ -367,7 +367,7 @@ class InboundHandler:
 def build_notification_service(
     settings: Settings, store: SqlStore, workspaces: Workspaces, log: DispatchLog
 ) -> NotificationService:
-    """Raises Misconfigured for channels that cannot be right: at the start, and not at night."""
+    """Build the service at startup. Raises Misconfigured for invalid channels."""
     server = settings.server
     public_url = server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"
     own = open_workspace_channels(settings, public_url)
@@ -391,7 +391,7 @@ def build_notification_service(
 
 
 def _contact(user: User, away: Sequence[User], now: int) -> Contact:
-    """`away` are those who are away now: few, where there are many people."""
+    """Make a contact. `away` are the people who are away now: few, even in a large workspace."""
     covers = active_delegations(away, user.name, user.teams, now)
     is_away = user in away and user.away_to not in (None, People())
     return Contact(user.name, user.role, user.teams, has_email=bool(user.email), away=is_away, delegations_to_me=covers)
@@ -410,7 +410,7 @@ def _purpose(delivery: Delivery, approval_view: ApprovalView | None) -> Purpose:
 
 
 def _result(view: ApprovalDetails) -> str:
-    """What came of it, in one line. The result itself is what a tool gave, and may hold anything."""
+    """Return the error of a failed call in one line. A tool's result is left out, since it may hold anything."""
     payload = view.stored.payload
     if view.status == "failed":
         return visible((payload.error or "")[:MAX_RESULT])

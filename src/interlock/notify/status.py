@@ -1,4 +1,4 @@
-"""How the ways to people stand: the same on the command line, over HTTP and on the page."""
+"""Status of channels and deliveries, shared by the command line, the HTTP API and the dashboard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlock.storage.tables.deliveries import ChannelIdentity, DisabledChannel
 
 
 class ChannelState(NamedTuple):
-    """`due` and `parked` are counted up to 1,000; `error` is what went wrong with one that waits, or was given up."""
+    """State of a channel. `due` and `parked` are counted up to 1,000; `error` is of a pending or dead delivery."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class ChannelState(NamedTuple):
 
 
 async def read_channel_states(notifications: NotificationService) -> list[ChannelState]:
-    """Of the workspace that it is for. The dashboard is always there."""
+    """Return the channels of the service's workspace. The dashboard is always included."""
     workspace, measures, now = notifications.workspace, notifications.store.metrics, notifications.store.clock()
     switches = await notifications.store.deliveries.disabled_channels()
     off = {switch.channel: switch for switch in switches if switch.workspace == workspace}
@@ -60,7 +60,7 @@ async def read_channel_states(notifications: NotificationService) -> list[Channe
 
 
 async def requeue_delivery(notifications: NotificationService, delivery_id: str, by: str) -> Delivery:
-    """Raises Conflict where there is nothing to send, or nothing to send it through."""
+    """Requeue a delivery. Raises Conflict if there is nothing to send, or its channel is gone."""
     delivery = await notifications.store.deliveries.get(notifications.workspace, delivery_id)
     if delivery.target.channel not in notifications.channels:
         raise Conflict(f"There is no channel {delivery.target.channel} any more, so it cannot be sent.")
@@ -68,7 +68,7 @@ async def requeue_delivery(notifications: NotificationService, delivery_id: str,
 
 
 def channel_state_json(state: ChannelState, *, errors: bool) -> dict[str, object]:
-    """`errors`: what went wrong is for those who can do something about it."""
+    """Return a state as JSON; `errors` are only for those who can fix them."""
     off = {"since": rfc3339(state.off.disabled_at), "why": state.off.reason} if state.off else None
     return {
         **state._asdict(),
@@ -110,7 +110,7 @@ def identity_json(identity: ChannelIdentity) -> dict[str, object]:
 
 
 def identity_id(identity: ChannelIdentity) -> str:
-    """A name for addresses: what a channel calls somebody can be any text."""
+    """Return an id for URLs: an external id can be any text."""
     return sha256(f"{identity.channel}\n{identity.external_id}".encode()).hexdigest()[:32]
 
 

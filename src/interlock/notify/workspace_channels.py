@@ -1,4 +1,4 @@
-"""The channels of one workspace, as the configuration has them, and the routes that lead to them."""
+"""Configured channels of one workspace, and the routes to them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from interlock.notify.channel import Channel, ChannelContext, load_channel_modul
 
 
 class WorkspaceChannels(NamedTuple):
-    """What one workspace has: its channels by name, and what leads to them."""
+    """Channels of one workspace by name, and its routes."""
 
     channels: Mapping[str, Channel]
     routes: Routes
 
 
 def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceChannels:
-    """`settings` are those of one workspace. Raises Misconfigured for channels that cannot be right."""
+    """Open the channels of one workspace's `settings`. Raises Misconfigured for invalid ones."""
     channels: dict[str, Channel] = {}
     capabilities: dict[str, ChannelCapabilities] = {}
     for name, channel in settings.channels.items():
@@ -36,7 +36,7 @@ def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceCha
 
 
 def policy_load_options(settings: Settings, workspace: str = "default") -> PolicyChannelSettings:
-    """Channels are checked once any workspace has some, as teams are. Raises Misconfigured for an unknown kind."""
+    """Return the channels that a policy may name, checked once any workspace has some. Raises Misconfigured."""
     own = settings.for_workspace(workspace)
     if not settings.workspaces_with_channels():
         return PolicyChannelSettings(own.routing.reminders)
@@ -52,7 +52,7 @@ def _has_destinations(name: str, kind: str) -> bool:
 
 
 def make_routes(settings: Settings, capabilities: Mapping[str, ChannelCapabilities]) -> Routes:
-    """Of one workspace. An escalation to a channel that only another one has leads nowhere here."""
+    """Make the routes of one workspace. An escalation to a channel that only another one has leads nowhere."""
     routing, escalation = settings.routing, settings.escalation
     actions = {name: settings.actions[name].team for name in settings.actions if settings.actions[name].team}
     channels_by_origin = dict(routing.team_routing)

@@ -1,1 +1,1 @@
-"""Policies as people write them: the file, its conditions, and what it does or would do to a call."""
+"""Policies as people write them: the file, its conditions, and explanation, diff and rehearsal of its verdicts."""

@@ -1,6 +1,6 @@
-"""Conditions on a call, in CEL: bounded when they load and before they run, never able to change anything.
+"""Conditions on a call, in CEL: bounded when they load and before they run, and without side effects.
 
-It is long because what a condition may cost is decided where it is compiled and run.
+It is long because the cost limit of a condition is enforced where it is compiled and run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 MAX_COST = 50_000_000  # 50 ms; most conditions that come near take less than half of it
 CONVERT, COPY, BYTE, STEP = 700, 50, 1, 500  # for each unit, unit, byte of a text, operand of a step
-STATE = 20  # for each state of a pattern and byte of a text: what the slowest way of matching takes
+STATE = 20  # for each state of a pattern and byte of a text: the slowest way of matching
 MAX_COMPILE = 20_000_000
 MAX_INTEGER = 2**63  # CEL would turn a larger one into a double, and two different amounts would be equal
 COPYING_MACROS = frozenset({"map", "filter"})
@@ -34,11 +34,11 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 class ConditionTooCostly(Exception):
-    """It would take longer than anybody should have to wait."""
+    """Evaluating it would exceed the time limit."""
 
 
 class PatternCost(NamedTuple):
-    """The states that matching may have to visit for each byte, and what it takes to compile it, every time anew."""
+    """The states that matching may have to visit for each byte, and the cost of compiling it, which is not cached."""
 
     states: int
     compile: int
@@ -58,7 +58,7 @@ CHEAP_COST = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpressionPart:
-    """The body of a comprehension, or all that is outside of one (`macro` is empty there)."""
+    """The body of a comprehension, or everything outside of one (`macro` is empty there)."""
 
     macro: str
     operands: int
@@ -69,19 +69,19 @@ class ExpressionPart:
 
     @property
     def growth(self) -> int:
-        """How much larger than what it is made of a value can be that `map` keeps."""
+        """How much larger than its source a value can be that `map` keeps."""
         if self.macro != "map":
             return 1
         return max(1, self.operands) if self.literals else 1 + self.joins
 
 
 class ConditionCost:
-    """What a condition of these words can cost; `patterns` are those of `matches`, by the place of the word."""
+    """The maximum cost of a condition of these words; `patterns` are those of `matches`, by word position."""
 
     def __init__(self, words: Sequence[str], patterns: Mapping[int, PatternCost]) -> None:
         self._parts = tuple(_expression_parts(words, patterns))
         self._growth = prod(part.growth for part in self._parts)
-        self._written = words.count(",") + 1  # a list that stands in the condition is no longer than that
+        self._written = words.count(",") + 1  # a list in the condition itself is no longer than that
         self._joins = 1 + self._parts[0].joins
         self._small = SMALL_SIZE if self.cost(SMALL_SIZE) <= CHEAP_COST else ValueSize(0, 0, 0)
 
@@ -90,11 +90,11 @@ class ConditionCost:
         return len(self._parts) > 1
 
     def is_cheap(self, size: ValueSize) -> bool:
-        """Not worth counting: a tenth of a millisecond at most."""
+        """Too cheap to count: a tenth of a millisecond at most."""
         return size[0] <= self._small[0] and size[1] <= self._small[1]
 
     def check(self, size: ValueSize, spent: int = 0) -> int:
-        """What it costs, in nanoseconds; raises TooMuch where that and what was `spent` before are too much."""
+        """The cost in nanoseconds; raises ConditionTooCostly if it and what was `spent` before exceed the limit."""
         cost = self.cost(size)
         if spent + cost > MAX_COST:
             raise ConditionTooCostly(
@@ -121,13 +121,16 @@ class ConditionCost:
 
 
 def measure_size(values: Iterable[object]) -> ValueSize:
-    """Looks at no more than could be evaluated: raises TooMuch beyond it, and OverflowError for a number of 65 bits."""
+    """Measure no more than could be evaluated: raises ConditionTooCostly beyond that.
+
+    Raises OverflowError for a number of 65 bits.
+    """
     units = text = longest = 0
     left = list(values)
     while left:
         value = left.pop()
         units += 1
-        if type(value) is str:  # most of what comes
+        if type(value) is str:  # the most frequent type
             units += 1
             text += len(value) if value.isascii() else 4 * len(value)
             continue
@@ -163,7 +166,7 @@ def is_flat(values: Iterable[object], most: int) -> bool:
 
 
 def estimate_pattern(text: str) -> PatternCost:
-    """From above, by its atoms and counted repetitions; a pattern that is wrong gets some number as well."""
+    """An upper bound, by atoms and counted repetitions; an invalid pattern gets some number as well."""
     groups = [_NO_COST]
     last = _NO_COST
     for atom in _ATOM.findall(text):
@@ -173,7 +176,7 @@ def estimate_pattern(text: str) -> PatternCost:
         if atom == ")" and len(groups) > 1:
             last = groups.pop()
         elif repeat := _COUNTED.fullmatch(atom):
-            times = max(int(repeat[2] or 0), int(repeat[1]), 1) - 1  # it stands there once already
+            times = max(int(repeat[2] or 0), int(repeat[1]), 1) - 1  # the first one is counted already
             last = PatternCost(last.states * times, last.compile * times)
         else:
             last = _atom_cost(atom)
@@ -197,7 +200,7 @@ def _atom_cost(atom: str) -> PatternCost:
 
 
 def _expression_parts(words: Sequence[str], patterns: Mapping[int, PatternCost]) -> Iterator[ExpressionPart]:
-    """What is outside first, then the body of each comprehension. None of them is inside another."""
+    """The part outside first, then the body of each comprehension. None of them is inside another."""
     bodies = [] if MACROS.isdisjoint(words) else list(_macro_bodies(words))
     outside = [place for place in range(len(words)) if not any(place in body for _, body in bodies)]
     yield _expression_part("", outside, words, patterns, "")
@@ -256,9 +259,9 @@ MAX_SOURCE = 2_000
 MAX_ITEMS = 1_000
 MAX_MACROS = 5
 MAX_FLAT, MAX_FLAT_VALUES = 400, 8
-MAX_UNCOUNTED = 100  # conditions on a few short values that are evaluated again rather than looked up
-CHEAP_EVALUATION_COST = 10_000  # nanoseconds of one that is not worth counting
-MEASURE_COST = 100  # for each unit that is weighed
+MAX_UNCOUNTED = 100  # conditions on a few short values that are evaluated again rather than cached
+CHEAP_EVALUATION_COST = 10_000  # nanoseconds of one that is too cheap to count
+MEASURE_COST = 100  # for each unit that is measured
 MAX_MEASURE_COST = MAX_COST // CONVERT * MEASURE_COST
 TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"})
 FUNCTIONS = (
@@ -271,7 +274,7 @@ FUNCTIONS = (
 
 @lru_cache(maxsize=1_000)  # a grant's condition is compiled at every call; a compiled one holds no state
 def compile_condition(source: str) -> Condition:
-    """Raises Misconfigured for what can never be evaluated; what only some calls trip over raises when it is called."""
+    """Raise Misconfigured for what can never be evaluated; what fails only for some calls raises when it is called."""
     if len(source) > MAX_SOURCE:
         raise Misconfigured(f"The condition has {len(source):,} characters; at most {MAX_SOURCE:,} are accepted.")
     program = _parse_condition(source)
@@ -311,7 +314,7 @@ def _make_condition(variables: list[str], members: list[str] | None, bound: _Bou
 
 
 class _BoundedProgram:
-    """What raises, before anything is evaluated, for arguments that would take too long."""
+    """A program that raises, before anything is evaluated, for arguments that would take too long."""
 
     def __init__(self, program: cel.Program, condition_cost: ConditionCost, longest: int | None) -> None:
         self._program = program
@@ -328,19 +331,19 @@ class _BoundedProgram:
             raise RuntimeError(f"The condition could not be evaluated: {panic}") from panic
 
     def accepts_flat(self, values: dict[str, object]) -> bool:
-        """A few short values need no weighing, which would take a fifth of the time of most conditions."""
+        """A few short values need no measuring, which would take a fifth of the time of most conditions."""
         return self.may_be_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
 
     def execute_cheap(self, seen: dict[str, object], budget: ConditionBudget) -> object:
-        """What is not worth weighing, but comes often."""
+        """Evaluate a condition that is too cheap to measure, but may come often."""
         _check_budget_left(budget)
         budget.spent += CHEAP_EVALUATION_COST
         return self.execute(seen)
 
     def execute_measured(self, seen: dict[str, object], budget: ConditionBudget) -> object:
-        """Conditions on one call share what one may cost: a thousand must not take a thousand times as long.
+        """Evaluate within the budget of the call: a thousand conditions must not take a thousand times as long.
 
-        To find out that one would take too long takes time as well, and counts.
+        Finding out that one would take too long takes time as well, and counts.
         """
         _check_budget_left(budget)
         before = budget.spent
@@ -363,7 +366,7 @@ def _check_budget_left(budget: ConditionBudget) -> None:
 
 
 def _facts_budget(facts: Facts) -> ConditionBudget:
-    """Of the call that the facts are of; with other arguments it is another call."""
+    """The budget of the facts' call; other arguments are another call."""
     effort = facts.get(BUDGET_FACT)
     return effort if isinstance(effort, ConditionBudget) and effort.args is facts.get("args") else ConditionBudget({})
 
@@ -401,7 +404,7 @@ _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")
 
 
 def _compile(source: str) -> cel.Program:
-    """Loaded with the first condition: the package brings a terminal toolkit along, which takes 0.15 s."""
+    """Import with the first condition: the package loads a terminal toolkit, which takes 0.15 s."""
     import cel  # noqa: PLC0415  see above
 
     return cel.compile(source)
@@ -474,7 +477,7 @@ def _find_variables(program: cel.Program, bound: frozenset[str]) -> list[str]:
 
 def _check_functions(program: cel.Program) -> None:
     for name in program.functions():
-        if name in MACROS:  # those that are used rightly are gone by now
+        if name in MACROS:  # correctly used ones are gone by now
             raise Misconfigured(f"The condition uses {name}() wrongly: it takes a name and a condition.")
         if name.isidentifier() and name not in FUNCTIONS:  # operators have names like _>_
             near = get_close_matches(name, (*FUNCTIONS, *MACROS), 1)
@@ -483,7 +486,7 @@ def _check_functions(program: cel.Program) -> None:
 
 
 def _patterns(words: list[str]) -> dict[int, PatternCost]:
-    """The regular expressions, which have to stand in the condition: one from the arguments could take minutes."""
+    """The regular expressions, which have to be literals: one from the arguments could take minutes."""
     found = {}
     for place in _places("matches", words):
         if words[place + 1 : place + 2] == ["("]:
@@ -494,7 +497,7 @@ def _patterns(words: list[str]) -> dict[int, PatternCost]:
 
 
 def _pattern(word: str) -> PatternCost:
-    """It is tried now: later it would raise at every call."""
+    """Compile the pattern now: later it would raise at every call."""
     try:
         text = _compile(word).execute({})
         pattern = estimate_pattern(text if isinstance(text, str) else "")
@@ -507,7 +510,7 @@ def _pattern(word: str) -> PatternCost:
 
 
 def _used_members(words: list[str]) -> list[str] | None:
-    """The arguments that the condition can look at; None when it could be any, as in `args[name]` or `size(args)`."""
+    """The arguments that the condition can use; None if it could be any, as in `args[name]` or `size(args)`."""
     names: set[str] = set()
     for number in _places("args", words):
         if words[number - 1 : number] != ["."]:

@@ -1,4 +1,4 @@
-"""How two policies differ: rules added, removed, renamed and moved, and what changed in a rule, in the file's words."""
+"""Diff of two policies: rules added, removed, renamed, moved and changed, in the words of the policy file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDifference:
-    """Places count from 1; None where the rule is not there. `old_name` is set if it got another name."""
+    """A rule that differs; places count from 1, None if the rule is missing. `old_name` is set if it was renamed."""
 
     rule: str
     old_place: int | None
@@ -43,7 +43,7 @@ class RuleDifference:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDifference:
-    """Rules in the order of the new policy; removed ones stand where they stood."""
+    """Rules in the order of the new policy; removed ones are at their old places."""
 
     rules: tuple[RuleDifference, ...] = ()
     defaults: tuple[FieldDifference, ...] = ()
@@ -64,7 +64,7 @@ def diff_policies(old: Policy, new: Policy) -> PolicyDifference:
 
 
 def rule_fields(rule: Rule, defaults: Defaults) -> PolicyFields:
-    """What a rule says by itself: what it has from the defaults is left out."""
+    """The rule's own keys, without those inherited from the defaults."""
     said = {
         "then": rule.then,
         "tools": ", ".join(rule.tools),
@@ -82,7 +82,7 @@ def rule_fields(rule: Rule, defaults: Defaults) -> PolicyFields:
 
 
 def defaults_fields(defaults: Defaults) -> PolicyFields:
-    """All of them, whoever said so."""
+    """All defaults, given or not."""
     return {
         "unknown_tools": defaults.unknown_tools,
         "expires_in": _windows(defaults.expires_in),
@@ -96,7 +96,7 @@ def defaults_fields(defaults: Defaults) -> PolicyFields:
 
 
 def _rule_differences(old: Policy, new: Policy, names: Sequence[str]) -> Iterator[RuleDifference]:
-    """`names` are those of the old rules, as the new policy calls them."""
+    """The differences of rules; `names` are those of the old rules, after renaming."""
     places = {name: place for place, name in enumerate(names)}
     new_names = {rule.name for rule in new.rules}
     moved = _find_moved([places[rule.name] for rule in new.rules if rule.name in places])
@@ -147,7 +147,7 @@ def _key(rule: Rule, policy: Policy) -> tuple[tuple[str, str], ...]:
 
 
 def _find_moved(places: Sequence[int]) -> frozenset[int]:
-    """The fewest old places that explain the new order: all but a longest run that kept its order."""
+    """The fewest old places that explain the new order: all but a longest increasing subsequence."""
     tails: list[int] = []
     ranks = []
     for place in places:

@@ -1,4 +1,4 @@
-"""Why a call gets its verdict: every rule in turn, up to the one that decides, and why it did or did not."""
+"""Explanation of a verdict: every rule in turn, up to the deciding one, and why it did or did not match."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EFFECT_WORDS = {"": "as an unknown tool", "read": "as a read", "write": "as a wr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEvaluation:
-    """One rule that was looked at; `matched` is about its matchers, `holds` about its condition as well."""
+    """One evaluated rule; `matched` is about its matchers, `holds` about its condition as well."""
 
     rule: str
     line: int | None
@@ -36,9 +36,9 @@ class RuleEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """`rule` is the rule that decided, or "" when none did and toggle or default spoke.
+    """An explanation; `rule` is the deciding rule, or "" if a toggle or a default decided.
 
-    `judged_as` says whose call it was taken for, `notes` what else the verdict comes from.
+    `judged_as` is the reading of the call that decided, `notes` are other reasons for the verdict.
     """
 
     verdict: Verdict
@@ -53,7 +53,7 @@ class Explanation:
 
 
 class JudgedReading(NamedTuple):
-    """One of the ways in which a call is read and judged by one policy, and what comes of it."""
+    """One reading of a call with its verdict by one policy."""
 
     reading: ToolCall
     effect: str
@@ -75,7 +75,7 @@ class JudgedReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PossibleVerdict:
-    """One verdict that a call can get, and what gives it; `conditional` if the arguments decide whether it does."""
+    """One verdict that a call can get, and its source; `conditional` if it depends on the arguments."""
 
     verdict: Verdict
     source: VerdictSource
@@ -90,7 +90,7 @@ def explain(
     lines: Mapping[str, int] = NO_LINES,
     fill: claims.FillTerms | None = None,
 ) -> Explanation:
-    """By the reading of the call that decides: what its program says of it, or what is known of the key."""
+    """Explain by the reading that decides: what the call's program says, or what is known from the key."""
     judgement = claims.judge(policy, call, spec, fill)
     if call.refusal:
         return Explanation(verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.refusal}")
@@ -119,7 +119,7 @@ class _PolicyExplanation(NamedTuple):
 def _explain_policy(
     policy: Policy, judgement: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]
 ) -> _PolicyExplanation:
-    """What one policy makes of the call, by the first of the ways that is as strict as any."""
+    """Explain one policy's verdict, by the first of the strictest readings."""
     ways = _judge_readings(policy, judgement, spec)
     judged_reading = max(ways, key=lambda each: claims.STRICTNESS[each.verdict.kind])
     imitated = policy.find_imitated_name(judged_reading.reading)
@@ -142,7 +142,7 @@ def _judge_readings(policy: Policy, judgement: claims.Judgement, spec: ToolSpec)
 
 
 def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[PossibleVerdict, ...]:
-    """Every verdict that such a call can get, whatever its arguments, by the order of the rules."""
+    """Every verdict that such a call can get with any arguments, in the order of the rules."""
     effect = claims.possible_effects(policy, (call,), spec)
     key = MatchKey(
         call.tool,
@@ -169,7 +169,7 @@ def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[P
 def _untrusted_effect_notes(
     policy: Policy, judgement: claims.Judgement, spec: ToolSpec, judged_reading: JudgedReading
 ) -> Iterator[str]:
-    """Where what the program says of its tool does not count: why, and as what it was judged."""
+    """Why a declared effect does not count, and the effect that was assumed."""
     if not spec.declared or len(judgement.effects) == 1:
         return
     kinds = "It is judged as an unknown tool, as a read, as a write and as destructive, and the strictest holds"
@@ -190,7 +190,7 @@ def _untrusted_reason(policy: Policy) -> str:
 
 
 def _joined_rules_notes(policy: Policy, judgement: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
-    """Which other rules ask as well, for another reading or effect: the terms are those of all."""
+    """Other rules that ask as well, for another reading or effect: the terms are joined."""
     if not isinstance(judgement.verdict, Ask):
         return
     found = [
@@ -216,7 +216,7 @@ def _evaluate_rule(rule: Rule, key: MatchKey, facts: Facts, line: int | None) ->
 
 
 def _matcher_mismatch(rule: Rule, key: MatchKey) -> str:
-    """The first matcher that does not fit, asked of core one matcher at a time."""
+    """The first matcher that does not match, found by trying one matcher at a time."""
     alone = {
         f"its tools do not include {key.tool}": Rule("", rule.then, tools=rule.tools),
         f"its effect is not {key.effect or 'that of an unknown tool'}": Rule("", rule.then, effects=rule.effects),
@@ -241,7 +241,7 @@ def _evaluate_condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
     counts = "which counts as true for ask and deny" if holds else "which counts as false for allow"
     try:
         result = rule.when(facts)
-    except Exception as error:  # noqa: BLE001  whatever went wrong is what the reader wants to know
+    except Exception as error:  # noqa: BLE001  any error is shown to the reader
         return holds, f"its condition failed ({_error_text(error)}), {counts}"
     if isinstance(result, bool) and result != holds:  # another spelling of a name, or the person's e-mail address
         return holds, f"its condition is {str(holds).lower()} for a name as people read it"

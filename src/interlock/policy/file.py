@@ -1,4 +1,7 @@
-"""A policy as people write it, YAML or JSON with conditions in CEL, made into core's rules. Complaints name lines."""
+"""Policy files: YAML or JSON with conditions in CEL, parsed into core's rules. Errors name lines.
+
+It is long because a configured policy, and whether it is stale, is decided where its text is read.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,14 @@ DEFAULTS_KEYS = ("unknown_tools", "trust_declared", *WINDOW_KEYS)
 EXCLUSIONS = {"requester": "requester", "editor": "editor", "editors": "editor"}
 MAX_QUORUM = 100
 NO_TERMS = Ask()
-_CHARACTER_CLASS = re.compile(r"\[[^\]]+\]")  # what other programs take for one of these letters
+_CHARACTER_CLASS = re.compile(r"\[[^\]]+\]")  # other programs take this for a character class
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """What there is to refer to; None where nobody knows, so that nothing is checked against it.
+    """The names that a policy may refer to; None if unknown, and then not checked.
 
-    `has_destinations` says whether a channel has some, such as #finance-ops; which there are, nobody here knows.
+    `has_destinations` says whether a channel has some, such as #finance-ops; their names are not known here.
     """
 
     teams: frozenset[str] | None = None
@@ -61,7 +64,7 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """`rule_lines` says where each rule begins."""
+    """A loaded policy; `rule_lines` gives the line of each rule."""
 
     policy: Policy
     warnings: tuple[str, ...] = ()
@@ -69,7 +72,7 @@ class LoadedPolicy:
 
 
 def read_policy_file(path: Path) -> str:
-    """The text of a policy file, or what is wrong with the file."""
+    """Read the text of a policy file; raises Misconfigured if that fails."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -85,9 +88,9 @@ def load_policy(
     toggles: Mapping[str, Mapping[str, bool]] | None = None,
     reminders: tuple[int, ...] | None = None,
 ) -> LoadedPolicy:
-    """All or nothing: raises one Misconfigured with every complaint. `toggles` come from the agents' configuration.
+    """Load a policy: raises one Misconfigured with every problem. `toggles` come from the agents' configuration.
 
-    `reminders` are those of the configuration, for a policy that says nothing of them; None where it does not either.
+    `reminders` are those of the configuration, for a policy without any; None if it has none either.
     """
     with _collector_paused():
         return _load(
@@ -113,7 +116,7 @@ def _load(text: str, parser: _PolicyParser, toggles: Mapping[str, Mapping[str, b
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Nothing that is made here is garbage: looking for some, again and again, takes a third of a long load."""
+    """Nothing made here is garbage: repeated collections take a third of a long load."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -222,7 +225,7 @@ def _tools(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
 
 
 def _users(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
-    """Patterns such as `*@example.com` may match people who are not there yet; plain names may not."""
+    """Patterns such as `*@example.com` may match people who are added later; plain names may not."""
     users = _patterns(parser, fields, "users")
     plain = [name for name in users if not any(mark in name for mark in "*?")]
     if plain:
@@ -317,7 +320,7 @@ def _people(parser: _PolicyParser, fields: Fields) -> People:
 
 def _escalation(parser: _PolicyParser, fields: Fields) -> tuple[EscalationStep, ...]:
     rungs = [_escalation_step(parser, item) for item in parser.read.entries(fields, "escalate")]
-    return tuple(sorted(rungs, key=lambda step: step.after))  # core climbs them in this order
+    return tuple(sorted(rungs, key=lambda step: step.after))  # core applies them in this order
 
 
 def _escalation_step(parser: _PolicyParser, item: YamlNode) -> EscalationStep:
@@ -332,7 +335,7 @@ def _escalation_step(parser: _PolicyParser, item: YamlNode) -> EscalationStep:
 
 
 def _channels(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
-    """Names of channels, and of places where there are some."""
+    """Names of channels, and of destinations if a channel has any."""
     names = parser.names.channels
     if names is None or "channels" not in fields:
         return parser.read.texts(fields, "channels")
@@ -345,7 +348,7 @@ def _channels(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
 
 
 def _remind(parser: _PolicyParser, fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
-    """An empty list says that there are none."""
+    """Reminders; an empty list means none."""
     if "remind" not in fields:
         return default
     value = fields["remind"].value
@@ -361,7 +364,7 @@ def _expires_in(parser: _PolicyParser, fields: Fields) -> dict[str, int]:
     else:
         inner = parser.read.section(fields, "expires_in", SETTINGS)
         windows = {setting: parser.read.duration(inner, setting, 0, 1) for setting in inner}
-    return {setting: window for setting, window in windows.items() if window}  # 0 was complained about
+    return {setting: window for setting, window in windows.items() if window}  # 0 was reported
 
 
 def _check_times(
@@ -371,7 +374,7 @@ def _check_times(
     ladder: tuple[EscalationStep, ...],
     reminders: tuple[int, ...],
 ) -> None:
-    """What comes after the end never happens: a mistake if it is so everywhere, worth a word if somewhere."""
+    """Times after expiry never happen: an error if that is so in all settings, a warning if in some."""
     times = [("escalate", step.after) for step in ladder] + [("remind", after) for after in reminders]
     for key, after in times:
         missed = sorted(setting for setting, window in windows.items() if after >= window)
@@ -388,7 +391,7 @@ def _check_times(
 def _toggles(
     parser: _PolicyParser, top: Fields, others: Mapping[str, Mapping[str, bool]]
 ) -> dict[str, dict[str, bool]]:
-    """Where two places speak of the same tool, the one that asks wins."""
+    """If two sources name the same tool, the one that asks wins."""
     switches = {agent: dict(tools) for agent, tools in others.items()}
     for agent, item in parser.read.mapping(top, "agents").items():
         fields = parser.read.fields(item, ("tool_approvals",), "an agent")
@@ -402,7 +405,7 @@ def _toggles(
 
 
 def _unreachable(rules: tuple[Rule, ...], lines: Mapping[str, int]) -> Iterator[tuple[int, str]]:
-    """Only what is plain to see: an earlier rule without a condition has the same matchers, or takes all the tools."""
+    """Find obvious cases only: an earlier rule without a condition has the same matchers, or covers all the tools."""
     taken: dict[object, str] = {}
     for rule in (rule for rule in rules if not rule.shadow):
         matchers = (rule.effects, rule.agents, rule.users, rule.teams, rule.priorities)
@@ -429,8 +432,9 @@ def _covering_rule(rule: Rule, taken: Mapping[object, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPolicy:
-    """`origin` is the file that holds the text, or what else it is from; `is_always_applied` lets it win at every
-    start.
+    """The policy of the configuration; `origin` is its file or other source.
+
+    With `is_always_applied` it is put in force at every start.
     """
 
     text: str
@@ -443,7 +447,7 @@ class ConfiguredPolicy:
         return sha256(self.text.encode()).hexdigest()
 
     def check_stale(self, policy_version: PolicyVersion | None) -> StalePolicy | None:
-        """None where its text is in force, or nothing is."""
+        """None if its text is in force, or no policy is."""
         if policy_version is None or policy_version.sha256 == self.sha256:
             return None
         return StalePolicy(
@@ -453,7 +457,7 @@ class ConfiguredPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StalePolicy:
-    """Another version is in force than the process was started with; `is_combined` if it judges by the two of them."""
+    """Another version is in force than the process was started with; `is_combined` if both are applied."""
 
     configured: ConfiguredPolicy
     version: int
@@ -472,12 +476,12 @@ class StalePolicy:
 
     @property
     def command(self) -> str:
-        """What puts it back."""
+        """The command that puts the configured policy in force again."""
         return f"interlock policy put {self.configured.origin if self.configured.is_file else 'FILE'}"
 
 
 def read_configured_policy(settings: Settings) -> ConfiguredPolicy | None:
-    """What the configuration says; None where it says nothing. Raises Misconfigured for a file that cannot be read."""
+    """The configured policy, or None. Raises Misconfigured for a file that cannot be read."""
     match settings.policy:
         case InlinePolicy(text):
             return ConfiguredPolicy(text, str(settings.file or "the configuration"), is_file=False)
@@ -492,7 +496,7 @@ def read_configured_policy(settings: Settings) -> ConfiguredPolicy | None:
 def load_effective_policy(
     policy_version: PolicyVersion | None, configured: ConfiguredPolicy | None, load: Callable[[str], LoadedPolicy]
 ) -> tuple[LoadedPolicy, StalePolicy | None]:
-    """What is in force, and where that is another file's, the process's own policy beside it."""
+    """The policy in force; if that came from another file, combined with the process's own policy."""
     loaded, stale = (
         load(policy_version.body if policy_version else ""),
         configured.check_stale(policy_version) if configured else None,

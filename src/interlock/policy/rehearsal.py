@@ -1,4 +1,4 @@
-"""A rehearsal over what a store has recorded: the calls by a draft policy, and what rules did or would have done."""
+"""Policy rehearsal (dry run) over the recorded calls of a store, and activity of rules and shadow rules."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from interlock.core.policy.analysis import (
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import LedgerReader
 
-ReportProgress = Callable[[int, int], object]  # how far it is, and where it ends
+ReportProgress = Callable[[int, int], object]  # progress so far, and its end
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsalResult:
-    """The report, and what it is not about: calls whose arguments were erased, allowed reads, and `left_out` ones."""
+    """The report, and what it leaves out: calls with erased arguments, allowed reads, and `left_out` ones."""
 
     report: RehearsalReport
     erased: int
@@ -33,7 +33,7 @@ class RehearsalResult:
 
 @dataclass(frozen=True, slots=True)
 class RuleActivity:
-    """What rules did and shadow rules would have done; not `complete` if there was more than was looked at."""
+    """What rules did and shadow rules would have done; not `complete` if there was more than was read."""
 
     matched: tuple[RuleUsage, ...]
     shadows: ShadowReport
@@ -48,11 +48,11 @@ async def run_rehearsal(
     keep: int,
     report_progress: ReportProgress,
 ) -> RehearsalResult:
-    """`policies` are the one in force and the draft. Whoever is `report_progress` ends it there with a False."""
+    """Rehearse with `policies`, the one in force and the draft. A False from `report_progress` stops it."""
     total, erased = await store.count_recorded_calls(workspace, since)
     rehearsal, done = Rehearsal(*policies, keep), 0
     async for page in store.recorded_calls(workspace, since):
-        await asyncio.to_thread(rehearsal.feed, page)  # others may be waiting for this event loop
+        await asyncio.to_thread(rehearsal.feed, page)  # keeps the event loop free
         done += len(page)
         if report_progress(done, max(done, total)) is False:
             break
@@ -74,7 +74,7 @@ async def shadow_report(
 async def rule_activity(
     store: LedgerReader, workspace: str, since: int, max_entries: int, report_progress: ReportProgress
 ) -> RuleActivity:
-    """Over the newest `max_entries` entries of the ledger. Whoever is `report_progress` ends it there with a False."""
+    """Read the newest `max_entries` entries of the ledger. A False from `report_progress` stops it."""
     end = (await store.head(workspace)).seq
     after = max(0, end - max_entries)
     matching, shadowing = RuleUsageCounter(since), ShadowRuleCounter(since)

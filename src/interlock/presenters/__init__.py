@@ -1,1 +1,1 @@
-"""Approvals, policies and grants as others see them: one JSON and one wording for all interfaces."""
+"""Presenters: approvals, policies and grants as JSON and as text, the same for all interfaces."""

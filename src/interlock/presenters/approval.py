@@ -54,7 +54,7 @@ def approval_item_json(stored: Stored, now: int) -> dict[str, object]:
 
 
 def inbox_row_json(stored: Stored, now: int, reviewer: Reviewer) -> dict[str, object]:
-    """The same with what this person could decide now."""
+    """A row of a list with the decisions that this person could make now."""
     return {
         **approval_item_json(stored, now),
         "may_decide": may_decide_json(stored.approval, reviewer, now)["may_decide"],
@@ -62,7 +62,7 @@ def inbox_row_json(stored: Stored, now: int, reviewer: Reviewer) -> dict[str, ob
 
 
 def approval_json(view: ApprovalDetails, now: int, reviewer: Reviewer | None = None) -> dict[str, object]:
-    """All that a front end shows; with a `reviewer` also what this person could decide now."""
+    """Everything that a front end shows; with a `reviewer` also the decisions that this person could make now."""
     approval, payload = view.stored.approval, view.stored.payload
     yours = {} if reviewer is None else may_decide_json(approval, reviewer, now)
     return {
@@ -90,7 +90,7 @@ def approval_json(view: ApprovalDetails, now: int, reviewer: Reviewer | None = N
 
 
 def decision_result_json(approval: Approval, now: int) -> dict[str, object]:
-    """What came of a decision, without the card."""
+    """The result of a decision, without the card."""
     return {
         "id": approval.id,
         "status": status_at(approval, now),
@@ -104,7 +104,7 @@ def decision_result_json(approval: Approval, now: int) -> dict[str, object]:
 
 
 def may_decide_json(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, object]:
-    """`may_not` says why, in words for the person."""
+    """The decisions that the person may make; `may_not` has the reasons against the others, as text."""
     found = decision_blockers(approval, reviewer, now)
     return {
         "may_decide": [kind for kind, blocker in found.items() if not blocker],
@@ -113,7 +113,7 @@ def may_decide_json(approval: Approval, reviewer: Reviewer, now: int) -> dict[st
 
 
 def questions_json(timeline: Iterable[Entry]) -> list[dict[str, object]]:
-    """What people asked the agent, each with its reply; texts are null once they were erased."""
+    """Questions to the agent, each with its reply; texts are null once they were erased."""
     asked: dict[object, dict[str, object]] = {}
     for entry in timeline:
         if entry.kind not in ("asked", "replied"):
@@ -128,7 +128,7 @@ def questions_json(timeline: Iterable[Entry]) -> list[dict[str, object]]:
 
 
 def entry_json(entry: Entry) -> dict[str, object]:
-    """Content that was erased is null, as content that never was; `digest` tells them apart."""
+    """Erased content is null, like content that never was; `digest` tells them apart."""
     return {
         "seq": entry.seq,
         "at": rfc3339(entry.at),
@@ -159,7 +159,7 @@ def entry_content(entry: Entry) -> Mapping[str, object] | None:
 
 
 def shown_args(payload: Payload) -> object:
-    """With fingerprints in place of secrets; null once they were erased."""
+    """Arguments with fingerprints in place of secrets; null once they were erased."""
     shown = payload.shown if payload.shown is not None else payload.args
     return None if shown is None else read_canonical(shown)
 
@@ -176,12 +176,12 @@ def vote_count(approval: Approval) -> int:
 
 
 def _seconds_left(approval: Approval, now: int) -> float | None:
-    """Until it expires; null where nothing waits for people."""
+    """Seconds until it expires; null if it is not pending."""
     return max(0, approval.expires_at - now) / 1000 if approval.status == "pending" else None
 
 
 def _stages_json(approval: Approval) -> list[dict[str, object]]:
-    """In order; the first that is not done is the one that people vote in."""
+    """The stages in order; people vote in the first that is not done."""
     current = open_stage(approval)
     return [
         {
@@ -207,7 +207,7 @@ def _vote_json(vote: Vote) -> dict[str, object]:
 
 
 def _card_json(card: Card) -> dict[str, object]:
-    """Without the findings: they stand beside the card."""
+    """The card without the findings, which are next to it."""
     return {
         "risk": card.risk,
         "tool": card.tool,
@@ -244,7 +244,7 @@ def _field_json(field: CardField) -> dict[str, object]:
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
-    """What an agent is told; arguments that may run are added as the bytes that are stored."""
+    """The outcome for an agent; arguments that may run are added as the stored bytes."""
     ids: dict[str, object] = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
     ids["args_sha256"] = outcome.args_sha256
     if isinstance(outcome, Proceed | Refused | Waiting) and outcome.warnings:

@@ -1,4 +1,4 @@
-"""Policies, rehearsals and grants as JSON: the same on the command line and over HTTP."""
+"""Policies, rehearsals, freezes, grants and tools as JSON: the same on the command line and over HTTP."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def freeze_json(freeze: Freeze) -> dict[str, object]:
 
 
 def grant_json(grant: Grant, now: int) -> dict[str, object]:
-    """What is left is null where there is no limit; amounts are texts, since JSON numbers are not exact."""
+    """A grant; what is left is null without a limit; amounts are texts, since JSON numbers are not exact."""
     return {
         "id": grant.id,
         "tool": grant.tool,
@@ -92,7 +92,7 @@ def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
 
 
 def grant_amount(stored: Stored, grant: Grant) -> str:
-    """Empty without a budget, and once the arguments were erased."""
+    """The amount of a call; empty without a budget, and once the arguments were erased."""
     shown = stored.payload.shown or stored.payload.args
     amount = Amounts(shown).get(grant.budget_of) if grant.budget and shown else None
     return "" if amount is None else format_amount(amount)
@@ -165,7 +165,7 @@ def _field_differences_json(facets: tuple[FieldDifference, ...]) -> list[dict[st
 
 
 def rehearsal_json(rehearsed: RehearsalResult, now: int, kept: str) -> dict[str, object]:
-    """`kept` says for how long the content of finished calls is; `first` is how far back it reaches."""
+    """The result of a rehearsal; `kept` is the retention of finished calls, `first` the oldest call covered."""
     report = rehearsed.report
     return {
         "calls": report.calls,
@@ -192,7 +192,7 @@ def rehearsal_json(rehearsed: RehearsalResult, now: int, kept: str) -> dict[str,
 
 
 def answers_per_day(report: RehearsalReport, now: int) -> Iterator[tuple[str, float, float]]:
-    """Those for whom most changes come first. Less than a day counts as one: it says nothing of the others."""
+    """Answers per day by group, the largest changes first. Less than a day counts as one day."""
     days = max(1.0, (now - report.first) / DAY)
     groups = sorted(report.answers_needed.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
     for people, (old, new) in groups:
@@ -200,7 +200,7 @@ def answers_per_day(report: RehearsalReport, now: int) -> Iterator[tuple[str, fl
 
 
 def recorded_sentence(each: RecordedCall) -> str:
-    """A denied call has no approval that would keep one; its arguments are redacted already."""
+    """The sentence of a recorded call; a denied one has no approval with it, and redacted arguments."""
     return each.sentence or (
         f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.parsed_args)
     )
@@ -218,7 +218,7 @@ def _cause_json(cause: VerdictChangeCause, count: int) -> dict[str, object]:
 
 
 def tool_json(tool: CatalogTool) -> dict[str, object]:
-    """A tool and whose word it runs on, with the definition that counts."""
+    """A tool and the source of its definition, with the definition that counts."""
     pin = tool.pin
     return {
         "name": tool.name,

@@ -1,4 +1,4 @@
-"""Terms in plain words: who has to agree, what they may say, and what time does."""
+"""Terms as plain text: who has to approve, which decisions are possible, and the timers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interlock.runtime.durations import format_duration
 
 
 def approvers_text(terms: Ask) -> str:
-    """`2 people of team finance, then 1 person of team legal; not the requester`."""
+    """Text such as `2 people of team finance, then 1 person of team legal; not the requester`."""
     stages = ", then ".join(map(_stage_text, terms.stages))
     return stages + (f"; not the {' or '.join(sorted(terms.exclude))}" if terms.exclude else "")
 
@@ -32,7 +32,7 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
 
 
 def people_text(people: People) -> str:
-    """The empty text for nobody."""
+    """People and teams as text; empty for nobody."""
     teams = [f"team {visible(team)}" for team in sorted(people.teams)]
     return " or ".join([*map(visible, sorted(people.users)), *teams])
 

@@ -1,1 +1,1 @@
-"""What programs need and no part owns: work off the event loop, a loop on a thread, durations, JSON Schema, signals."""
+"""Shared runtime helpers: offloading, an event loop on a thread, durations, JSON Schema, process identity, signals."""

@@ -24,7 +24,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(milliseconds: int) -> str:
-    """The inverse: in the largest unit that needs no fraction."""
+    """The inverse of `parse_duration`: in the largest unit that needs no fraction."""
     for unit, size in UNITS.items():
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
@@ -32,7 +32,7 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_time(text: str) -> int:
-    """The inverse of `rfc3339`; an offset other than Z is fine, none is not."""
+    """The inverse of `rfc3339`; an offset other than Z is accepted, a missing one is not."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -46,7 +46,7 @@ def rfc3339(moment: int) -> str:
     return f"{_second(moment // 1000)}.{moment % 1000:03d}Z"
 
 
-@lru_cache(maxsize=1_000)  # what is asked for together happened about the same time
+@lru_cache(maxsize=1_000)  # times in one response are close together
 def _second(second: int) -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"
 

@@ -1,8 +1,8 @@
-"""Named points before and after every statement and effect, where tests make things go wrong. Costs nothing when off.
+"""Fault injection: named points before and after every statement and effect. Costs nothing when off.
 
 A plan is one line: `record:FILE` writes the name of every point that is passed; `kill:N`, `raise:N`, `stop:N` and
 `delay:N:MILLISECONDS` act at the N-th point, counted from 1. Instead of N, `NAME#K` is the K-th time that this name
-comes: threads take turns as they like, so what has number N in one run may have another one in the next.
+comes: the order of threads varies, so that number N in one run may be another point in the next.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FaultPoint = Callable[[str], None]
 
 
 class InjectedFault(Exception):
-    """What a `raise` plan throws."""
+    """The exception of a `raise` plan."""
 
 
 def parse_fault_plan(text: str) -> FaultPoint | None:
-    """The hook for a plan; None when there is none, so that nothing is wrapped."""
+    """The hook for a plan; None without one, so that nothing is wrapped."""
     if not text:
         return None
     action, _, rest = text.partition(":")
@@ -43,7 +43,7 @@ def parse_fault_plan(text: str) -> FaultPoint | None:
 
 
 def with_fault_points(point: FaultPoint | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself when there is no plan."""
+    """Wrap a function with two points; the function itself without a plan."""
     if point is None:
         return function
 
@@ -70,7 +70,7 @@ def with_fault_points_async(point: FaultPoint | None, name: str, function: Calla
 
 
 def raise_faults_as(point: FaultPoint | None, error: Callable[[str], Exception]) -> FaultPoint | None:
-    """The same point, where a fault looks as if the database had raised it."""
+    """The same point, but a fault is raised as an error of the database."""
     if point is None:
         return None
 
@@ -84,12 +84,12 @@ def raise_faults_as(point: FaultPoint | None, error: Callable[[str], Exception])
 
 
 def connection_wrapper(point: FaultPoint | None, names: dict[str, str]) -> Callable[[Any], Any]:
-    """Puts points into a connection; gives the connection itself when there is no plan."""
+    """Add points to a connection; returns the connection itself without a plan."""
     return (lambda same: same) if point is None else (lambda each: FaultyConnection(each, point, names))
 
 
 class FaultyConnection:
-    """A database connection whose every statement is two points, named after the statement."""
+    """A database connection with two points for every statement, named after the statement."""
 
     def __init__(self, connection: Any, point: FaultPoint, names: dict[str, str]) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""JSON Schema for arguments and answers: what is wrong, where, in words for people, and never with the value itself."""
+"""JSON Schema validation of arguments and answers, with a cost limit; messages for people never hold the value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_CACHED_SCHEMA = (
     16 * 1024
 )  # bytes of a schema; larger ones are compiled each time, since a thousand of them would fill the memory
 MAX_EXPLAINED_STEPS = 1_000  # steps
-MAX_QUICK_WORK = 200_000  # parts of a schema by parts of a value, where each pair meets at most once
+MAX_QUICK_WORK = 200_000  # parts of a schema by parts of a value, where each pair is visited at most once
 MAX_LINEAR_WORK = 3_000_000
 UNEXPLAINED = Problem("", "does not fit; the schema is too large to say where")
 TOO_COSTLY = Problem("", "takes too much work to check by this schema; declare a simpler schema, or none")
@@ -40,7 +40,7 @@ TYPE_NAMES = {
 
 
 def validate(schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
-    """At most 50 problems; none when the value fits. Drafts 4 to 2020-12, the last unless `$schema` says otherwise."""
+    """At most 50 problems; none if it fits. Drafts 4 to 2020-12, the last unless `$schema` says otherwise."""
     compiled = _get_compiled(canonical(schema))
     try:
         limit = _choose_detail(compiled, schema, value)
@@ -56,7 +56,7 @@ def validate(schema: Mapping[str, object], value: object) -> tuple[Problem, ...]
 
 
 def _choose_detail(compiled: CompiledSchema, schema: Mapping[str, object], value: object) -> ErrorDetail:
-    """To find every reason takes a thousand times as long as to find that there is one. Raises TooMuch."""
+    """Finding every reason takes a thousand times as long as finding one. Raises SchemaTooCostly."""
     shape = compiled.shape
     if shape.is_linear:
         work = shape.part_count * len(json.dumps(value, default=str)) // 2  # no part of it takes less than two bytes
@@ -68,12 +68,12 @@ def _choose_detail(compiled: CompiledSchema, schema: Mapping[str, object], value
 
 
 def check_schema(schema: Mapping[str, object]) -> None:
-    """Raises InvalidRequest if the schema itself is wrong, or points to something outside of itself."""
+    """Raise InvalidRequest if the schema itself is wrong, or refers to something outside of itself."""
     _get_compiled(canonical(schema))
 
 
 def check_schema_size(schema: Mapping[str, object]) -> None:
-    """Raises InvalidRequest for one that is so large that even to look at it closely takes long."""
+    """Raise InvalidRequest for a schema that is so large that even analysing it takes long."""
     if len(json.dumps(schema)) > MAX_SCHEMA:
         raise _too_large()
 
@@ -88,7 +88,7 @@ class CompiledSchema(NamedTuple):
 
 
 def _get_compiled(schema: bytes) -> CompiledSchema:
-    """Small ones are kept by their bytes, so that a schema that somebody changes in place is compiled again."""
+    """Small ones are cached by their bytes, so that a schema that is changed in place is compiled again."""
     return _compile(schema) if len(schema) > MAX_CACHED_SCHEMA else _compile_cached(schema)
 
 
@@ -155,7 +155,7 @@ def _parts(value: object) -> Iterator[bool]:
 
 
 def _problems(error: ValidationError) -> Iterator[Problem]:
-    """Usually one; a missing or a superfluous member is a problem of that member, so that a form can show it there."""
+    """Usually one; a missing or an extra member is a problem of that member, so that a form can show it there."""
     match error.kind:
         case ValidationErrorKind.Required(name):
             yield Problem(_pointer([*error.instance_path, name]), "is required")
@@ -239,7 +239,7 @@ def _truncate(message: str) -> str:
 MAX_STEPS = 20_000  # steps: about 20 ms to count them
 MAX_SCHEMA = 128 * 1024  # bytes
 MAX_PATTERNS = 200
-_BACKTRACKING = re.compile(r"\(\?[=!>]|\(\?<[=!]|\\[1-9k]")  # what only an engine that tries again and again can match
+_BACKTRACKING = re.compile(r"\(\?[=!>]|\(\?<[=!]|\\[1-9k]")  # needs a backtracking engine
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 _CONDITIONALS = ("not", "if", "then", "else")
 _MEMBERS = ("additionalProperties", "unevaluatedProperties", "propertyNames")
@@ -249,19 +249,20 @@ _NONLINEAR_KEYWORDS = frozenset({*_DYNAMIC_REFS, "$ref", "unevaluatedProperties"
 
 
 class SchemaTooCostly(Exception):
-    """It would take longer than anybody should have to wait."""
+    """Validation would exceed the time limit."""
 
 
 def count_steps(schema: object, value: object) -> int:
-    """Raises TooMuch beyond the most, and for references that cannot be followed by looking at the schema alone."""
+    """Count the steps; raises SchemaTooCostly beyond the limit, and for references that are not static."""
     count = _StepCounter(schema)
     count.visit(schema, value)
     return count.steps
 
 
 class SchemaShape(NamedTuple):
-    """Of a schema: `part_count` may all meet one part of a value; a `is_linear` one meets each part of a value only
-    once.
+    """Of a schema: all of `part_count` may apply to one part of a value.
+
+    If it `is_linear`, each part of a value is visited only once.
     """
 
     part_count: int
@@ -290,7 +291,7 @@ def measure_schema(schema: object) -> SchemaShape:
 
 
 def _patterns(schema: Mapping[str, object]) -> list[str]:
-    """The patterns that stand in this part."""
+    """The patterns of this part."""
     own = schema.get("pattern")
     return [*([own] if isinstance(own, str) else []), *_mapping(schema.get("patternProperties"))]
 
@@ -312,7 +313,7 @@ class _StepCounter:
             return
         for word, inner in schema.items():
             self._apply(word, inner, value)
-        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:  # finds out again what was evaluated
+        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:  # evaluates these again
             for word in (*_COMBINATORS, *_CONDITIONALS, "$ref"):
                 if word in schema:
                     self._apply(word, schema[word], value)
@@ -374,13 +375,13 @@ class _StepCounter:
 
     def _refer(self, reference: object, value: object) -> None:
         self._following += 1
-        if self._following > 100:  # in a circle, or as good as
+        if self._following > 100:  # a cycle, or nearly one
             raise SchemaTooCostly
         self.visit(self._target(reference), value)
         self._following -= 1
 
     def _target(self, reference: object) -> object:
-        """Of `#` and `#/…`; names that stand elsewhere in the schema are not looked for."""
+        """The target of `#` and `#/…`; anchors elsewhere in the schema are not resolved."""
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             raise SchemaTooCostly
         found = self._root
@@ -392,7 +393,7 @@ class _StepCounter:
                 case list() if key.isdigit() and int(key) < len(found):
                     found = found[int(key)]
                 case _:
-                    return True  # it leads nowhere, which whoever checks the schema itself says better
+                    return True  # it leads nowhere, which the check of the schema itself reports better
         return found
 
     def _each(self, schemas: Iterable[object], value: object) -> None:

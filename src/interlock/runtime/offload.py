@@ -1,4 +1,4 @@
-"""Work on large values is done beside the event loop, so that nobody else waits for it."""
+"""Offloading of work on large values from the event loop to threads, and an event loop on a thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Blocks the calling thread until the work is done; an interrupt withdraws the work."""
+        """Block the calling thread until the work is done; an interrupt cancels the work."""
         future = self.submit(work)
         try:
             return future.result()

@@ -1,4 +1,4 @@
-"""Who runs: a name for this process, and whether the process behind another name is certainly gone."""
+"""Runner ids: a name for this process, whether another runner's process is certainly dead, and signal handlers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PROC = Path("/proc")
 
 
 def make_runner_id() -> str:
-    """Unique for each caller, so that two locks in one process do not pass for one."""
+    """A runner id, unique for each caller, so that two in one process are distinct."""
     pid = os.getpid()
     return f"runner:{_machine_id()}:{pid}:{_start_time(pid)}:{secrets.token_hex(4)}"
 
 
 def is_dead(runner: str) -> bool:
-    """True only for a process of this machine that has ended; in doubt it lives until its lease lapses."""
+    """True only for a process of this machine that has ended; if uncertain, it is alive until its lease expires."""
     parts = runner.split(":")
     if len(parts) != 5 or parts[0] != "runner" or parts[1] != _machine_id() or not parts[2].isdigit():
         return False
@@ -31,7 +31,7 @@ def is_dead(runner: str) -> bool:
 
 
 def _machine_id() -> str:
-    """This boot of this machine, and this view of its processes: a container sees other process numbers."""
+    """An id of this boot and this process namespace: a container sees other process ids."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         seen = os.stat(PROC / "self/ns/pid").st_ino
@@ -41,7 +41,7 @@ def _machine_id() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """When a process began, as the system counts it: process numbers are used again."""
+    """When a process started, as the system counts it: process ids are reused."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -59,7 +59,7 @@ def _exists(pid: int) -> bool:
 
 
 def _process_state(pid: int) -> str:
-    """A killed process whose parent has not looked yet is still listed, as a zombie."""
+    """The state of a process; a killed one whose parent has not waited for it is still listed, as a zombie."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -73,14 +73,14 @@ DENIED_OUTPUT = (
     f'"permissionDecisionReason": "{INTERRUPTED_MESSAGE}"}}}}\n'
 )
 BLOCKED_EXIT_STATUS = (
-    2  # the exit status that Claude Code takes for a no; with any other error it lets the call through
+    2  # Claude Code takes this exit status for a denial; with any other error it lets the call through
 )
 
 
 def answer_on_signal(
     out: str = DENIED_OUTPUT, err: str = INTERRUPTED_MESSAGE + "\n", status: int = BLOCKED_EXIT_STATUS
 ) -> None:
-    """From now on a signal writes these, and ends the program at once: whatever it does, its database stands that."""
+    """From now on a signal writes these and ends the program at once, which the database tolerates at any point."""
 
     def end(_: int, __: FrameType | None) -> None:
         for descriptor, text in ((1, out), (2, err)):
@@ -92,11 +92,11 @@ def answer_on_signal(
 
 
 def ignore_signals() -> None:
-    """The answer is being written: half of it, or two of them, would be none."""
+    """Ignore signals while the answer is written: half of it, or two of them, would be invalid."""
     _set_handler(signal.SIG_IGN)
 
 
 def _set_handler(handler: signal._HANDLER) -> None:
-    if threading.current_thread() is threading.main_thread():  # elsewhere nobody may
+    if threading.current_thread() is threading.main_thread():  # only the main thread may set handlers
         for each in TERMINATION_SIGNALS:
             signal.signal(each, handler)

@@ -1,1 +1,1 @@
-"""What programs import: Interlock and Agent, over a database or over HTTP, and the HTTP client itself."""
+"""The SDK: `Interlock` and `Agent`, over a database or over HTTP, and the HTTP client."""

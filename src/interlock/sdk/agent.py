@@ -1,4 +1,4 @@
-"""An agent of this program as an integration knows it: where it stands, and one call of it on its way."""
+"""Agents as integrations use them: gated tool calls, pausing and resuming of runs, and messages for the model."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.run import retry_delay
 
 T = TypeVar("T")
-MAX_ID_LENGTH = 150  # characters of an id that is taken as it is
+MAX_ID_LENGTH = 150  # maximum length in characters of an id that is used unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """It ran just now, here. What a framework's tool gave stays as it is; the record has it as JSON."""
+    """A call that ran just now in this process. `result` is the tool's own value; the ledger stores it as JSON."""
 
     result: Any
 
 
 @dataclass(frozen=True)
 class Agent:
-    """`path` are the agents from the outermost to this one: a sub-agent can tighten what asks, and never loosen it."""
+    """An agent, by its `path` from the outermost agent: a sub-agent can require more approvals, never fewer."""
 
     lock: Interlock
     path: tuple[str, ...]
@@ -51,7 +51,7 @@ class Agent:
         return self.path[-1]
 
     def agent(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Agent:
-        """A sub-agent of this one, with switches of its own."""
+        """A sub-agent of this agent, with its own `tool_approvals`."""
         if tool_approvals is not None and name in self.path:
             raise Misconfigured(
                 f"An agent above this one is called {name} too, and switches go by name. Choose another."
@@ -60,9 +60,9 @@ class Agent:
         return Agent(self.lock, (*self.path, name))
 
     def call(self, tool: str, args: object, run_id: str, call_id: str, **more: Any) -> ToolCall:
-        """`(run_id, call_id)` names it for ever: the same ids with the same arguments are the same call.
+        """Make a call. `(run_id, call_id)` identifies it forever: same ids and same arguments mean the same call.
 
-        Ids of any length will do. The run is the framework's own: its thread, conversation or session.
+        Ids may have any length. The run is the framework's own: its thread, conversation or session.
         """
         program = self.lock.program
         known: dict[str, Any] = {"workspace": program.workspace, "requester": program.user, "setting": "paused"}
@@ -72,36 +72,37 @@ class Agent:
     async def attempt(
         self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]
     ) -> Executed | Outcome:
-        """Runs the call if it may run now, with the arguments that were approved, and never a second time.
+        """Run the call at most once, with the approved arguments, if it may run now.
 
-        Gives Ran, Waiting (for people), Refused, Answered, or Finished (it ran before); never Proceed. An error of
-        the tool itself is recorded and raised as it is; after EffectUnknown nobody knows whether it ran. Raises
-        InvalidRequest for arguments that do not fit.
+        Returns `Executed`, `Waiting` (for a decision), `Refused`, `Answered`, or `Finished` (it ran before); never
+        `Proceed`. An error raised by the tool is recorded and re-raised unchanged; after `EffectUnknown` it is unknown
+        whether the tool took effect. Raises InvalidRequest for arguments that do not match the schema.
         """
         session = await self._open_session()
         step = await session.try_start(call, spec)
         if not isinstance(step, Runnable):
             return step
-        args: Args = read_canonical(step.args)  # type: ignore[assignment]  # a call has an object
+        args: Args = read_canonical(step.args)  # type: ignore[assignment]  # the arguments of a call are a JSON object
         return Executed(await execute(session, step, spec, lambda: body(args)))
 
     def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Executed | Outcome:
-        """The same from synchronous code; the tool runs in the thread of the caller."""
+        """`attempt` for synchronous code; the tool runs in the caller's thread."""
         session, loop_thread = self.lock.open(), self.lock.loop_thread
         step = loop_thread.run(session.try_start(call, spec))
         if not isinstance(step, Runnable):
             return step
-        args: Args = read_canonical(step.args)  # type: ignore[assignment]  # a call has an object
+        args: Args = read_canonical(step.args)  # type: ignore[assignment]  # the arguments of a call are a JSON object
         return Executed(execute_sync(session, step, spec, lambda: body(args), loop_thread))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
-        """Until it needs no more waiting; holds nothing but this coroutine."""
+        """Wait for an outcome other than `Waiting`, up to `timeout` seconds; blocks only this coroutine."""
         return await self.lock.wait(approval_id, timeout)
 
     async def result(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
-        """What to tell the model, for a loop of one's own: waits for people where it stands, as long as it takes.
+        """The message for the model, for custom agent loops; waits inline for a decision without a timeout.
 
-        The function, sync or async, gets the approved arguments by name. What it raises is recorded and raised.
+        The function, sync or async, gets the approved arguments by name. An error that it raises is recorded and
+        re-raised.
         """
 
         async def body(args: Args) -> Any:
@@ -118,7 +119,7 @@ class Agent:
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
 
     def result_sync(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
-        """The same from synchronous code; the function runs in the thread of the caller."""
+        """`result` for synchronous code; the function runs in the caller's thread."""
         try:
             outcome = self.attempt_sync(call, spec, lambda args: function(**args))
             while isinstance(outcome, Waiting):
@@ -128,12 +129,12 @@ class Agent:
             return invalid_arguments_message(error)
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
 
-    # Runs that stand still: they belong to the outermost agent
+    # Paused runs; they belong to the outermost agent
 
     async def pause(self, run_id: str, state: bytes = b"") -> Pause:
-        """Keeps that the run stands still, and what is needed to go on with it; takes the place of an older pause.
+        """Save a paused run with the state needed to resume it; replaces an older pause of the run.
 
-        It survives the end of the program. What `state` is, is the framework's own business: at most 4 MiB.
+        The pause survives the end of the program. `state` is opaque bytes of the framework, at most 4 MiB.
         """
         check_pause(run_id, state)
         return await (await self._open_session()).backend.pause(self.path[0], bounded_id(run_id), run_id, bytes(state))
@@ -144,18 +145,18 @@ class Agent:
         return self.lock.loop_thread.run(backend.pause(self.path[0], bounded_id(run_id), run_id, bytes(state)))
 
     async def paused(self) -> list[Pause]:
-        """Those that wait longest first, without their state; at most 10,000."""
+        """Paused runs without their state, the longest pause first; at most 10,000."""
         return list(await (await self._open_session()).backend.list_paused(self.path[0]))
 
     async def ready(self, timeout: float | None = None, limit: int = 10) -> list[Pause]:
-        """Runs of which nothing waits for people any more, for this program alone until its lease ends.
+        """Acquire paused runs that have no pending approvals, exclusively for this program until its lease ends.
 
-        Waits for the first one: up to `timeout` seconds, or for ever. `resume_all` also keeps the lease.
+        Waits for the first one: up to `timeout` seconds, or without limit. `resume_all` also renews the lease.
         """
         return list(await (await self._open_session()).backend.acquire_ready(self.path[0], timeout, limit))
 
     async def resumed(self, pause: Pause) -> None:
-        """The run went on and needs no pause any more. One that paused again meanwhile stays."""
+        """Delete the pause of a run that was resumed; a newer pause of the same run is kept."""
         await (await self._open_session()).backend.complete_pause(self.path[0], bounded_id(pause.run_id), pause.fence)
 
     def resumed_sync(self, pause: Pause) -> None:
@@ -165,10 +166,10 @@ class Agent:
     async def resume_all(
         self, resume: Callable[[Pause], Awaitable[object]], stop: asyncio.Event | None = None, at_once: int = 10
     ) -> None:
-        """Goes on with every run as soon as it can, until `stop` is set; then waits for those that are under way.
+        """Resume each paused run as soon as it is ready, until `stop` is set; then wait for those in progress.
 
-        `resume` may be called again for a run that it went on with before: after a crash, or when it raised. What
-        it raises is logged, and the run is tried again after a while.
+        `resume` may be called again for the same run: after a crash, or after it raised. An exception is logged, and
+        the run is retried with backoff.
         """
         await RunResumer(await self._open_session(), self.path[0], bounded_id, resume, at_once).run(
             stop or asyncio.Event()
@@ -179,7 +180,7 @@ class Agent:
 
 
 def to_model_message(outcome: Outcome, tool: str) -> object:
-    """What the model is told of a call that did not run just now: a result from before, an answer, or why not."""
+    """The message for the model about a call that did not run just now: an earlier result, an answer, or a refusal."""
     match outcome:
         case Finished("succeeded", result):
             return result
@@ -197,12 +198,12 @@ def to_model_message(outcome: Outcome, tool: str) -> object:
 
 
 def invalid_arguments_message(error: InvalidRequest) -> dict[str, object]:
-    """What the model is told of arguments that do not fit: nobody was asked, and it may try again."""
+    """The message for the model about invalid arguments: no approval was requested, and the model may retry."""
     return {"success": False, "status": "invalid", "error": error.message}
 
 
 def bounded_id(name: str) -> str:
-    """A framework's id as one of ours: what is long or cannot be seen becomes its digest."""
+    """A framework's id, replaced by its digest if it is empty, too long or not printable."""
     return name if 0 < len(name) <= MAX_ID_LENGTH and name.isprintable() else f"sha256:{digest(canonical(name))}"
 
 
@@ -246,7 +247,7 @@ EDITED = "A reviewer changed the arguments before it ran"
 
 
 def edit_note(call: ToolCall, spec: ToolSpec, outcome: Executed | Outcome, executed_args: Args | None) -> str:
-    """Empty where nothing was changed. `executed_args` are the arguments that were run just now, if they were."""
+    """A note that a reviewer edited the arguments, or "". `executed_args` are those that ran just now, if any."""
     match outcome:
         case Executed() if executed_args is not None and canonical_args(executed_args) != call.args:
             return f"{EDITED}." if spec.secret else f"{EDITED}: {json.dumps(executed_args, ensure_ascii=False)}"
@@ -271,7 +272,7 @@ class RunResumer:
         self._resume = resume
         self._max_concurrent = max(max_concurrent, 1)
         self._running: set[asyncio.Task[None]] = set()
-        self._consecutive_failures = 0  # times that the other side could not be reached, one after the other
+        self._consecutive_failures = 0  # consecutive times that the backend was unavailable
 
     async def run(self, stop: asyncio.Event) -> None:
         stopping = asyncio.ensure_future(_wait_stopped(stop))
@@ -291,7 +292,7 @@ class RunResumer:
             await asyncio.gather(stopping, *self._running, return_exceptions=True)
 
     async def _next_ready(self, stopping: asyncio.Future[None]) -> Sequence[Pause]:
-        """Those that can go on; none when it is to stop, or when the other side could not be reached for a while."""
+        """Acquire runs that are ready; none if stopping, or after backing off because the backend was unavailable."""
         room = self._max_concurrent - len(self._running)
         waiting = asyncio.ensure_future(self._session.backend.acquire_ready(self._agent, None, room))
         try:
@@ -319,18 +320,18 @@ class RunResumer:
         with self._session.resuming(self._agent, run_id, pause.fence):
             try:
                 await self._resume(pause)
-            except Exception as error:  # noqa: BLE001  whatever it is: it is this run's, and the others go on
+            except Exception as error:  # noqa: BLE001  an error of one run must not stop the others
                 await self._record_failure(pause, error)
                 return
             except BaseException:
                 with suppress(Error):
                     await asyncio.shield(backend.release_pause(self._agent, run_id, pause.fence, failed=False))
                 raise
-            with suppress(Error):  # then it is gone on with once more, which repeats no call
+            with suppress(Error):  # the run is then resumed once more, which repeats no call
                 await backend.complete_pause(self._agent, run_id, pause.fence)
 
     async def _record_failure(self, pause: Pause, error: Exception) -> None:
-        """What the error says may hold anything that the run did: only who asks for all there is to log sees it."""
+        """Log only the type of the error; the traceback goes to debug level, since it may hold data of the run."""
         run_id, again = self._bound_id(pause.run_id), "when its lease ends"
         with suppress(Error):
             seconds = await self._session.backend.release_pause(self._agent, run_id, pause.fence, failed=True)

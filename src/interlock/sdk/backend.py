@@ -1,4 +1,4 @@
-"""What a program needs of the other side, be it a database or a server that has one."""
+"""Protocols of the SDK's backend, which is either a database (embedded) or a server (remote)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GAVE_UP = "The agent gave up waiting."
 
 @dataclass(frozen=True, slots=True)
 class ProgramIdentity:
-    """Who calls: the same for every call of one program."""
+    """The identity of a program, sent with each of its calls."""
 
     workspace: str
     agent: str
@@ -31,7 +31,7 @@ class ProgramIdentity:
 
 
 class ApprovalStatus(Protocol):
-    """What became of an approval: over a database, the approval itself."""
+    """The id and status of an approval; in the embedded backend, the approval itself."""
 
     @property
     def id(self) -> str: ...
@@ -40,27 +40,27 @@ class ApprovalStatus(Protocol):
 
 
 class RunBackend(Protocol):
-    """The run of a program: one that was resumed or opened, and is renewed while the program lives."""
+    """The run of a program, which is acquired at its start and renewed while it lives."""
 
     async def acquire_run(self, run_id: str | None) -> str:
-        """The id of the run: the given one, or one that was resumed or opened."""
+        """The id of the run: the given one, or that of a run that was resumed or opened."""
 
     async def renew_run(self, run_id: str) -> None: ...
     async def end_run(self, run_id: str, *, finished: bool) -> None: ...
 
     async def call_id_key(self) -> bytes:
-        """Hides secrets in the ids of calls, and is the same whenever this run goes on."""
+        """The key that hides secrets in call ids; it stays the same when the run is continued."""
 
 
 class CallBackend(Protocol):
-    """One call: checked, waited for, started and finished."""
+    """The lifecycle of a call: check, wait, start, finish."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome: ...
 
     async def tool_name(self, approval_id: str) -> str:
-        """The name of the tool; empty where it is not known."""
+        """The name of the tool; empty if it is not known."""
 
     async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution: ...
     async def renew(self, approval_id: str, fence: int) -> ApprovalStatus: ...
@@ -71,17 +71,17 @@ class CallBackend(Protocol):
 
 
 class PauseBackend(Protocol):
-    """Runs of frameworks that stand still until people have decided."""
+    """Paused runs of frameworks, which wait for decisions."""
 
     async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
-        """`framework_run_id` is what the framework calls the run."""
+        """Save a paused run; `framework_run_id` is the framework's own id of the run."""
 
     async def list_paused(self, agent: str) -> Sequence[Pause]: ...
     async def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]: ...
     async def renew_pause(self, agent: str, run_id: str, fence: int) -> None: ...
 
     async def release_pause(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
-        """Gives for how many seconds nobody takes it."""
+        """Release the lease; returns the seconds until another process may acquire the run."""
 
     async def complete_pause(self, agent: str, run_id: str, fence: int) -> None: ...
 
@@ -91,10 +91,10 @@ class Backend(RunBackend, CallBackend, PauseBackend, Protocol):
     async def close(self) -> None: ...
 
     def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
-        """Sets the switches of an agent; raises Misconfigured where they are set elsewhere."""
+        """Set the approval switches of an agent; raises Misconfigured if they can only be set on the server."""
 
     def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
-        """What has to go on while the program lives."""
+        """Background tasks to run while the program lives."""
 
     def records(self) -> ToolItemStore | None:
-        """What a program may keep beside its calls; None where there is no place for it."""
+        """Storage for a program's own items; None if the backend has none."""

@@ -1,4 +1,7 @@
-"""A server's gate as an object. Every verb may be repeated: the server knows the call, fence or attempt again."""
+"""The HTTP client of a server's gate, async and sync. Every request is safe to retry.
+
+The server recognises a repeated call id, fence or idempotency key.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ from interlock.sdk import codec
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
 from interlock.sdk.transport import FOREVER, PATIENCE, Transport, parse_server_address
 
-API_VERSION = 1  # of the server's interface, as `POST /api/runs` names it
-LONG_POLL_SECONDS = 20.0  # seconds that the server holds back an answer
-LONG_POLL_MARGIN = 10.0  # more that it gets before it counts as gone
-BEST_EFFORT_TIMEOUT = 5.0  # seconds of patience for what is only a courtesy to the server
+API_VERSION = 1  # version of the server's API, as `POST /api/runs` reports it
+LONG_POLL_SECONDS = 20.0  # maximum seconds of a long poll
+LONG_POLL_MARGIN = 10.0  # seconds added to the long poll before the read times out
+BEST_EFFORT_TIMEOUT = 5.0  # seconds of retries for best-effort requests
 MAX_LISTED = 10_000
 QUESTION = "request_human_input"
 NOT_STARTED = (
@@ -39,7 +42,7 @@ NOT_FINISHED = (
 
 
 class Client:
-    """Belongs to the event loop that first uses it. `patience` is how long a server may be silent, in seconds."""
+    """An async client, bound to the event loop that first uses it. `patience`: seconds to retry without a response."""
 
     def __init__(
         self,
@@ -58,14 +61,14 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self._transport.address.url!r})"
 
-    # The way of a call
+    # Calls
 
     async def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
-        """What to do about a call. Without a spec it counts as unknown, and asks."""
+        """Check a call against the policy. Without a spec the tool counts as unknown and asks for approval."""
         return await self.check_proposal(await self.make_proposal(call, spec or ToolSpec(call.tool)))
 
     async def make_proposal(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
-        """The description and the preview are made here, where the tool is; the server gets their text."""
+        """Build the request body. Description and preview are rendered here, where the tool is."""
         shown = redact(call.args, spec, self._redaction_key)
         described = spec.sentence(shown.value) if spec.describe else ""
         return codec.proposal_json(call, spec, described, await render_preview(spec, call))
@@ -83,7 +86,7 @@ class Client:
         schema: Mapping[str, object] | None = None,
         **more: object,
     ) -> Outcome:
-        """A question to people. `more` is what a ToolCall has: agent, requester, thread_id, expires_in and so on."""
+        """Ask people a question. `more` are fields of the ToolCall: agent, requester, thread_id, expires_in etc."""
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
         args |= {"schema": schema} if schema else {}
@@ -93,9 +96,9 @@ class Client:
         return codec.parse_outcome(await self._transport.post("/api/questions", codec.question_json(call)))
 
     async def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
-        """Goes on by itself when the server was away, for as long as the caller wants.
+        """Wait for an outcome other than `Waiting`, up to `timeout` seconds; retries while the server is unavailable.
 
-        With `heard`, the number of the last question that the agent knows of, it also ends when there is a newer one.
+        With `heard`, the number of the last question that the agent knows, it also returns when there is a newer one.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + (FOREVER if timeout is None else timeout)
@@ -115,9 +118,10 @@ class Client:
                 return outcome
 
     async def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
-        """One winner. A start that is sent again is the same attempt; one whose answer came late is made sure of.
+        """Start a call; only one caller succeeds.
 
-        Whoever names an `attempt` may send it again themselves, and must never use its name for another one.
+        A retry is the same attempt. After a slow response the lease is renewed at once. `attempt` is the idempotency
+        key. A caller that passes one may retry with it, and must never reuse it for another attempt.
         """
         now = asyncio.get_running_loop().time
         began = now()
@@ -137,14 +141,14 @@ class Client:
     async def finish(
         self, approval_id: str, fence: int, result: object = None, *, error: str = ""
     ) -> RemoteApprovalStatus:
-        """With `error` the call ended as failed. Told twice is told once."""
+        """Record the result, or with `error` the failure. Idempotent."""
         body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
         return codec.parse_approval_status(
             approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED)
         )
 
     async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
-        """The tool was interrupted: nobody knows how far it came."""
+        """Mark the call's effect as unknown: the tool was interrupted."""
         response = await self._post(
             approval_id, "abandon", {"fence": fence}, patience=BEST_EFFORT_TIMEOUT, otherwise=NOT_FINISHED
         )
@@ -156,28 +160,28 @@ class Client:
         )
         return codec.parse_approval_status(approval_id, response)
 
-    # What people ask about a call
+    # Questions of reviewers
 
     async def questions(self, approval_id: str) -> Sequence[Question]:
-        """What people want to know of the agent, and it has not answered; `Waiting.questions` has their numbers."""
+        """Questions of reviewers that the agent has not answered; `Waiting.questions` has their numbers."""
         response = await self._transport.get(f"/api/calls/{_path_segment(approval_id)}/questions")
         return [Question(each["number"], each["by"], each["text"]) for each in response["items"]]
 
     async def answer(self, approval_id: str, number: int, text: str) -> RemoteApprovalStatus:
-        """Decides nothing; people see it beside the card."""
+        """Answer a question; reviewers see the answer beside the card. It is not a decision."""
         response = await self._post(
             approval_id, "answer", {"number": number, "text": text}, headers=_idempotency_header()
         )
         return codec.parse_approval_status(approval_id, response)
 
-    # A person's key
+    # For the key of a person
 
     async def me(self) -> ResponseBody:
-        """Whose key this is."""
+        """The user that the key belongs to."""
         return await self._transport.get("/api/me")
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> RemoteApprovalStatus:
-        """Decides as the person whose key it is; a `reviewer` who is somebody else is refused."""
+        """Decide as the user that the key belongs to; a different `reviewer` is refused."""
         name = (await self.me())["name"] if reviewer else ""
         if reviewer != name:
             raise Forbidden(f"This is the key of {name}, who cannot decide as {reviewer}. Use the key of {reviewer}.")
@@ -188,7 +192,7 @@ class Client:
     # Runs
 
     async def list_runs(self, agent: str) -> Sequence[ResponseBody]:
-        """Those that programs with this key hold or held, the newest first."""
+        """Runs that programs with this key hold or held, the newest first."""
         try:
             items: list[ResponseBody] = (await self._transport.get("/api/runs", {"agent": agent}))["items"]
         except NotFound:
@@ -196,7 +200,7 @@ class Client:
         return items
 
     async def acquire_run(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> ResponseBody:
-        """Continues the newest run of this agent whose program is gone; else begins one, unless it has a `run_id`."""
+        """Continue the newest run of this agent whose program is gone, or open one; with `run_id`, use that run."""
         body = {"agent": agent, "runner": runner, "run_id": run_id, "lease_seconds": self._lease, "gone": list(gone)}
         try:
             response = await self._transport.post("/api/runs", body)
@@ -211,22 +215,22 @@ class Client:
         await self._transport.post(f"/api/runs/{_path_segment(run_id)}/renew", body, patience=self._lease / 3)
 
     async def end_run(self, run_id: str, runner: str, *, finished: bool) -> None:
-        """One that is not finished is left for the next start of the program."""
+        """Close a finished run; an unfinished one is released for the next start of the program."""
         verb = "close" if finished else "release"
         with suppress(Conflict, NotFound):
             await self._transport.post(
                 f"/api/runs/{_path_segment(run_id)}/{verb}", {"runner": runner}, patience=BEST_EFFORT_TIMEOUT
             )
 
-    # Runs that stand still
+    # Paused runs
 
     async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
-        """`called` is what the framework calls the run. Told twice, the second one counts."""
+        """Save a paused run. `called` is the framework's own id of the run. A repeated call replaces the pause."""
         body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
         return codec.parse_pause(await self._transport.post("/api/pauses", body, max_bytes=MAX_BODY), state)
 
     async def paused(self, agent: str = "") -> Sequence[Pause]:
-        """Without their state, those that wait longest first; at most 10,000."""
+        """Paused runs without their state, the longest pause first; at most 10,000."""
         found: list[Pause] = []
         cursor: str | None = ""
         while cursor is not None and len(found) < MAX_LISTED:
@@ -243,14 +247,14 @@ class Client:
         limit: int = 10,
         is_dead: Callable[[str], bool] = lambda _: False,
     ) -> Sequence[Pause]:
-        """Runs that can go on, for this runner alone while it renews; waits for the first one, as `wait` does.
+        """Acquire ready runs, exclusively while this runner renews its lease; waits for the first one, as `wait` does.
 
-        `is_dead` says of others with this key whether they certainly ended: then their leases are not waited for.
+        `is_dead` tells whether another runner with this key has certainly ended: its leases are then ignored.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + (FOREVER if timeout is None else timeout)
         body = {"agent": agent, "runner": runner, "lease_seconds": self._lease, "limit": min(limit, 10)}
-        hold, gone = 0.0, list[str]()  # the first time it is only found out who holds what
+        hold, gone = 0.0, list[str]()  # the first request only returns the runners that hold leases
         while True:
             left = max(0.0, deadline - now())
             named = {"wait": round(hold, 3), "gone": gone, "attempt": secrets.token_hex(8)}
@@ -268,7 +272,7 @@ class Client:
         await self._transport.post("/api/pauses/renew", body, patience=self._lease / 3)
 
     async def let_go(self, run_id: str, fence: int, *, failed: bool) -> float:
-        """Gives for how many seconds nobody takes it."""
+        """Release the lease; returns the seconds until another process may acquire the run."""
         body = {"run_id": run_id, "fence": fence, "failed": failed}
         seconds: float = (await self._transport.post("/api/pauses/release", body, patience=BEST_EFFORT_TIMEOUT))[
             "seconds"
@@ -276,7 +280,7 @@ class Client:
         return seconds
 
     async def resumed(self, run_id: str, fence: int) -> bool:
-        """Whether it is over: one that paused again meanwhile is not."""
+        """Delete the pause; False if the run was paused again meanwhile."""
         response = await self._transport.post("/api/pauses/complete", {"run_id": run_id, "fence": fence})
         return bool(response["over"])
 
@@ -308,7 +312,7 @@ def _idempotency_header() -> dict[str, str]:
 
 
 def _path_segment(name: str) -> str:
-    """An id as one part of a path: whatever it holds, it leads nowhere else."""
+    """Validate an id as one segment of a URL path, to prevent path traversal."""
     if not name or not all(char.isalnum() or char in "-_.:" for char in name) or set(name) <= {"."}:
         raise NotFound(f"{name[:100]!r} is not an id.")
     return name
@@ -318,7 +322,7 @@ T = TypeVar("T")
 
 
 class SyncClient:
-    """Takes what `Client` takes. May be used by several threads."""
+    """A synchronous client with the options of `Client`. Thread-safe."""
 
     def __init__(self, url: str, key: str | None, **options: Any) -> None:
         self._client = Client(url, key, **options)

@@ -1,4 +1,4 @@
-"""What a server says, as the doors would have said it: outcomes, executions and errors; and what it is told."""
+"""JSON of the HTTP API to and from SDK types: outcomes, executions, pauses, errors, proposals and decisions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ WRONG_HOST = "wrong_host"
 
 @dataclass(frozen=True, slots=True)
 class RemoteApprovalStatus:
-    """What became of an approval, as far as the server says it to an agent."""
+    """The status of an approval, as far as the server shows it to an agent."""
 
     id: str
     status: str
 
 
 def parse_outcome(body: ResponseBody) -> Outcome:
-    """An outcome that nobody here knows is an error: the call does not run."""
+    """Parse an outcome. An unknown one raises Misconfigured, so that the call does not run."""
     approval_id, sha256 = body.get("approval_id", ""), body.get("args_sha256", "")
     match body["outcome"]:
         case "proceed":
@@ -90,7 +90,7 @@ def parse_pause(body: ResponseBody, state: bytes = b"") -> Pause:
 
 
 def parse_error(status: int, body: ResponseBody) -> Error:
-    """The error that the door raised; one that only a server has is the nearest that programs know."""
+    """The error class that matches the code; for codes that only a server has, the nearest class of the SDK."""
     ids = {name: value for name, value in body.items() if name not in ("error", "message")}
     code, message = body["error"], body["message"]
     kind = dict(_error_classes(Error)).get(code)
@@ -105,7 +105,7 @@ def parse_error(status: int, body: ResponseBody) -> Error:
 
 
 def declared_spec(spec: ToolSpec) -> ToolSpec:
-    """The tool as a server knows it: what only this program can do, describe and preview, is no part of it there."""
+    """The spec as the server sees it, without what only this program has: description, preview and confirmation."""
     return replace(spec, describe="", preview=None, confirm="", declared=True)
 
 
@@ -170,7 +170,7 @@ def _call_json(call: ToolCall) -> dict[str, object]:
 
 
 def _without_empty(**fields: object) -> dict[str, object]:
-    """Without what is not said; a false or empty answer is said."""
+    """Drop empty fields; a false or empty `answer` is kept."""
     unsaid = (None, "", (), False)
     return {
         name: value for name, value in fields.items() if (name == "answer" and value is not None) or value not in unsaid

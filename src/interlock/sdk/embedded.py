@@ -1,4 +1,4 @@
-"""The other side is a database: its doors are here, in this process."""
+"""The embedded backend: the services run in this process, on a database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ APPLY = ("changed", "always")
 
 
 class EmbeddedBackend:
-    """The verbs hand on the door's own coroutine: one more would be felt."""
+    """The embedded backend. Methods return the service's own coroutine: wrapping it would cost measurable time."""
 
     def __init__(
         self, app_services: AppServices, program: ProgramIdentity, policy: PolicyOption, toggles: Toggles
@@ -51,7 +51,7 @@ class EmbeddedBackend:
         self._holder = RunHolder(program.workspace, program.agent, program.runner, program.lease)
 
     async def open(self, loop_thread: LoopThread) -> None:
-        """Opens the database and puts the policy in force, unless it was and another replaced it."""
+        """Open the database and apply the policy, unless it was in force before and has been replaced since."""
         await self._services.store.open()
         await self._services.store.backfill_statements()
         program, self._configured_policy = self._program, _read_policy_option(self._policy)
@@ -63,7 +63,7 @@ class EmbeddedBackend:
         await self._services.store.close()
 
     def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
-        """Counts from the next call on."""
+        """Set the switches, effective from the next call."""
         self._toggles[agent] = dict(tool_approvals)
         policy, toggles = self._services.gate.policy, dict(self._toggles)
         also = policy.second_policy and replace(policy.second_policy, toggles=toggles)
@@ -122,7 +122,7 @@ class EmbeddedBackend:
         return self._services.gate.cancel(program.workspace, approval_id, f"agent:{program.agent}", reason)
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Approval:
-        """Whoever holds the database is trusted to say who decides."""
+        """Decide as `reviewer`, unauthenticated: a program that can open the database is trusted."""
         workspace, inbox = self._program.workspace, self._services.inbox
         person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
         return await inbox.decide(workspace, approval_id, decision, person)
@@ -150,7 +150,7 @@ class EmbeddedBackend:
         await self._services.store.pauses.complete(self._pause_scope(agent), run_id, fence)
 
     async def _withdraw(self, call: ToolCall) -> None:
-        """Given up while it was proposed, which may be written by now: nobody shall approve what nobody will run."""
+        """Cancel the approval, if any, of an interrupted check: nobody should approve a call that will not run."""
         with suppress(Error):
             await self._services.store.flush(call.workspace)
             known = await self._services.gate.find_approval(call.workspace, call.run_id, call.call_id)
@@ -161,23 +161,23 @@ class EmbeddedBackend:
         return PauseScope(self._program.workspace, agent)
 
     async def _poll_policy(self) -> None:
-        """A policy that somebody else put in force holds here within a second."""
+        """Apply a policy that another process put in force, within a second."""
         while True:
             await asyncio.sleep(POLICY_POLL)
-            with suppress(Error):  # a policy that does not load here leaves the one in force that does
+            with suppress(Error):  # a new policy that does not load here leaves the current one in force
                 self._warn_stale(
                     await self._services.refresh_policy(self._program.workspace, self._toggles, self._configured_policy)
                 )
 
     def _warn_stale(self, stale: StalePolicy | None) -> None:
-        """Each change once."""
+        """Warn once per change."""
         if stale is not None and stale != self._stale:
             logging.getLogger("interlock").warning("%s To put it back: %s", stale.message, stale.command)
         self._stale = stale
 
 
 def _read_policy_option(policy: PolicyOption) -> ConfiguredPolicy | None:
-    """A path, the text itself where it holds a line break, the content, or `{"file": …, "apply": …}`."""
+    """Read the policy from a path, a text (it holds a line break), a mapping, or `{"file": …, "apply": …}`."""
     match policy:
         case None:
             return None

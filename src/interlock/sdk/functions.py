@@ -1,4 +1,4 @@
-"""A Python function as a tool: its schema from the type hints, its arguments to JSON and back."""
+"""A Python function as a tool: its JSON schema from the type hints, and its arguments to JSON and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FunctionTool:
     returns: TypeAdapter[Any] | None
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Plain JSON for all arguments, defaults included: a reviewer sees what the tool will get."""
+        """All arguments as plain JSON, defaults included: a reviewer sees what the tool will get."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -38,11 +38,11 @@ class FunctionTool:
         return cast(dict[str, Any], self.arguments.dump_python(value, mode="json", warnings=False))
 
     def unpack(self, args: bytes) -> dict[str, Any]:
-        """What was approved, as the types that the function asks for."""
+        """The approved arguments, as the types of the function's parameters."""
         return cast(dict[str, Any], self.arguments.validate_python(read_canonical(args)))
 
     def restore_result(self, value: object) -> object:
-        """A result that was stored, as the type that the function gives, where that can be had."""
+        """A stored result as the function's return type, or unchanged if it does not validate."""
         if self.returns is None:
             return value
         try:
@@ -56,7 +56,7 @@ def make_function_tool(body: Callable[..., Any], name: str = "", **options: Any)
     signature = inspect.signature(body)
     hints = get_type_hints(body, include_extras=True)
     fields = {p.name: _field(p, hints, label) for p in signature.parameters.values()}
-    make: Any = TypedDict  # a shape that is only known at run time
+    make: Any = TypedDict  # the fields are only known at run time
     shape = make(f"{label}_arguments", fields)
     shape.__pydantic_config__ = ConfigDict(extra="forbid")
     arguments: TypeAdapter[Any] = TypeAdapter(shape)
@@ -69,7 +69,7 @@ def make_function_tool(body: Callable[..., Any], name: str = "", **options: Any)
 
 
 def stored_result(value: object) -> bytes:
-    """JSON for the record; what has no JSON form is kept as its description; what can be read once is left alone."""
+    """JSON for the ledger: a value without a JSON form is stored as its repr; an iterator is not consumed."""
     if isinstance(value, Iterator):
         return canonical(f"<{type(value).__name__}>")
     try:

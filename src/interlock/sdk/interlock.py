@@ -1,4 +1,4 @@
-"""Interlock: the object that people import. A decorated function waits for people, then runs at most once."""
+"""The `Interlock` class: a decorated function waits for approval, then runs at most once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ASK = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{questio
 
 
 class Interlock:
-    """Opened by the first call, closed by `with`, `close()` or the end of the program."""
+    """The entry point of the SDK: opened by the first call; closed by `with`, `close()` or the end of the program."""
 
     def __init__(  # noqa: PLR0913  one parameter for each option
         self,
@@ -60,13 +60,15 @@ class Interlock:
         key: str | None = None,
         insecure: bool = False,
     ) -> None:
-        """`policy` is a file, its text or its content; without it the policy that the database holds stays in force.
+        """Configure the connection; nothing is opened yet.
 
-        A text that was in force before and was replaced is not put back, unless it says so:
+        `policy` is a file, its text or its content; without it the policy in the database stays in force. A policy that
+        was in force before and has been replaced is not applied again, unless it says so:
         `{"file": "policy.yaml", "apply": "always"}`.
 
-        `retention`, such as "30d": how long the content of what has ended is kept. Without it nothing is erased here.
-        A server's address needs a `key`; its own policy counts. `insecure` allows http:// to another machine.
+        `retention`, such as "30d", is how long the content of finished calls is kept; without it this program erases
+        nothing. The address of a server needs a `key`, and the server's own policy applies. `insecure` allows http://
+        to another machine.
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
         self.program = ProgramIdentity(workspace, name, user or os_user(), make_runner_id(), int(lease_seconds * 1000))
@@ -82,7 +84,7 @@ class Interlock:
 
     # Tools
 
-    def tool(  # noqa: PLR0913  one parameter for each thing that is known of a tool
+    def tool(  # noqa: PLR0913  one parameter for each property of a tool
         self,
         body: Callable[..., Any] | None = None,
         *,
@@ -95,7 +97,7 @@ class Interlock:
         confirm: str = "",
         decisions: Sequence[str] = (),
     ) -> Any:
-        """Gates an async or a sync function. Without an effect the tool counts as unknown, and asks."""
+        """Gate an async or sync function. Without an effect the tool counts as unknown and asks for approval."""
         options: dict[str, Any] = {
             "effect": effect,
             "describe": describe,
@@ -110,7 +112,7 @@ class Interlock:
         return self._gate_function(make_function_tool(body, name, **options))
 
     def execution(self) -> Execution | None:
-        """Inside a tool: which call is running, with its idempotency key. None inside a read."""
+        """The execution of the current tool, with its idempotency key; None inside a read."""
         return self._session.current_execution() if self._session else None
 
     def _gate_function(self, function: FunctionTool) -> Callable[..., Any]:
@@ -162,7 +164,7 @@ class Interlock:
     # Agents of frameworks
 
     def agent(self, name: str = "", tool_approvals: Mapping[str, bool] | None = None) -> Agent:
-        """What an integration holds: this program's agent, or one of several, each with switches of its own."""
+        """The agent for an integration: this program's own, or one of several, each with its own `tool_approvals`."""
         name = name or self.program.agent
         if tool_approvals is not None:
             self._backend.set_tool_approvals(name, tool_approvals)
@@ -178,9 +180,9 @@ class Interlock:
         schema: Mapping[str, object] | None = None,
         expires_in_seconds: float | None = None,
     ) -> Any:
-        """Asks a person and gives the answer: text, one of the choices, or data that fits the schema."""
+        """Ask a person; returns the answer: text, one of the choices, or data that matches the schema."""
         if schema is not None:
-            check_schema(schema)  # otherwise nobody could ever answer
+            check_schema(schema)  # an invalid schema could never be answered
         session = await self._ensure_open()
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
@@ -194,10 +196,10 @@ class Interlock:
             return outcome.message
         raise to_not_run_error(outcome, QUESTION_TOOL)
 
-    # The doors, for those who drive the loop themselves
+    # The gate's methods, for custom agent loops
 
     async def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
-        """What to do about a call; a tool of which nothing is known here counts as unknown, and asks."""
+        """Check a call against the policy; a tool not registered here counts as unknown and asks for approval."""
         await self._ensure_open()
         if spec is not None:
             self._specs[spec.name] = spec
@@ -216,7 +218,7 @@ class Interlock:
         return await self._backend.renew(approval_id, fence)
 
     async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> ApprovalStatus:
-        """With `error` the call ended as failed."""
+        """Record the result, or with `error` the failure."""
         await self._ensure_open()
         payload = Payload(error=error) if error else Payload(result=stored_result(result))
         return await self._backend.finish(approval_id, fence, ok=not error, payload=payload)
@@ -226,7 +228,7 @@ class Interlock:
         return await self._backend.cancel(approval_id, reason)
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus:
-        """Decides as a person: whoever holds the database says who that is; a server knows by the key."""
+        """Decide as a person: `reviewer` is trusted over a database; over a server it must be the owner of the key."""
         if self._loop_thread is None:
             await asyncio.to_thread(self._connect_locked)
         return await self._backend.decide(approval_id, decision, reviewer)
@@ -237,7 +239,7 @@ class Interlock:
     # Opening and closing
 
     def open(self) -> RunSession:
-        """Opens the database, puts the policy in force and takes up the run; the second time it does nothing."""
+        """Open the database, apply the policy and acquire the run; idempotent."""
         with self._opening:
             if self._session is None:
                 self._session = self._start_session(self._connect())
@@ -254,7 +256,7 @@ class Interlock:
         loop_thread.close()
 
     def _connect(self) -> LoopThread:
-        """Gets hold of the other side, without a run."""
+        """Open the backend without a run."""
         if self._loop_thread is None:
             loop_thread = LoopThread()
             try:
@@ -298,11 +300,11 @@ class Interlock:
 
     @property
     def loop_thread(self) -> LoopThread:
-        assert self._loop_thread is not None  # noqa: S101  `open` has just made it
+        assert self._loop_thread is not None  # noqa: S101  set by `open`
         return self._loop_thread
 
     def _at_exit(self) -> None:
-        """A program that crashed leaves its run open, so that its next start asks nothing twice."""
+        """Leave the run of a crashed program open, so that its next start repeats no approval."""
         crash = getattr(sys, "last_value", None)
         with suppress(Exception):
             self.close(finished=_is_finished(crash))
@@ -325,13 +327,13 @@ class Interlock:
 
 
 def _normalize_call(call: ToolCall) -> ToolCall:
-    """A ToolCall that was put together by hand, with a mapping as arguments, is checked like any other."""
+    """Validate a ToolCall that was built by hand with a mapping as arguments."""
     fields: dict[str, Any] = {each.name: getattr(call, each.name) for each in dataclasses.fields(call) if each.compare}
     return call if isinstance(fields["args"], bytes) else propose(**fields)
 
 
 def _is_finished(error: BaseException | None) -> bool:
-    """Whether nothing is left to continue: a clean end, a stop by hand, or people who said no."""
+    """Whether the run has nothing left to continue: a clean end, an interrupt, or a NotRun other than CallUnknown."""
     if isinstance(error, CallUnknown):
         return False
     return error is None or isinstance(error, KeyboardInterrupt | asyncio.CancelledError | NotRun)
@@ -346,7 +348,7 @@ NOT_WITH_SERVER = {
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """What was given; None or empty is not given."""
+    """Options of the backend; None or empty means not given."""
 
     policy: str | Path | Mapping[str, Any] | None = None
     tool_approvals: Mapping[str, bool] | None = None

@@ -1,4 +1,4 @@
-"""The other side is a server. All of HTTP happens on the bridge: its loop lives as long as the program does."""
+"""The remote backend: a server over HTTP. All requests run on the loop thread, which lives as long as the program."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from interlock.sdk.client import BEST_EFFORT_TIMEOUT, Client
 from interlock.sdk.codec import RemoteApprovalStatus
 
 T = TypeVar("T")
-MAX_TOOL_NAMES = 10_000  # calls of which it is known to which tool they belong
-ENVELOPE_BYTES = 1_024  # bytes of a message beside the result
+MAX_TOOL_NAMES = 10_000  # maximum number of calls whose tool is remembered
+ENVELOPE_BYTES = 1_024  # bytes of a request body besides the result
 CLOSED = "This Interlock was closed meanwhile. Nothing was run."
-MAX_SHOWN = 2_000  # characters of a result that is too large to be sent
+MAX_SHOWN = 2_000  # characters kept of a result that is too large to send
 
 
 class RemoteBackend:
@@ -39,11 +39,11 @@ class RemoteBackend:
         self._tool_names: dict[str, str] = {}
 
     async def open(self, loop_thread: LoopThread) -> None:
-        """The first request shows whether the server is there."""
+        """Connect lazily: the first request shows whether the server is available."""
         self._loop_thread = loop_thread
 
     async def close(self) -> None:
-        """On the bridge. Whoever still waits is told, which withdraws nothing: another start may go on."""
+        """Close, on the loop thread. Waiting callers get an error; their approvals stay pending for the next start."""
         self._loop_thread = None
         tasks = [task for task in self._tasks if task is not None]
         for task in tasks:
@@ -61,7 +61,7 @@ class RemoteBackend:
         return ()
 
     async def acquire_run(self, run_id: str | None) -> str:
-        """Whether another program of this machine is gone can be seen here only; then its lease is not waited for."""
+        """Acquire the run. Reports dead runners of this machine, which the server cannot see, to skip their leases."""
         program = self._program
         gone = await self._dead_runners() if run_id is None else ()
         response = await self._run_on_loop(self._client.acquire_run(program.agent, program.runner, run_id or "", gone))
@@ -79,10 +79,10 @@ class RemoteBackend:
         return self._call_id_key
 
     def records(self) -> None:
-        """A server keeps nothing for its agents."""
+        """None: a server stores no items for its agents."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
-        proposal = await self._client.make_proposal(call, spec)  # a preview that blocks must not block the bridge
+        proposal = await self._client.make_proposal(call, spec)  # not on the loop thread: a preview may block
         proposing = asyncio.ensure_future(self._run_on_loop(self._client.check_proposal(proposal)))
         try:
             outcome = await asyncio.shield(proposing)
@@ -121,7 +121,7 @@ class RemoteBackend:
         return await self._run_on_loop(self._client.cancel(approval_id, reason))
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> RemoteApprovalStatus:
-        """Who decides is whose key it is; the server does not take anybody's word for it."""
+        """Decide as the owner of the key: the server trusts no other name."""
         name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
         return await self._run_on_loop(self._client.decide(approval_id, decision, name))
 
@@ -132,7 +132,7 @@ class RemoteBackend:
         return await self._run_on_loop(self._client.paused(agent))
 
     async def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]:
-        """One that is cancelled has closed its connection when it returns, so that the server gives it no run."""
+        """Acquire ready runs. If cancelled, it first closes the connection, so that the server leases no run to it."""
         closed: Future[None] = Future()
 
         async def claim() -> Sequence[Pause]:
@@ -159,7 +159,7 @@ class RemoteBackend:
         await self._run_on_loop(self._client.resumed(run_id, fence))
 
     async def _withdraw(self, proposing: asyncio.Future[Outcome]) -> None:
-        """Given up before the server said what it made of it: nobody shall approve what nobody will run."""
+        """Cancel the approval, if any, of an interrupted check: nobody should approve a call that will not run."""
         with suppress(Error, TimeoutError):
             async with asyncio.timeout(BEST_EFFORT_TIMEOUT):
                 outcome = await proposing
@@ -199,7 +199,7 @@ class RemoteBackend:
 
 
 def _bound_result(result: bytes | None) -> object:
-    """What is too large to be sent is described: that the tool succeeded must not be lost with it."""
+    """The result, truncated if it is too large to send: the success itself must still be recorded."""
     if result is None or len(result) <= MAX_BYTES - ENVELOPE_BYTES:
         return None if result is None else read_canonical(result)
     return f"{result[:MAX_SHOWN].decode('utf-8', 'ignore')}… ({len(result):,} bytes, too large to be sent)"

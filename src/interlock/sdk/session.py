@@ -1,4 +1,4 @@
-"""One program's open connection to the interlock: its run, the ids of its calls, and the leases that it keeps."""
+"""A program's session: its run, the ids of its calls, starting and finishing calls, and lease renewal."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, refusal_message
 from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
 
-FROZEN_RETRY_SECONDS = 1.0  # seconds between two starts of a call that is frozen
+FROZEN_RETRY_SECONDS = 1.0  # seconds between two attempts to start a frozen call
 
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """A call that may run now, with exactly these arguments; without an execution it is an allowed read."""
+    """A call that may run now, with exactly these arguments; without an `execution` it is an allowed read."""
 
     args: bytes
     execution: Execution | None = None
@@ -41,7 +41,7 @@ class Runnable:
 
 @dataclass(frozen=True, slots=True)
 class CachedResult:
-    """A call that succeeded before, in this run or in the program that it continues."""
+    """The result of a call that succeeded earlier in this run, possibly in a previous process."""
 
     result: object
 
@@ -54,21 +54,21 @@ class RunSession:
         self._owns_run = run_id is None
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
         self._count_lock = threading.Lock()
-        self._running: dict[str, int] = {}  # approval id → fence of what runs now
-        self._resuming: set[tuple[str, str, int]] = set()  # agent, run and fence of what goes on now
+        self._running: dict[str, int] = {}  # approval id → fence of running calls
+        self._resuming: set[tuple[str, str, int]] = set()  # agent, run id and fence of runs being resumed
         self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
-        self._has_unknown_call = False  # what nobody knows keeps the run open, so that its next program is told
+        self._has_unknown_call = False  # an unknown effect keeps the run open, so that the next start reports it
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Continues the newest run of this agent whose program is gone; else begins one."""
+        """Continue the newest run of this agent whose program is gone, or open a new one."""
         self.run_id = await self.backend.acquire_run(None if self._owns_run else self.run_id)
         chores = (*self.backend.background_tasks(self._stop), self._renew_leases())
         self._tasks = [asyncio.create_task(chore) for chore in chores]
 
     async def close(self, *, finished: bool) -> None:
-        """A run that is not finished is left for the next start of the program, which goes on at once."""
+        """Stop the background tasks; an unfinished run is released, so that the next start continues it at once."""
         self._stop.set()
         for task in self._tasks:
             task.cancel()
@@ -77,10 +77,10 @@ class RunSession:
             with suppress(Error):
                 await self.backend.end_run(self.run_id, finished=finished and not self._has_unknown_call)
 
-    # The way of a call
+    # Calls
 
     async def make_call(self, spec: ToolSpec, args: Mapping[str, object], expires_in: int | None = None) -> ToolCall:
-        """A call's id is its tool, its arguments and its count: a program that starts again gives the same ids."""
+        """Make a call. Its id is derived from tool, arguments and count, so a restarted program makes the same ids."""
         program = self.program
         call = propose(
             spec.name,
@@ -95,10 +95,10 @@ class RunSession:
         return await self._with_call_id(call, spec)
 
     async def wait_until_runnable(self, call: ToolCall, spec: ToolSpec) -> Runnable | CachedResult:
-        """Waits for people as long as it takes; raises NotRun when the call must not or need not run."""
+        """Wait for a decision without a timeout; raises NotRun if the call must not or need not run."""
         outcome = await self.backend.check(call, spec)
         while isinstance(outcome, Finished) and outcome.status == "failed":
-            # It failed before the program was started again: to retry is to ask again.
+            # It failed before a restart of the program: a retry is a new call, which asks again.
             call = await self._with_call_id(call, spec)
             outcome = await self.backend.check(call, spec)
         while True:
@@ -117,7 +117,7 @@ class RunSession:
                     raise to_not_run_error(outcome, call.tool)
 
     async def _start_or_wait(self, approval_id: str, spec: ToolSpec) -> Runnable | None:
-        """None where something comes of it that is waited for: another start, a release, or a no of the policy."""
+        """Start the call; None if the caller should wait: started elsewhere, frozen, denied now, or lease lost."""
         try:
             started = await self.backend.start(approval_id, spec)
         except Frozen:
@@ -129,7 +129,10 @@ class RunSession:
         return None
 
     async def try_start(self, call: ToolCall, spec: ToolSpec) -> Runnable | Outcome:
-        """Waits for nobody but another process that runs this very call; a Go has to be carried out, and once."""
+        """Start the call if it may run now; waits only for another process that runs it.
+
+        Execute a `Runnable` exactly once.
+        """
         outcome = await self.backend.check(call, spec)
         while True:
             match outcome:
@@ -152,7 +155,7 @@ class RunSession:
         await self._finish(runnable, Payload(result=result), ok=True)
 
     async def record_failure(self, runnable: Runnable, spec: ToolSpec, error: Exception) -> None:
-        """Keeps the error in words, without the secrets that the tool was given."""
+        """Record the error as text, without the secrets among the arguments."""
         words = f"{type(error).__name__}: {error}"
         for secret in secret_texts(runnable.args, spec):
             words = words.replace(secret, "[hidden]")
@@ -160,7 +163,7 @@ class RunSession:
         await self._finish(runnable, Payload(error=plain), ok=False)
 
     async def mark_unknown(self, runnable: Runnable) -> None:
-        """Stopped inside the tool: nobody knows how far it came, and the record says so."""
+        """Record that the effect of an interrupted tool is unknown."""
         if runnable.execution is not None:
             self._has_unknown_call = True
             with suppress(Error):
@@ -168,7 +171,7 @@ class RunSession:
 
     @contextmanager
     def running(self, runnable: Runnable) -> Iterator[None]:
-        """While the tool runs its lease is renewed, and `current_execution` knows of it."""
+        """Renew the call's lease and set `current_execution` while the tool runs."""
         token = self._current.set(runnable.execution)
         if runnable.execution is not None:
             self._running[runnable.execution.approval_id] = runnable.execution.fence
@@ -181,7 +184,7 @@ class RunSession:
 
     @contextmanager
     def resuming(self, agent: str, run_id: str, fence: int) -> Iterator[None]:
-        """While a run goes on that was paused, nobody else takes it."""
+        """Renew the lease of a paused run while it is being resumed."""
         held = (agent, run_id, fence)
         self._resuming.add(held)
         try:
@@ -200,7 +203,7 @@ class RunSession:
         return call.with_call_id(f"{spec.name[:100]}:{shown}:{number}")
 
     async def wait_decided(self, approval_id: str) -> Outcome:
-        """A wait that is cancelled withdraws the call, so that nobody approves what nobody will run."""
+        """Wait for a decision; if interrupted, cancel the approval: nobody should approve a call that will not run."""
         try:
             return await self.backend.wait(approval_id)
         except asyncio.CancelledError:
@@ -220,20 +223,20 @@ class RunSession:
     # The run and its leases
 
     async def _renew_leases(self) -> None:
-        """Renews well before the leases end, from a thread that no tool can block."""
+        """Renew all leases at a third of their length, on the loop thread, which no tool can block."""
         while True:
             await asyncio.sleep(self.program.lease / 3000)
             held = [self.backend.renew(approval_id, fence) for approval_id, fence in list(self._running.items())]
             resumed = [self.backend.renew_pause(*each) for each in list(self._resuming)]
             run = [self.backend.renew_run(self.run_id)] if self._owns_run else []
             found = await asyncio.gather(*held, *resumed, *run, return_exceptions=True)
-            for error in found:  # a lease that is lost shows when the tool finishes
+            for error in found:  # a lost lease surfaces when the tool finishes
                 if isinstance(error, BaseException) and not isinstance(error, Error):
                     raise error
 
 
 def to_not_run_error(outcome: Outcome, tool: str) -> NotRun:
-    """What the program is told instead of a result."""
+    """The error that the program gets instead of a result."""
     match outcome:
         case Refused():
             ids = {"approval_id": outcome.approval_id} if outcome.approval_id else {}

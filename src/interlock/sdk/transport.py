@@ -1,4 +1,4 @@
-"""One program's conversation with a server. It says things again until they are heard, or patience ends."""
+"""HTTP transport to a server: retries with exponential backoff and a timeout, TLS checks, and error mapping."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ import ipaddress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-PATIENCE = 60.0  # seconds without an answer after which a server counts as gone
-FIRST_RESPONSE_TIMEOUT = 5.0  # the same before its first answer: a wrong address should show soon
-MAX_BACKOFF = 2.0  # seconds between two attempts, so that all go on soon after a restart
-RESPONSE_TIMEOUT = 30.0  # seconds for an answer to begin
+PATIENCE = 60.0  # seconds without a response after which a server counts as unavailable
+FIRST_RESPONSE_TIMEOUT = 5.0  # the same before the first response: a wrong address should fail soon
+MAX_BACKOFF = 2.0  # seconds; short, so that programs continue soon after a restart of the server
+RESPONSE_TIMEOUT = 30.0  # seconds until a response begins
 FOREVER = float("inf")
 NOTHING_RAN = "Nothing was run."
-IN_PROGRESS = "in_progress"  # the same request, sent before, is not answered yet
-UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # of the server, or of a proxy that cannot reach it
+IN_PROGRESS = "in_progress"  # an earlier request with the same idempotency key is still being processed
+UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a proxy that cannot reach it
 
 
 class Transport:
@@ -53,7 +53,7 @@ class Transport:
     async def _request_with_retry(
         self, method: str, path: str, *, patience: float | None = None, otherwise: str = NOTHING_RAN, **what: Any
     ) -> ResponseBody:
-        """`otherwise` says what it means if the answer never comes."""
+        """Retry until there is a response or the time is over; `otherwise` is the consequence to state in the error."""
         now = asyncio.get_running_loop().time
         began, attempt = now(), 0
         while True:
@@ -110,7 +110,7 @@ class Transport:
                 raise error
 
     def _to_transport_error(self, error: Exception) -> Exception:
-        """A certificate that is not trusted will not be trusted the next time either; all else may pass."""
+        """Misconfigured for TLS errors, which a retry would not change; a retryable error for all others."""
         unsafe = _find_cause(error, ssl.SSLError)
         if unsafe is None:
             return _NoResponse(f"{type(error).__name__}: {error}".rstrip(": "))
@@ -125,7 +125,7 @@ class Transport:
         return Misconfigured(f"{self.address.url} cannot be reached safely: {what}. {help_} {NOTHING_RAN}")
 
     def _not_interlock_error(self, response: httpx2.Response) -> Misconfigured:
-        """Never followed elsewhere: the key is for this address alone."""
+        """The error for a foreign response. Redirects are never followed: the key is for this address only."""
         url, status = self.address.url, response.status_code
         if response.has_redirect_location:
             return Misconfigured(
@@ -144,7 +144,10 @@ class Transport:
         )
 
     def _http_client(self) -> httpx2.AsyncClient:
-        """In the loop that first uses it. The environment may name a proxy, but not for this machine itself."""
+        """The HTTP client, bound to the loop that first uses it.
+
+        The environment's proxies apply, except to loopback.
+        """
         if self._http is None:
             library = _import_httpx()
             self._http = library.AsyncClient(
@@ -162,7 +165,7 @@ class Transport:
 
 
 class _NoResponse(Exception):
-    """No answer that counts, this time; `pause` is what the server asks for before the next attempt."""
+    """A failed attempt that may be retried; `pause` is the server's Retry-After in seconds."""
 
     def __init__(self, words: str, pause: float = 0.0) -> None:
         super().__init__(words)
@@ -170,9 +173,9 @@ class _NoResponse(Exception):
 
 
 def _backoff_seconds(attempt: int) -> float:
-    """Longer each time, and never the same for two programs: a thousand come back after a restart."""
+    """Exponential backoff with jitter, since many programs reconnect after a restart of the server."""
     longest = min(MAX_BACKOFF, 0.05 * 2 ** min(attempt, 10))
-    return random.uniform(longest / 2, longest)  # noqa: S311  nobody gains by guessing it
+    return random.uniform(longest / 2, longest)  # noqa: S311  not used for security
 
 
 def _seconds(text: str) -> float:
@@ -217,7 +220,7 @@ class ServerAddress:
 
 
 def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -> ServerAddress:
-    """`insecure` allows http:// to another machine, where the key and the arguments can be read on the way."""
+    """Validate address and key. `insecure` allows http:// to another machine, exposing the key and the arguments."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise Misconfigured(
@@ -252,6 +255,6 @@ def _is_loopback(host: str) -> bool:
 
 
 def _without_password(url: str) -> str:
-    """Without what may be a password."""
+    """The address with a possible user name and password masked."""
     head, at, tail = url.partition("@")
     return f"{head.partition('://')[0]}://…@{tail}" if at else url

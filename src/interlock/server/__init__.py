@@ -1,1 +1,1 @@
-"""The HTTP interface: `app.py` puts it together, `document` describes it, most other files are a group of routes."""
+"""The HTTP server: `app.py` assembles it, `openapi` describes its API, `routes` and `protocols` hold the endpoints."""

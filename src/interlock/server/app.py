@@ -1,4 +1,4 @@
-"""Puts the server together: the front, the hot routes, and a file of routes for each group."""
+"""Assembles the server: middleware, router, fast routes, and one module of routes for each group."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def build_fastapi(
     fast_routes: Collection[FastRoute | StreamRoute],
     protocol_routes: Collection[ProtocolRoutes],
 ) -> FastAPI:
-    """All routes; the hot ones and the streams stand there for the document only."""
+    """The FastAPI app with all routes; fast routes and streams are in it for the OpenAPI document only."""
     shared = _shared_routes(fast_routes, protocol_routes)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=shared)
     app.state.site, app.state.auth, app.state.metrics = state, auth, MetricsExporter(state)
@@ -127,7 +127,7 @@ def build_fastapi(
 def _shared_routes(
     fast_routes: Collection[FastRoute | StreamRoute], protocol_routes: Collection[ProtocolRoutes]
 ) -> list[BaseRoute]:
-    """They hold nothing of a site, which a request finds in the state of its app: all sites of a process share them."""
+    """The routes, shared by all servers of a process: they hold no state, which a request finds in `app.state`."""
     streams = [route for each in protocol_routes for route in each.streams]
     addresses = tuple(f"{each.method} {each.template}" for each in (*fast_routes, *streams))
     made = _route_cache()
@@ -138,7 +138,7 @@ def _shared_routes(
 
 @cache
 def _route_cache() -> dict[tuple[str, ...], list[BaseRoute]]:
-    """To make them takes a tenth of a second, and the first request to each a little more."""
+    """Cache of routes: building them takes a tenth of a second, and the first request to each a little more."""
     return {}
 
 
@@ -185,7 +185,7 @@ def make_fast_routes(state: ServerState, auth: Auth) -> list[FastRoute | StreamR
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """While the server runs, policies are followed."""
+    """Poll for policy changes while the server runs."""
     state: ServerState = app.state.site
     following = asyncio.create_task(state.workspaces.poll_changes())
     try:
@@ -220,10 +220,10 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Of all routes at this address; the framework names those of the first only.
+    """The methods of all routes at this path; the framework names those of the first route only.
 
-    Where the address is that of a route as it is written, those with a parameter in its place do not count:
-    /api/pins/all is not the pin of a tool.
+    If the path is the literal path of a route, routes with a parameter in its place do not count: /api/pins/all is not
+    the pin of a tool.
     """
     app: FastAPI = request.app
     found = [route for route in iter_route_contexts(app.routes) if route.matches(request.scope)[0] is not Match.NONE]
@@ -232,7 +232,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 async def _handle_unexpected_error(request: Request, _: Exception) -> Response:
-    """The framework raises it again, and the entrance notes it."""
+    """Build the 500 response; the framework raises the error again, and the middleware logs it."""
     error = internal_error()
     error.ids["request_id"] = request.scope["request_id"].decode()
     return to_starlette(error_response(error))

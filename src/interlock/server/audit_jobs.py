@@ -1,4 +1,4 @@
-"""Verifies ledgers beside the server, in a process of its own: one at a time, and what it said is kept for people."""
+"""Verification jobs: verify ledgers in a separate process, one at a time, and keep the last result in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interlock.runtime.durations import rfc3339
 from interlock.server.state import ServerState
 
 JOB_TIMEOUT = 600.0  # seconds
-MAX_REMEMBERED = 1_000  # workspaces whose last check is remembered
+MAX_REMEMBERED = 1_000  # workspaces whose last job is remembered
 MAX_REPORT_BYTES = 2**22  # bytes of a report
 WORKER_COMMAND = (sys.executable, "-m", "interlock.server.audit_worker")
 DATABASE_MISSING = "The database is not where the configuration says. Put it back, then try again."
@@ -26,7 +26,7 @@ JOB_CRASHED = "The check broke off, and nothing was found out. Try again."
 
 @dataclass
 class VerificationJob:
-    """One run. `report` is what the verifier said; `error` says why there is none."""
+    """One verification. `report` is the worker's result; `error` says why there is none."""
 
     by: str
     began: int
@@ -65,7 +65,7 @@ class VerificationJob:
 
 
 class VerificationJobs:
-    """Of this process, in memory. A check also compares with the head of the last one that found all well."""
+    """Verification jobs of this process, in memory. Each also checks the head of the workspace's last valid job."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

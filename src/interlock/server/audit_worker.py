@@ -1,6 +1,6 @@
-"""The process that verifies: told on standard input which ledger, it says line by line how far it is and what it found.
+"""Worker process that verifies a ledger: JSON input on stdin, progress and report as JSON lines on stdout.
 
-The address of the database may hold a password, so it is no argument, which everybody on the machine could read.
+The database URL may hold a password, so it is not a command-line argument, which every user of the machine could read.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from interlock.core.errors import Error
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.invariants import Violation
 
-PROGRESS_INTERVAL = 0.2  # seconds between two words about the progress
-MAX_VIOLATIONS = 100  # that are told; one altered entry breaks every link behind it
+PROGRESS_INTERVAL = 0.2  # seconds between two progress lines
+MAX_VIOLATIONS = 100  # reported at most; one altered entry breaks every link after it
 MAX_MESSAGE = 1_000
-NICENESS = 5  # the server comes first
+NICENESS = 5  # the server has priority
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def _violation_json(violation: Violation) -> dict[str, object]:
 
 
 def _print_json(**fields: object) -> None:
-    print(json.dumps(fields), flush=True)  # noqa: T201  whoever started it reads this
+    print(json.dumps(fields), flush=True)  # noqa: T201  the parent process reads this
 
 
 if __name__ == "__main__":

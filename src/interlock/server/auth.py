@@ -1,4 +1,4 @@
-"""Who asks: by a key in a header, or by a session's cookie, which counts from our own page only."""
+"""Authentication: a key in a header, or a session cookie with an Origin check against CSRF."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.core.identity import Principal
 from interlock.server.http import Header, HttpRequest
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-AGENT_INBOX_PREFIX = "/agent-inbox/"  # where clients come that send a key in a header of their own
+AGENT_INBOX_PREFIX = "/agent-inbox/"  # clients of this path send their key in X-API-Key
 UNAUTHENTICATED_MESSAGE = (
     "This needs a key (Authorization: Bearer …) or a session. Make a key: interlock keys create --name NAME --role ROLE"
 )
@@ -26,13 +26,13 @@ class Auth:
         self.cookie_name = "__Host-interlock" if self._secure else "interlock"
 
     async def authenticate(self, request: HttpRequest) -> Principal:
-        """With the client's address for people, whose decisions the record names it for."""
+        """The authenticated caller; people with the client's address, which the ledger records with their decisions."""
         principal = await self._find_principal(request)
         client = request.scope.get("client")
         return principal if principal.is_agent or not client else replace(principal, address=str(client[0]))
 
     async def _find_principal(self, request: HttpRequest) -> Principal:
-        """A key that does not count is an error, whatever the cookie says."""
+        """Find the caller. An invalid key is an error, even beside a valid cookie."""
         given = request.headers.get(b"authorization")
         if given is not None:
             return await self._accounts.authenticate_key(_bearer_token(given))
@@ -46,17 +46,17 @@ class Auth:
         return await self._accounts.authenticate_session(token)
 
     def token(self, headers: Mapping[bytes, bytes]) -> str:
-        """Of the session, or ""."""
+        """The session's token, or ""."""
         return self.read_cookie(headers, self.cookie_name)
 
     def read_cookie(self, headers: Mapping[bytes, bytes], cookie_name: str) -> str:
-        """Two cookies of one name are somebody's trick: then there is none."""
+        """The cookie's value; empty if there are two of this name, which may be an attack."""
         pairs = [each.strip().partition("=") for each in headers.get(b"cookie", b"").decode("latin-1").split(";")]
         found = [value for name, _, value in pairs if name == cookie_name]
         return found[0] if len(found) == 1 else ""
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
-        """A page of another site can make a browser send our cookie, but not our origin."""
+        """Against CSRF: a page of another site can make a browser send our cookie, but not our origin."""
         origin = headers.get(b"origin", b"").decode("latin-1")
         ours = self._origin or f"http://{headers.get(b'host', b'').decode('latin-1')}"
         if origin != ours:

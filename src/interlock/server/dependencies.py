@@ -1,4 +1,4 @@
-"""How a route says who may use it and how it may fail: the guard and the document read the same words."""
+"""FastAPI dependencies and route declarations: required roles and possible errors, enforced and documented alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALL_ROLES = frozenset(ROLES)
 
 
 class ErrorJson(BaseModel):
-    """Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong."""
+    """The shape of every error. Further fields are ids, and `problems` with JSON Pointers if a body is invalid."""
 
     error: str
     message: str
@@ -62,7 +62,7 @@ AuthDep = Annotated[Auth, Depends(current_auth)]
 
 
 def require_roles(roles: frozenset[str]) -> dict[str, Any]:
-    """For a route's decorator: only these roles, said in the document too."""
+    """Decorator arguments of a route: only these roles, also named in the OpenAPI document."""
 
     async def check(request: Request) -> None:
         asked, auth = _http_request(request), _auth(request)
@@ -74,7 +74,7 @@ def require_roles(roles: frozenset[str]) -> dict[str, Any]:
 
 
 def require_recent_sign_in(roles: frozenset[str]) -> dict[str, Any]:
-    """As `may`, and a session has to be of the last minutes: for what outlives it, such as keys and grants."""
+    """As `require_roles`, plus a recent sign-in of a session: for what outlives it, such as keys and grants."""
     made = require_roles(roles)
 
     async def check(request: Request) -> None:
@@ -86,13 +86,13 @@ def require_recent_sign_in(roles: frozenset[str]) -> dict[str, Any]:
 
 
 def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route that are errors; every route that is for somebody can also give these four."""
+    """The error responses of a route; every route that needs authentication can also give these four."""
     every = sorted({400, 401, 403, 503, *statuses})
     return {status: {"model": ErrorJson, "description": HTTPStatus(status).phrase} for status in every}
 
 
 def documented_responses(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route answers if all is well, besides how it may fail."""
+    """The successful response of a route, and its error responses."""
     return {200: {"model": model}, **documented_errors(*statuses)}
 
 
@@ -102,9 +102,9 @@ def to_starlette(response: HttpResponse) -> Response:
 
 
 class RouteDocs(NamedTuple):
-    """A route without a framework, for the document: its words, its body, what it answers, and how it may fail.
+    """OpenAPI description of a fast route: its text, body, response and errors.
 
-    `no_content` says when it answers that there is nothing, with a 204.
+    `no_content` says when it answers 204.
     """
 
     text: str
@@ -116,10 +116,10 @@ class RouteDocs(NamedTuple):
 
 
 def document_route(router: APIRouter, route: FastRoute | StreamRoute, docs: RouteDocs) -> None:
-    """Puts a hot route into the document; it is served before the framework sees it."""
+    """Add a fast route to the OpenAPI document; it is served before FastAPI sees it."""
 
     async def endpoint(**_: Any) -> Response:
-        raise NotFound("There is nothing at this address.")  # whatever is at this address was served before
+        raise NotFound("There is nothing at this address.")  # unreachable: the router serves this path first
 
     endpoint.__signature__ = _signature(route.template, docs)  # type: ignore[attr-defined]  # as FastAPI reads it
     endpoint.__doc__ = docs.text
@@ -153,12 +153,12 @@ def _auth(request: Request) -> Auth:
 
 
 def etag(value: object) -> str:
-    """Of anything that is JSON; numbers are versions already."""
+    """The ETag of any JSON value; numbers are versions already."""
     return f'"{value}"' if isinstance(value, int) else f'"{sha256(encode_json(value)).hexdigest()[:32]}"'
 
 
 def check_if_match(headers: Mapping[bytes, bytes], current: str) -> bool:
-    """Whether the change is bound to what was seen. Raises Stale if that is not what is there now."""
+    """Whether the request has an If-Match condition. Raises Stale if it does not match the current ETag."""
     given = headers.get(b"if-match", b"").decode("latin-1").strip()
     if given in ("", "*"):
         return False
@@ -199,7 +199,7 @@ ContextDep = Annotated[RequestContext, Depends(request_context)]
 async def approval_response(
     state: ServerState, services: WorkspaceServices, approval_id: str, reviewer: Reviewer
 ) -> HttpResponse:
-    """One approval, for this person; the ETag is its version."""
+    """One approval as this person sees it; the ETag is its version."""
     view = await services.inbox.show(services.workspace, approval_id)
     size, etag = len(view.stored.payload.args or b""), b'"%d"' % view.stored.approval.version
     return await offload(

@@ -1,4 +1,4 @@
-"""A call that is made up, to see what a policy makes of it: taken as the server takes the calls of agents' keys."""
+"""Explains what a policy does with a hypothetical call, which is treated like a call with an agent's key."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ CALL_KEYS = (
 )
 KEY_KEYS = ("name", "agents", "requester", "teams")
 SPEC_KEYS = ("effect", "schema", "description", "preview", "secret", "idempotent", "decisions", "confirm", "declared")
-EXPLAIN_ONLY_KEYS = frozenset({"teams", "key", "embedded", "confirm", "declared"})  # what no call over HTTP has
+EXPLAIN_ONLY_KEYS = frozenset({"teams", "key", "embedded", "confirm", "declared"})  # not in calls over HTTP
 SPEC_FIELD_NAMES = {"description": "describe"}  # as `ToolSpec` calls them
-DEFAULT_KEY_NAME = "key"  # the name of a key that is not named
-DEFAULT_REQUESTER = "somebody"  # every program with the database works for somebody: who started it
+DEFAULT_KEY_NAME = "key"  # the name of a key without a name
+DEFAULT_REQUESTER = "somebody"  # a program with the database always acts for somebody: the person who started it
 EMBEDDED_JUDGED_AS = "as a call of a program that opens the database itself: what it says of its tool is known"
 
 
 class ExplainRequest(NamedTuple):
-    """`judged_as` says whose call it is taken for, `notes` what was made of what it says."""
+    """`judged_as` says whose call it is judged as, `notes` how its claims were treated."""
 
     call: ToolCall
     spec: ToolSpec
@@ -56,7 +56,7 @@ class ExplainRequest(NamedTuple):
 
 
 def parse_explain_request(body: object, state: HasRegisteredTools, directory: WorkspaceDirectory) -> ExplainRequest:
-    """As the call of an agent's key, `key`, which is bound to nobody unless it says more; else of an `embedded` one."""
+    """Parse a call: of an agent's key (`key`, bound to nobody unless it says so), or of an `embedded` program."""
     call, spec = _parse_call(body, directory.workspace)
     fields = cast(Mapping[str, Any], body)
     if not fields.get("embedded", False):
@@ -103,7 +103,7 @@ def _judged_as(principal: Principal) -> str:
 
 
 def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any]) -> ToolCall:
-    """The teams of accounts count, unless the question is what would be if they were others."""
+    """Use the teams of the accounts, unless the request assumes others."""
     teams = tuple(fields["teams"]) if "teams" in fields else call.teams
     caller = call.caller
     if caller is not None and caller.requester:
@@ -111,7 +111,7 @@ def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any
     return replace(call, teams=teams, caller=caller)
 
 
-# What was made of what it says
+# Notes on the claims of the call
 
 
 def _claim_notes(body: ProposalBody, definition: ResolvedDefinition) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _claim_notes(body: ProposalBody, definition: ResolvedDefinition) -> Iterator
 
 
 def _program_notes(declared: ToolSpec, definition: ResolvedDefinition | None) -> Iterator[str]:
-    """A program with the database brings its own tools: pins and what is registered are for the others."""
+    """Notes for an embedded program, which brings its own tools: pins and registered tools are for calls with a key."""
     if definition is None or declared.effect == definition.spec.effect:
         return
     stands = f"{declared.name} is {definition.origin} as {definition.spec.effect or 'a tool of unknown effect'}"
@@ -141,11 +141,11 @@ def _schema_notes(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
         yield f"Its arguments do not fit the schema of {spec.name} ({first}): a call with them is never let through."
 
 
-# What is read
+# Parsing
 
 
 def _parse_call(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
-    """As a program with the database would say it."""
+    """Parse the call as an embedded program would make it."""
     if not isinstance(body, Mapping) or not isinstance(body.get("tool"), str):
         raise InvalidRequest('A call is an object such as {"tool": "pay", "args": {"amount": 5}}.')
     for key in body:
@@ -163,7 +163,7 @@ def _parse_call(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
 
 
 def _parse_key(key: object) -> Mapping[str, Any]:
-    """A key that the call is made with: its `name`, and the `agents` and the `requester` that it is bound to."""
+    """The key that the call is made with: its `name`, and the `agents` and the `requester` that it is bound to."""
     if not isinstance(key, Mapping) or set(key) - set(KEY_KEYS):
         raise InvalidRequest(f"key of a call is an object with {', '.join(KEY_KEYS)}; without one: embedded.")
     if not all(isinstance(key.get(name, ""), str) for name in ("name", "requester")):

@@ -1,4 +1,4 @@
-"""The bare parts of HTTP: what was asked and what is answered. No framework, so that the hot routes cost little."""
+"""HTTP requests, responses, JSON bodies and error responses, without a framework: that keeps the fast routes fast."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Header = tuple[bytes, bytes]
 JSON_TYPE = b"application/json"
 MAX_IDEMPOTENCY_KEY = 200
 MAX_QUERY_PARAMS = 100  # parameters
-# Where the database is and what it said is for those who run the server.
+# Callers see neither where the database is nor its error: those are for operators.
 STORE_UNAVAILABLE_MESSAGE = (
     "The database cannot be used now; nothing was run. Try again in a while. To find out why: interlock doctor"
 )
@@ -56,14 +56,14 @@ MINIMAL_HEADERS = tuple(
 
 
 class RequestBody(BaseModel):
-    """A body of a request: exactly these fields, of exactly these types."""
+    """A request body: exactly these fields, of exactly these types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, serialize_by_alias=True)
 
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 T = TypeVar("T")
-# JSON has lists only, and a strict tuple takes none; a mistake in each item of a long one would be as many messages.
+# JSON has only lists, which a strict tuple refuses; FailFast avoids one message for each item of a long list.
 JsonList = Annotated[tuple[T, ...], Strict(strict=False), FailFast()]
 
 
@@ -75,7 +75,7 @@ class HttpResponse(NamedTuple):
 
 
 class HttpRequest:
-    """One request, read to its end. Authentication sets `principal`; `path_params` stand in the path."""
+    """One request, fully read. Authentication sets `principal`; `path_params` are the parameters in its path."""
 
     __slots__ = ("_receive", "body", "headers", "is_cacheable", "method", "path", "path_params", "principal", "scope")
 
@@ -88,11 +88,11 @@ class HttpRequest:
         self.body = body
         self.path_params: tuple[str, ...] = ()
         self.principal: Principal | None = None
-        self.is_cacheable = True  # unless its route says that it left nothing behind
+        self.is_cacheable = True  # False if the route recorded nothing: a retry may then be executed again
 
     @property
     def current_principal(self) -> Principal:
-        """Whoever asks; only where it was found out before."""
+        """The authenticated caller; raises Unauthenticated if there is none."""
         if self.principal is None:
             raise Unauthenticated("This needs a key or a session.")
         return self.principal
@@ -109,7 +109,7 @@ class HttpRequest:
         return dict(pairs)
 
     async def disconnected(self) -> None:
-        """Returns once the client has closed the connection."""
+        """Return once the client has closed the connection."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -117,14 +117,14 @@ class HttpRequest:
         return validate_model(model, await self.parse_json(max_bytes))
 
     async def parse_json(self, max_bytes: int = MAX_BYTES) -> object:
-        """The body, read strictly; of a kind that a page of another site cannot send unasked."""
+        """Parse the body strictly; pages of other sites cannot send its content type without a CORS preflight."""
         if not is_json(self.headers):
             raise UnsupportedMediaType("The body has to be JSON: send Content-Type: application/json.")
         return await read_json(self.body, max_bytes)
 
 
 def idempotency_key(request: HttpRequest) -> str:
-    """Empty if there is none."""
+    """The Idempotency-Key header; empty if there is none."""
     given = request.headers.get(b"idempotency-key")
     if given is None:
         return ""
@@ -139,7 +139,7 @@ def is_json(headers: Mapping[bytes, bytes]) -> bool:
 
 
 async def read_json(body: bytes, max_bytes: int = MAX_BYTES) -> object:
-    """Strictly; beside the event loop if it is large."""
+    """Parse strictly; a large body off the event loop."""
     return await offload(len(body), lambda: parse_json(body, max_bytes))
 
 
@@ -164,7 +164,7 @@ def invalid_request(found: list[tuple[tuple[int | str, ...], str]]) -> InvalidRe
 
 @contextmanager
 def reject_misconfigured(pointer: str = "") -> Iterator[None]:
-    """A policy or a condition that somebody sent and that does not load is a wrong request, line by line."""
+    """Turn a policy or condition in a request that does not load into InvalidRequest, one problem for each line."""
     try:
         yield
     except Misconfigured as error:
@@ -184,7 +184,7 @@ def _reject_unserializable(value: object) -> object:
     raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
 
 
-# What json.dumps makes anew at every call: without circles, in the given order, without blanks, not only ASCII.
+# What json.dumps rebuilds at every call: no check for cycles, the given order, no blanks, not only ASCII.
 _encode = c_make_encoder(None, _reject_unserializable, encode_basestring, None, ":", ",", False, False, True)
 
 
@@ -195,7 +195,7 @@ def error_response(error: Error) -> HttpResponse:
         case TooManyRequests():
             wait = str(error.ids.get("retry_after", 1)).encode()
             return json_response(error.to_json(), 429, ((b"retry-after", wait),))
-        case BodyTooLarge() | RequestTimeout():  # what still comes of its body is not read
+        case BodyTooLarge() | RequestTimeout():  # the rest of the body is not read
             return json_response(error.to_json(), error.status, ((b"connection", b"close"),))
         case AlreadyDecided():
             return json_response(already_decided_json(error), error.status)
@@ -206,7 +206,7 @@ def error_response(error: Error) -> HttpResponse:
 
 
 def already_decided_json(error: AlreadyDecided) -> dict[str, object]:
-    """Inside the program times are numbers; outside they are text."""
+    """Times are numbers inside the program, RFC 3339 text outside."""
     body = error.to_json()
     decision = body.get("decision")
     if isinstance(decision, dict):

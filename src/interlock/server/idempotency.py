@@ -1,4 +1,4 @@
-"""Requests that may be sent again: with an Idempotency-Key the first one is done, and its answer is given again."""
+"""Idempotency keys: a retry with the same Idempotency-Key gets the stored response of the first request."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from interlock.server.quotas import QuotaEnforcer
 from interlock.storage.tables.idempotency import IdempotencyKey, IdempotencyRecord
 
 REPLAYED_HEADER = (b"idempotency-replayed", b"true")
-RETRYABLE_STATUSES = frozenset({408, 425, 429})  # errors that say "later": the next try must be a try
+RETRYABLE_STATUSES = frozenset({408, 425, 429})  # errors that mean "later": a retry must be executed, not replayed
 _EXCLUDED_PATHS = re.compile(
     r"/api/session.*|/api/links/.*|/api/calls/[^/]+/start|/api/pauses/claim|/api/chat"
-)  # they know what is sent again, set a cookie, or give what must not be kept
-_SECRET_PATHS = re.compile(r"/api/(keys|me/keys|users/[^/]+/link)")  # answers that are shown once and never stored
+)  # these detect retries themselves, set a cookie, or return what must not be stored
+_SECRET_PATHS = re.compile(r"/api/(keys|me/keys|users/[^/]+/link)")  # responses that are shown once and never stored
 
 Serve = Callable[[Send], Awaitable[None]]
 
@@ -46,7 +46,7 @@ class SecretAlreadyShown(Conflict):
 
 
 class IdempotencyReservation(NamedTuple):
-    """The right to work an answer out."""
+    """The right to execute the request and store its response."""
 
     key: IdempotencyKey
     token: bytes
@@ -70,9 +70,10 @@ class IdempotencyHandler:
         self._in_flight: dict[IdempotencyKey, asyncio.Event] = {}
 
     async def __call__(self, request: HttpRequest, serve: Serve, send: Send) -> HttpResponse | None:
-        """Claimed, worked out, kept, told: in this order, so that whoever was told something is told it again.
+        """Reserve the key, serve the request, store the response, then send it.
 
-        Gives the answer that was kept, or None after the request was served.
+        In this order, so that a client that got a response gets the same one for a retry. Returns the stored response,
+        or None after the request was served.
         """
         key, principal = idempotency_key(request), await self._principal(request)
         if principal is None:
@@ -80,7 +81,7 @@ class IdempotencyHandler:
             return None
         slot = idempotency_slot(principal, key)
         first = self._in_flight.get(slot)
-        if first is not None:  # whoever sends it again meanwhile gets the same answer a moment later
+        if first is not None:  # a concurrent retry waits, and gets the same response
             await first.wait()
             return await self._reserve_or_replay(request, principal, slot, serve, send)
         done = self._in_flight[slot] = asyncio.Event()
@@ -102,7 +103,7 @@ class IdempotencyHandler:
         return None
 
     async def _principal(self, request: HttpRequest) -> Principal | None:
-        """Nobody's answers are not kept: the route itself says who is missing."""
+        """The caller, or None: responses without authentication are not stored, and the route itself refuses."""
         try:
             return await self._auth.authenticate(request)
         except Unauthenticated:
@@ -132,7 +133,7 @@ class IdempotencyHandler:
 
 
 class ResponseBuffer:
-    """Holds an answer in JSON back until it is kept; everything else goes through at once."""
+    """Holds a JSON response back until it is stored; any other response passes through at once."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -162,9 +163,9 @@ class ResponseBuffer:
 
 
 def idempotency_slot(principal: Principal, key: str) -> IdempotencyKey:
-    """The role is part of it: a key with fewer rights is told nothing that one with more was told.
+    """The idempotency slot of a caller, with the role: a key with fewer rights must not get responses to one with more.
 
-    Of agents, so is whose their calls are: two keys may have the same name.
+    For agents it also has the owner of their calls: two keys may have the same name.
     """
     who = principal.owner if principal.is_agent else principal.actor
     return IdempotencyKey(principal.workspace, f"{principal.role}:{who}", key)

@@ -1,4 +1,4 @@
-"""What keeps running until it is told to stop: what time does, the log of libraries, and the signals."""
+"""Process lifecycle: background jobs such as timers, the log of libraries, signal handling and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import uvicorn
 from interlock.core.errors import Misconfigured
 from interlock.server.logs import JsonLogger, LibraryLogHandler
 
-SHUTDOWN_GRACE = 10  # seconds that what was begun gets to end when the program stops
+SHUTDOWN_GRACE = 10  # seconds that running work gets to finish when the program stops
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 BackgroundJob = Callable[[asyncio.Event], Awaitable[None]]
 
 
 @contextmanager
 def on_signal(stop: Callable[[], object]) -> Iterator[None]:
-    """Calls `stop` on the first signal; from then on a signal does what it does to any program: ends it at once."""
+    """Call `stop` on the first signal; later signals have their default effect, which ends the program at once."""
     loop = asyncio.get_running_loop()
 
     def told() -> None:
@@ -41,21 +41,21 @@ def on_signal(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def capture_library_logs(log: JsonLogger) -> None:
-    """What libraries and the event loop have to say becomes lines of ours."""
+    """Write messages of libraries and the event loop as lines of our log."""
     logging.basicConfig(handlers=[LibraryLogHandler(log)], level=logging.WARNING, force=True)
     asyncio.get_running_loop().set_exception_handler(log.handle_loop_exception)
 
 
 @asynccontextmanager
 async def background_jobs(log: JsonLogger, *runs: BackgroundJob) -> AsyncIterator[None]:
-    """Runs them until the end of the block; a fault of ours must not end one before."""
+    """Run the background jobs until the end of the block; a job that raises is logged and restarted."""
     stop = asyncio.Event()
 
     async def keep(run: BackgroundJob) -> None:
         while not stop.is_set():
             try:
                 await run(stop)
-            except Exception as error:  # noqa: BLE001  deadlines have to be kept whatever happens
+            except Exception as error:  # noqa: BLE001  deadlines have to be kept despite any error
                 log.write_exception("background_failed", error)
                 await wait_for_stop(stop, 1.0)
 
@@ -89,7 +89,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def serve_asgi(app: Any, listening: socket.socket) -> None:
-    """Serves an ASGI application until a signal comes."""
+    """Serve an ASGI application until a signal arrives."""
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -111,5 +111,5 @@ class MinimalServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """They are taken care of outside."""
+        """Do nothing: the caller handles signals."""
         yield

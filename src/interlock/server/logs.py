@@ -1,4 +1,4 @@
-"""What happened, one JSON line each on standard error: never arguments, keys, cookies or what an exception says."""
+"""JSON logging to standard error, one line per event: never arguments, keys, cookies or the text of an exception."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from interlock.runtime.durations import rfc3339
 
 LogLevel = Literal["info", "warning", "error"]
 WriteLine = Callable[[str], object]
-MAX_LINES_PER_SECOND = 100  # lines a second about requests; whoever is refused can send more than a disk takes
+MAX_LINES_PER_SECOND = 100  # log lines a second about requests; refused clients could send more than a disk takes
 SECOND = 1_000
 
 
 class JsonLogger:
-    """`wanted` is what is told of requests; the server's own start and end are always told."""
+    """`request_level` selects which requests are logged; the server's own start and stop are always logged."""
 
     def __init__(
         self, clock: Clock, request_level: RequestLogLevel = "problems", write: WriteLine | None = None
@@ -38,7 +38,7 @@ class JsonLogger:
         self._line(self._clock(), level, event, facts)
 
     def write_limited(self, level: LogLevel, event: str, **facts: object) -> None:
-        """As `write`, but not more than so many a second; how many were left out is told with the next."""
+        """As `write`, with a rate limit per second; the number of dropped lines is logged before the next line."""
         now = self._clock()
         if now // SECOND != self._second:
             left_out, self._told, self._second = self._told - MAX_LINES_PER_SECOND, 0, now // SECOND
@@ -49,13 +49,13 @@ class JsonLogger:
             self._line(now, level, event, facts)
 
     def write_exception(self, event: str, error: BaseException, **facts: object) -> None:
-        """An error that nobody expected: its class and its place; what it says may be a secret."""
+        """Log an unexpected error: its class and location, but not its text, which may be a secret."""
         self.write_limited(
             "error", event, **facts, exception=type(error).__name__, at_line=error_location(error.__traceback__)
         )
 
     def handle_loop_exception(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
-        """For an event loop: something in the background ended badly."""
+        """Exception handler for an event loop: a background task failed."""
         error = context.get("exception")
         if isinstance(error, BaseException):
             self.write_exception("background_failed", error)
@@ -67,7 +67,7 @@ class JsonLogger:
 
 
 class LibraryLogHandler(logging.Handler):
-    """What libraries log, as lines of ours: the text without its values, since those can be anything."""
+    """Forwards the logs of libraries: the message template without its values, since those can be anything."""
 
     def __init__(self, log: JsonLogger) -> None:
         super().__init__(logging.WARNING)
@@ -84,7 +84,7 @@ class LibraryLogHandler(logging.Handler):
 
 
 def error_location(traceback: TracebackType | None) -> str:
-    """Where it was raised: file and line, without the line's text."""
+    """Where the error was raised: file and line number, without the line's text."""
     frames = extract_tb(traceback, limit=-1) if traceback else []
     if not frames:
         return ""
@@ -93,7 +93,7 @@ def error_location(traceback: TracebackType | None) -> str:
 
 
 def _to_stderr(line: str) -> None:
-    """A broken pipe there is no reason to stop answering."""
+    """Write a line; a broken pipe is no reason to stop serving."""
     try:
         sys.stderr.write(line)
         sys.stderr.flush()

@@ -1,6 +1,6 @@
-"""What Prometheus reads: the workspace of whoever asks, and the process.
+"""Prometheus metrics of the caller's workspace and of the process.
 
-No name of a person, id or argument is ever a label; the names of channels are those of the configuration.
+No label is ever a person's name, an id or an argument; names of channels are those of the configuration.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from interlock.notify.status import ChannelState, read_channel_states
 from interlock.server.state import LATENCY_BUCKETS, LatencyHistogram, RouteKey, ServerState
 
 DECISION_KINDS = ("approved", "rejected", "responded")
-WAIT_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take
-BATCH_SIZE = 2_000  # lines of the ledger in one read
-MAX_ENTRIES = 100_000  # in one answer; what is left is counted by the next
+WAIT_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds until a decision
+BATCH_SIZE = 2_000  # ledger entries in one read
+MAX_ENTRIES = 100_000  # in one response; the rest is counted by the next
 DELIVERY_RESULTS = {"delivered": "sent", "delivery_parked": "parked"}
 SIGN_IN_ROUTES = ("/api/session", "/api/session/link", "/auth/oidc/callback")
 
 
 @dataclass
 class LedgerCounts:
-    """What happened in a workspace since this process was first asked."""
+    """Counts of ledger entries in a workspace since this process was first asked for them."""
 
     seq: int
     kinds: Counter[str] = field(default_factory=Counter)
-    deliveries: Counter[tuple[str, str]] = field(default_factory=Counter)  # by channel and what became of it
+    deliveries: Counter[tuple[str, str]] = field(default_factory=Counter)  # by channel and result
     wait_buckets: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
     wait_seconds: float = 0.0
 
 
 class MetricsExporter:
-    """Counters of a workspace come from the ledger, so that it does not matter which process did it, or a command."""
+    """Workspace counters come from the ledger, so that events of other processes and of commands count too."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -86,12 +86,12 @@ class MetricsExporter:
                     counts.wait_seconds += waited / 1000
             if len(lot) < BATCH_SIZE:
                 break
-            await asyncio.sleep(0)  # others go first
+            await asyncio.sleep(0)  # let other tasks run
         return counts
 
 
 class StaticCollector:
-    """A collector of what is known already."""
+    """A collector of metrics that are computed already."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)
@@ -158,7 +158,7 @@ def _process_metrics(state: ServerState) -> Iterator[Metric]:
 def _channel_metrics(
     workspace: str, channels: Sequence[ChannelState], delivery_counts: Mapping[tuple[str, str], int], now: int
 ) -> Iterator[Metric]:
-    """A few look-ups for each channel, which cost the same however much waits."""
+    """Metrics of channels: a few look-ups for each, at the same cost however many messages are due."""
     sent = CounterMetricFamily("interlock_deliveries", "Messages to people.", labels=["workspace", "channel", "result"])
     none = {(each.name, result): 0 for each in channels for result in DELIVERY_RESULTS.values()}
     for (channel, result), n in sorted({**none, **delivery_counts}.items()):
@@ -199,7 +199,7 @@ def _counter(name: str, text: str, value: float, workspace: str = "") -> Metric:
 
 
 def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """As Prometheus counts them: each with all that is below it; `counts` has one more, for what is beyond."""
+    """Cumulative buckets, as in Prometheus; `counts` has one entry more than `bounds`, for values above the last."""
     total, found = 0, []
     for bound, n in zip([*map(float, bounds), float("inf")], counts, strict=True):
         total += n

@@ -1,4 +1,4 @@
-"""What every request passes before its route: ids, time limits, host names, other origins."""
+"""Middleware for every request: request ids, timeouts, trusted proxies, host names, CORS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from interlock.server.http import (
 )
 from interlock.server.state import OTHER_ROUTE, ServerState
 
-CHECK_INTERVAL = 0.5  # seconds, by which a deadline may be late
+CHECK_INTERVAL = 0.5  # seconds by which a deadline may be late
 
 
 class Deadlines:
@@ -41,7 +41,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def timeout(self, seconds: float) -> Deadline:
-        """For a `with` inside a task: whatever takes longer is given up, and TimeoutError is raised."""
+        """A context manager for use inside a task: cancels its block after so many seconds, and raises TimeoutError."""
         return Deadline(self, seconds)
 
     def add(self, each: Deadline) -> None:
@@ -84,7 +84,7 @@ class Deadline:
             raise TimeoutError from error
 
     def cancel(self) -> None:
-        """From now on it may take as long as it takes."""
+        """Lift the time limit."""
         self._deadlines.remove(self)
 
     def expire(self) -> None:
@@ -92,7 +92,7 @@ class Deadline:
         self._task.cancel()
 
 
-PREFLIGHT_MAX_AGE = 600  # seconds for which a browser need not ask again
+PREFLIGHT_MAX_AGE = 600  # seconds for which a browser may cache a preflight
 EXPOSED_HEADERS = b"content-location, etag, retry-after, x-request-id, x-thread-id, x-vercel-ai-ui-message-stream"
 ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE"
 _HOST = re.compile(rb"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
@@ -101,13 +101,13 @@ _HEADER_NAMES = re.compile(rb"[A-Za-z0-9_, -]{0,1000}")
 
 @dataclass(frozen=True)
 class HostAndCorsPolicy:
-    """`origins` are pages of other sites. They come with a key: a browser sends no cookie of ours for them."""
+    """`origins` are pages of other sites. They use a key: a browser sends no cookie of ours for them."""
 
     hosts: frozenset[str]
     origins: frozenset[bytes] = frozenset()
 
     def check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
+        """Refuse unknown host names, against DNS rebinding: a browser would take us for the site of that name."""
         name = _host_name(headers.get(b"host", b""))
         if name in self.hosts or _is_ip_address(name):
             return
@@ -116,20 +116,20 @@ class HostAndCorsPolicy:
         )
 
     def allowed_origin(self, headers: Iterable[Header]) -> bytes:
-        """The origin of the page that asks, if it is one of those; else nothing."""
+        """The request's Origin if it is an allowed one, else empty."""
         if not self.origins:
             return b""
         return next((value for name, value in headers if name == b"origin" and value in self.origins), b"")
 
 
 def make_host_and_cors_policy(host: str, public_url: str, origins: Iterable[str] = ()) -> HostAndCorsPolicy:
-    """At which port is nobody's trick."""
+    """Host names only: a port is of no use to an attacker."""
     hosts = frozenset({"localhost", host.lower(), urlsplit(public_url).hostname or "localhost"})
     return HostAndCorsPolicy(hosts, frozenset(origin.encode() for origin in origins))
 
 
 def preflight_response(origin: bytes, headers: Iterable[Header]) -> HttpResponse:
-    """What a browser asks before it sends a page's request; who may do what is said by the request itself."""
+    """The answer to a CORS preflight; permissions are checked with the request itself."""
     wanted = dict(headers).get(b"access-control-request-headers", b"")
     more: tuple[Header, ...] = (
         (b"access-control-allow-origin", origin),
@@ -142,7 +142,7 @@ def preflight_response(origin: bytes, headers: Iterable[Header]) -> HttpResponse
 
 
 def with_cors_headers(origin: bytes, send: Send) -> Send:
-    """Says with the answer that the page may read it."""
+    """Add the CORS headers that let the page read the response."""
     more = (
         (b"access-control-allow-origin", origin),
         (b"access-control-expose-headers", EXPOSED_HEADERS),
@@ -159,14 +159,14 @@ def with_cors_headers(origin: bytes, send: Send) -> Send:
 
 @lru_cache(maxsize=100)
 def _host_name(host: bytes) -> str:
-    """Without the port; empty for what is no host."""
+    """The host name without its port; empty if it is invalid."""
     found = _HOST.fullmatch(host.lower())
     return (found[1] or found[2] or b"").decode() if found else ""
 
 
 @lru_cache(maxsize=100)
 def _is_ip_address(name: str) -> bool:
-    """A number cannot be pointed elsewhere, as a name can."""
+    """Whether it is an IP address, which unlike a name cannot be pointed elsewhere."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -174,9 +174,9 @@ def _is_ip_address(name: str) -> bool:
     return True
 
 
-RESPONSE_TIMEOUT = 90.0  # seconds until an answer has to begin: longer than any long poll
+RESPONSE_TIMEOUT = 90.0  # seconds until a response has to begin: longer than any long poll
 REFUSED_STATUSES = frozenset({401, 403, 408, 413, 421, 429, 503})
-# Where people reach it by https: nowhere else from then on, and the page uses nothing of the device.
+# With an https address: only https from then on, and the web app uses no device features.
 HTTPS_HEADERS: tuple[Header, ...] = (
     (b"strict-transport-security", b"max-age=31536000"),
     (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -208,7 +208,7 @@ class RequestMiddleware:
             await self._send_failure(
                 request_scope, error, ResponseTimeout("This took too long and was given up. Try again in a while.")
             )
-        except Exception as error:  # noqa: BLE001  whatever it was, who asked is told that it was not their doing
+        except Exception as error:  # noqa: BLE001  any failure is answered as an internal error
             await self._send_failure(request_scope, error, internal_error())
         finally:
             self._note(request_scope)
@@ -221,10 +221,10 @@ class RequestMiddleware:
         return b"%b-%x" % (self._prefix, next(self._numbers))
 
     async def _send_failure(self, request_scope: RequestScope, error: Exception, public_error: Error) -> None:
-        request_scope.deadline = None  # it is over
+        request_scope.deadline = None  # it has ended
         self._counters.failures += 1
         self._log.write_exception("request_failed", error, **request_scope.log_fields())
-        if not request_scope.status:  # else it has begun, and ends where it is
+        if not request_scope.status:  # else the response has begun, and is cut off
             public_error.ids["request_id"] = request_scope.id.decode()
             await send_response(request_scope.send, error_response(public_error), SECURITY_HEADERS)
 
@@ -239,7 +239,7 @@ class RequestMiddleware:
 
 
 class RequestScope:
-    """One request on its way; `status` is 0 until the answer begins."""
+    """One request and its response; `status` is 0 until the response begins."""
 
     __slots__ = ("_extra_headers", "_scope", "_send", "begun", "deadline", "id", "status")
 
@@ -257,7 +257,7 @@ class RequestScope:
             self.status = message["status"]
             message["headers"] = [*message["headers"], (b"x-request-id", self.id), *self._extra_headers]
             if self.deadline is not None:
-                self.deadline.cancel()  # an answer may go on for as long as it is read
+                self.deadline.cancel()  # a response may go on for as long as it is read
                 self.deadline = None
         await self._send(message)
 
@@ -268,12 +268,12 @@ class RequestScope:
 
     @property
     def template(self) -> str:
-        """Of the route, so that no id is in it."""
+        """The path template of the route, so that no id is in it."""
         found = self._scope.get("template") or getattr(self._scope.get("route"), "path", OTHER_ROUTE)
         return str(found)
 
     def log_fields(self) -> dict[str, object]:
-        """What may be told of it: not its path, which can hold anything."""
+        """Fields for the log: without the path, which can hold anything."""
         request: HttpRequest | None = self._scope.get("interlock")
         principal = request.principal if request is not None else None
         client = self._scope.get("client")
@@ -305,20 +305,20 @@ class ResponseTimeout(Error):
 
 
 class TrustedProxies:
-    """`addresses` are those of the proxies, or networks such as 10.0.0.0/8."""
+    """Trusted reverse proxies; `addresses` are IP addresses or networks such as 10.0.0.0/8."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
         self._networks: list[IPv4Network | IPv6Network] = [ip_network(each, strict=False) for each in addresses]
 
     def resolve(self, scope: Scope) -> None:
-        """Puts the client's own address in the place of the proxy's: the last one that is no proxy of ours."""
+        """Replace the proxy's address by the client's: the last in X-Forwarded-For that is not a trusted proxy."""
         client = scope.get("client")
         if not self._networks or not client or not self._is_ours(client[0]):
             return
         hops = [each.strip() for each in _forwarded_for(scope["headers"]).split(",") if each.strip()]
         for hop in reversed(hops):
             if not _is_ip_address(hop):
-                return  # a proxy that writes what is no address cannot be believed
+                return  # a proxy that forwards an invalid address cannot be trusted
             scope["client"] = (hop, 0)
             if not self._is_ours(hop):
                 return

@@ -1,4 +1,4 @@
-"""The shapes of what people are answered, as the document shows them. `shape` makes them; tests compare both."""
+"""Response models of the API, as in the OpenAPI document. `presenters` build the JSON; tests compare both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class QuorumJson(ResponseModel):
 
 
 class DecisionJson(ResponseModel):
-    """What was decided, by whom and when. Time and policy decide too: then `by` is interlock or policy."""
+    """A decision, who made it and when. If a timer or the policy decided, `by` is interlock or policy."""
 
     kind: str
     by: str
@@ -40,7 +40,7 @@ class DecisionJson(ResponseModel):
 
 
 class ApprovalItemJson(ResponseModel):
-    """An approval in a list. `may_decide` is about whoever asks; `seconds_left` is null where nothing waits."""
+    """An approval in a list. `may_decide` is for the caller; `seconds_left` is null unless it is pending."""
 
     id: str
     tool: str
@@ -72,7 +72,7 @@ class ApprovalItemJson(ResponseModel):
 
 
 class ApprovalPageJson(ResponseModel):
-    """`next` is the cursor of the next page. `behind`: what changed a moment ago may be missing from a search."""
+    """`next` is the cursor of the next page. `behind`: a search may lack the most recent changes."""
 
     items: list[ApprovalItemJson]
     next: str | None
@@ -97,9 +97,10 @@ class CardFieldJson(ResponseModel):
 
 
 class CardJson(ResponseModel):
-    """What people see of the call, made by the server from the stored bytes. What begins with `agent_` is its word.
+    """The call as people see it, rendered by the server from the stored bytes.
 
-    `sentence` and `preview` are the server's or the registered tool's own.
+    Fields that begin with `agent_` are the agent's own words, unverified; `sentence` and `preview` are the server's or
+    the registered tool's own.
     """
 
     risk: str
@@ -114,7 +115,7 @@ class CardJson(ResponseModel):
 
 
 class FindingJson(ResponseModel):
-    """A reason to look twice. An alarm has to be acknowledged by its id before the call can be approved."""
+    """A warning about the call. An alarm has to be acknowledged by its id before the call can be approved."""
 
     id: str
     kind: str
@@ -124,7 +125,7 @@ class FindingJson(ResponseModel):
 
 
 class StageJson(ResponseModel):
-    """Without `approvers` the requester and every reviewer and admin may decide."""
+    """A stage of approval. Without `approvers`, the requester and every reviewer and admin may decide."""
 
     approvers: PeopleJson | None
     need: int
@@ -153,14 +154,14 @@ class ReplyJson(ResponseModel):
 
 
 class QuestionJson(ReplyJson):
-    """What a person asked the agent; `text` is null once it was erased."""
+    """A person's question to the agent; `text` is null once it was erased."""
 
     number: int
     reply: ReplyJson | None
 
 
 class TimelineEntryJson(ResponseModel):
-    """One line of the ledger; `content` is null where there is none, or where it was erased."""
+    """One ledger entry; `content` is null if there is none, or if it was erased."""
 
     seq: int
     at: Timestamp
@@ -173,9 +174,9 @@ class TimelineEntryJson(ResponseModel):
 
 
 class ApprovalJson(ApprovalItemJson):
-    """One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
+    """One approval in full. `may_not` gives the caller the reasons; `schema` is what an edit has to fit.
 
-    `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
+    `declared`: the tool's definition is only a claim of the agent's program, so its schema comes without annotations.
     """
 
     args: Any
@@ -198,7 +199,7 @@ class ApprovalJson(ApprovalItemJson):
 
 
 class OutcomeJson(ResponseModel):
-    """What the agent does next. `args` are there with `proceed`, `message` with `answered`, `reason` with `refused`."""
+    """What the agent does next. `args` come with `proceed`, `message` with `answered`, `reason` with `refused`."""
 
     outcome: Literal["proceed", "waiting", "refused", "answered", "finished"]
     status: Status | Literal["allowed", "denied"]
@@ -214,7 +215,7 @@ class OutcomeJson(ResponseModel):
 
 
 class ApprovalSummaryJson(ResponseModel):
-    """What came of a decision, without the card: for whoever sends `Prefer: return=minimal`."""
+    """The result of a decision without the card, for requests with `Prefer: return=minimal`."""
 
     id: str
     status: Status
@@ -227,7 +228,7 @@ class ApprovalSummaryJson(ResponseModel):
 
 
 class ExecutionJson(ResponseModel):
-    """The right to run the call once, with exactly these arguments; `fence` is what renew and finish have to show."""
+    """The right to run the call once, with exactly these arguments; renew and finish have to present the `fence`."""
 
     fence: int
     args: dict[str, Any]
@@ -273,7 +274,7 @@ class RunStatusJson(ResponseModel):
 
 
 class PauseJson(ResponseModel):
-    """`run_id` is the run as its calls name it, `called` what its framework calls it."""
+    """A paused run. `run_id` is its id in its calls, `called` its name in its framework."""
 
     run_id: str
     called: str
@@ -284,7 +285,7 @@ class PauseJson(ResponseModel):
 
 
 class PauseInfo(PauseJson):
-    """`waiting` is how many of its approvals wait for people; `resuming` says that a program goes on with it now."""
+    """`waiting` is the number of its pending approvals; `resuming` says that a program is resuming it now."""
 
     waiting: int
     resuming: bool
@@ -296,13 +297,13 @@ class PauseList(ResponseModel):
 
 
 class ClaimedPause(PauseJson):
-    """`state` is as it was given, in base64."""
+    """`state` is returned as it was stored, in base64."""
 
     state: str
 
 
 class ClaimedPauses(ResponseModel):
-    """`held` are the other programs with this key that go on with runs of this agent now."""
+    """`held` are the other programs with this key that are resuming runs of this agent now."""
 
     items: list[ClaimedPause]
     held: list[str]
@@ -314,14 +315,14 @@ class PauseLease(ResponseModel):
 
 
 class PauseRelease(ResponseModel):
-    """For so many `seconds` nobody takes it."""
+    """Nobody can claim the run for so many `seconds`."""
 
     run_id: str
     seconds: float
 
 
 class PauseCompletion(ResponseModel):
-    """`over` is false if it was paused again, or claimed by somebody else, meanwhile."""
+    """`over` is false if the run was paused again, or claimed by another program, meanwhile."""
 
     run_id: str
     over: bool

@@ -1,4 +1,4 @@
-"""A call as a program elsewhere proposes it, in any protocol: what it says of itself, and what it is told."""
+"""Proposed calls of remote programs, in any protocol: request body, caller identity, tool definition and outcome."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ QUESTION_SPEC = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe
 
 
 class HasRegisteredTools(Protocol):
-    """What a call is taken by: the tools that the process knows."""
+    """The tools that this process has registered."""
 
     @property
     def registered(self) -> RegisteredTools: ...
 
 
 class WorkspaceDirectory(Protocol):
-    """And the workspace, with its people and its pins."""
+    """A workspace with its people and its pins."""
 
     @property
     def workspace(self) -> str: ...
@@ -55,7 +55,7 @@ class WorkspaceDirectory(Protocol):
 
 
 class ProposalBody(RequestBody):
-    """A call that an agent wants to make."""
+    """A tool call that an agent proposes."""
 
     tool: str
     args: dict[str, object]
@@ -86,13 +86,13 @@ def make_tool_call(
     directory: WorkspaceDirectory,
     setting: str = "queue",
 ) -> ToolCall:
-    """What the program says, and beside it what its key proves. `setting` is the interface's own, if it has one."""
+    """Make the call from the program's claims and what its key proves. `setting` is the interface's own, if any."""
     agent, agents = _agents(body, principal)
     _check_tool(body.tool, principal)
     named, vouched = _requester(body, principal, directory)
     requester = directory.people.get(named)
     if requester is not None and requester.removed_at is not None:
-        requester, vouched = None, False  # a name that is only said, whoever says it
+        requester, vouched = None, False  # a removed account: the name is unverified, even if the key vouches for it
     teams = tuple(sorted(requester.teams)) if requester else ()
     caller = fast_construct(
         Caller,
@@ -131,17 +131,17 @@ def make_tool_call(
 
 
 class ResolvedDefinition(NamedTuple):
-    """The definition of a tool that counts, and whose word it is."""
+    """The definition of a tool that counts, and where it comes from."""
 
     spec: ToolSpec
     origin: Literal["registered", "pinned", "declared"]
-    action: ActionSettings | None  # of this name, if there is one
+    action: ActionSettings | None  # the action of this name, if there is one
 
 
 def resolve_definition(
     body: ProposalBody, state: HasRegisteredTools, directory: WorkspaceDirectory
 ) -> ResolvedDefinition:
-    """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
+    """The server's definition of the tool, else the program's; a pin takes sentence and preview from the program."""
     action = state.registered.action(body.tool)
     definition = known_definition(body.tool, action, state, directory)
     if definition is None:
@@ -155,7 +155,7 @@ def resolve_definition(
 
 
 def with_definition(call: ToolCall, body: ProposalBody, definition: ResolvedDefinition) -> ToolCall:
-    """Beside what the server knows of a tool, what the program itself has for it: that may have changed since a pin."""
+    """Add the digest of the program's own definition, and a doubt if it differs from the pin."""
     if definition.origin == "declared" or call.caller is None:
         return call
     declared = declared_spec(body)
@@ -167,9 +167,9 @@ def with_definition(call: ToolCall, body: ProposalBody, definition: ResolvedDefi
 def known_definition(
     tool: str, action: ActionSettings | None, state: HasRegisteredTools, directory: WorkspaceDirectory
 ) -> ResolvedDefinition | None:
-    """What the server knows of a tool, for every interface: as it is registered, else as it is pinned.
+    """The server's definition of a tool, for every interface: the registered one, else the pinned one.
 
-    `action` is the one of its name.
+    `action` is the action of the tool's name.
     """
     registered = state.registered.spec_for_action(directory.workspace, tool, action)
     if registered is not None:
@@ -189,15 +189,15 @@ def pinned_spec(tool: str, directory: WorkspaceDirectory) -> ToolSpec | None:
 
 
 def action_team(name: str, state: HasRegisteredTools, directory: WorkspaceDirectory) -> People | None:
-    """Who decides about an action, where a rule names nobody.
+    """The team that decides about an action if a rule names no approvers.
 
-    A team that nobody configured counts only where there are people in it: else nobody could ever decide.
+    The team of a built-in action counts only if it has members: else nobody could ever decide.
     """
     return _effective_team(state.registered.action(name), directory)
 
 
 def action_terms(action: ActionSettings | None, directory: WorkspaceDirectory) -> FillTerms | None:
-    """Where a rule names no approvers, the action's team decides."""
+    """Let the action's team decide where a rule names no approvers."""
     team = None if action is None else _effective_team(action, directory)
     return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
 
@@ -214,9 +214,9 @@ def with_team(stages: tuple[Stage, ...], team: People) -> tuple[Stage, ...]:
 
 
 def declared_spec(body: ProposalBody, *, believed: bool = True) -> ToolSpec:
-    """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
+    """The program's claim. Its description is text about one call: no template, nor part of the definition."""
     preview, description = body.preview, body.description
-    if body.schema_ is preview is None and not (description or body.secret or body.decisions):  # most of them
+    if body.schema_ is preview is None and not (description or body.secret or body.decisions):  # the common case
         return _plain_spec(body.tool, body.effect if believed else "", body.idempotent)
     return ToolSpec(
         body.tool,
@@ -233,13 +233,13 @@ def declared_spec(body: ProposalBody, *, believed: bool = True) -> ToolSpec:
     )
 
 
-@lru_cache(maxsize=1_000)  # with its digest; a name that is too long raises, and is not kept
+@lru_cache(maxsize=1_000)  # with its digest; a name that is too long raises, and is not cached
 def _plain_spec(tool: str, effect: str, idempotent: bool) -> ToolSpec:  # noqa: FBT001  for the cache
     return ToolSpec(tool, effect, idempotent=idempotent, declared=True)
 
 
 def _agents(body: ProposalBody, principal: Principal) -> tuple[str, tuple[str, ...]]:
-    """The agent's name in the call, and as which agents it is judged: a key that is bound cannot say another name."""
+    """The agent's name in the call, and the agents that it is judged as; a bound key cannot use another name."""
     said = body.agent_path[0] if body.agent_path else body.agent
     if body.agent_path and body.agent not in ("", body.agent_path[-1]):
         raise InvalidRequest("agent is the last name of agent_path: the agent that makes the call.")
@@ -253,7 +253,7 @@ def _agents(body: ProposalBody, principal: Principal) -> tuple[str, tuple[str, .
 
 
 def check_agent(principal: Principal, agent: str) -> str:
-    """The agent for whom a program with this key speaks. Raises Forbidden where the key is bound to another."""
+    """The agent for which a program with this key acts. Raises Forbidden if the key is bound to another."""
     if principal.agents and agent and agent not in principal.agents:
         bound = ", ".join(principal.agents)
         raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {agent!r}. {_OTHER_KEY_HINT}")
@@ -267,7 +267,7 @@ def _check_tool(tool: str, principal: Principal) -> None:
 
 
 def _requester(body: ProposalBody, principal: Principal, directory: WorkspaceDirectory) -> tuple[str, bool]:
-    """Who asked for the call, by the name of their account if they have one, and whether the key vouches for it."""
+    """The requester, by the name of their account if they have one, and whether the key vouches for it."""
     requester = account_name(body.initiated_by, directory)
     match principal.requester:
         case "":
@@ -285,7 +285,7 @@ def _requester(body: ProposalBody, principal: Principal, directory: WorkspaceDir
 
 
 def account_name(name: str, directory: WorkspaceDirectory) -> str:
-    """Name and e-mail address of an account are one person, in any case; other names stay as they are."""
+    """The name of the account with this name or e-mail address, in any case; other names stay as they are."""
     if not name or name in directory.people:
         return name
     there = [user for user in directory.people.values() if user.removed_at is None]
@@ -295,9 +295,9 @@ def account_name(name: str, directory: WorkspaceDirectory) -> str:
 
 
 def _lookalike_refusal(tool: str, requester: str, state: HasRegisteredTools, directory: WorkspaceDirectory) -> str:
-    """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
+    """The reason to refuse a name that only looks like a tool's or a person's; empty if there is none."""
     snapshot = directory.snapshot
-    if _is_plain(tool) and _is_plain(requester):  # which can only look like a name that is not
+    if _is_plain(tool) and _is_plain(requester):  # such a name can only imitate one that is not plain
         tools = (*state.registered.non_ascii_names(directory.workspace), *snapshot.non_ascii_pins)
         if not tools and not snapshot.non_ascii_people:
             return ""
@@ -321,7 +321,7 @@ def _find_lookalike(name: str, known: Iterable[str]) -> str:
 def _mixed_script_refusal(
     body: ProposalBody, principal: Principal, requester: str, state: HasRegisteredTools, directory: WorkspaceDirectory
 ) -> str:
-    """Why a name is refused that mixes alphabets within one word, unless somebody here gave that very name."""
+    """The reason to refuse a name that mixes alphabets within one word, unless that very name is known here."""
     agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
     found = next(filter(None, map(mixed_alphabet, agents)), "") or (
         "" if requester in directory.people else mixed_alphabet(requester)

@@ -1,11 +1,11 @@
-"""How much one agent key may ask for: calls that are recorded in a minute, and calls that are pending at once.
+"""Quotas of agent keys: a rate limit for recorded calls per minute, and a limit for pending calls.
 
-What else an agent writes (runs, pauses, remarks) counts as a call does; its open runs and its paused state are bounded
-by the quota of pending calls.
+Other writes of an agent (runs, pauses, remarks) count as calls; its open runs and its paused state are bounded by the
+quota of pending calls.
 
-Reads are free. Each process counts the calls of a minute that came through it, so that several servers together let
-through as many times as much at most. Pending calls are counted in the database, for the owner that they are stored
-with, once a second at most; what this process added since is added to that.
+Reads are free. Each process counts the calls of a minute that came through it, so several servers together allow at
+most as many times the limit. Pending calls are counted in the database, for the owner that they are stored with, once a
+second at most; what this process added since is added to that.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from interlock.core.ports import Clock
 from interlock.core.rate_limit import MAX_NAMES, MINUTE
 from interlock.storage.store import SqlStore
 
-MAX_KEPT_BYTES = 4_096  # bytes of an agent's answer that is kept for a retry
+MAX_KEPT_BYTES = 4_096  # bytes of a response to an agent that is stored for a retry
 PAUSED_BYTES_PER_CALL = 1 << 16  # bytes of paused runs for each pending call that a key may have
 MIN_PAUSED_BYTES = 1 << 24
 COUNT_MAX_AGE = 1_000  # milliseconds for which a count of the database is used
 
 
 class MinuteCount:
-    """The calls of one key in a minute: since when, and how many."""
+    """The calls of one key in a minute: the minute's start, and their number."""
 
     __slots__ = ("count", "since")
 
@@ -49,16 +49,17 @@ class MinuteCount:
         self.count += 1
 
     def retry_after(self, now: int, limit: int) -> int:
-        """Seconds until the next may come; 0 if it may come now."""
+        """Seconds until the next call is allowed; 0 if it is allowed now."""
         if not limit or self.count < limit or not 0 <= now - self.since < MINUTE:
             return 0
         return -(-(self.since + MINUTE - now) // 1000)
 
 
 class OwnerCount:
-    """What this process added to the pending calls of one owner, with whichever key.
+    """The pending calls of one owner that this process added, with any key.
 
-    `added` counts calls that became pending, `running` those that may yet; `recent` are told apart since the last look.
+    `added` counts calls that became pending, `running` those that still may; `recent` are the ids since the last count
+    of the database, so that no call counts twice.
     """
 
     __slots__ = ("__weakref__", "added", "recent", "running")
@@ -75,7 +76,7 @@ class OwnerCount:
 
 
 class PendingCount:
-    """The pending calls of one owner: what the database had when it was asked, and what is not in that count yet.
+    """The pending calls of one owner: the last count of the database, and those that are not in it yet.
 
     The count stops at the limit. A key of several agents has calls of each of them: `owners` are all whose calls count.
     """
@@ -96,18 +97,18 @@ class PendingCount:
         return self.count + new >= self.limit
 
     async def refresh(self, count: Callable[[], Awaitable[int]], clock: Clock) -> None:
-        """Those who come while the database is asked wait for its answer: before the first one, nothing is known."""
+        """Count in the database; concurrent callers wait for it, since nothing is known before the first count."""
         async with self._lock:
             if self.is_fresh(now := clock()):
                 return
-            counted = sum(owner.added for owner in self.owners.values())  # they are committed, and so in the count
+            counted = sum(owner.added for owner in self.owners.values())  # they are committed, so they are in the count
             for owner in self.owners.values():
                 owner.recent.clear()
             self.count = await count()
             self._counted, self._refreshed_at = counted, now
 
     async def track(self, owner: str, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Many at once get no more than one after another."""
+        """Count the call while it runs: concurrent calls get no more than sequential ones."""
         owner_count = self.owners[owner]
         owner_count.running += 1
         try:
@@ -123,7 +124,7 @@ class PendingCount:
 
 
 class KeyQuota(NamedTuple):
-    """What holds for a key, as its principal says: made once for each that is looked up."""
+    """The limits of a key, made once for each principal that is looked up."""
 
     principal: Principal
     limits: QuotaSettings
@@ -136,14 +137,14 @@ class QuotaEnforcer:
         self._store = store
         self._clock = clock
         self._counted: OrderedDict[str, MinuteCount] = OrderedDict()  # by key
-        self._kept: OrderedDict[str, MinuteCount] = OrderedDict()  # answers for retries, by key
+        self._kept: OrderedDict[str, MinuteCount] = OrderedDict()  # stored responses for retries, by key
         self._owner_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
         self._owners: WeakValueDictionary[tuple[str, str], OwnerCount] = WeakValueDictionary()
         self._key_quotas: OrderedDict[str, KeyQuota] = OrderedDict()  # by key
 
     def key_limits(self, principal: Principal) -> QuotaSettings | None:
-        """Those of the key, else the server's; None for people, who are no flood."""
+        """The key's own limits, else the server's; None for people, who have no quota."""
         if not principal.is_agent:
             return None
         return QuotaSettings(
@@ -159,9 +160,9 @@ class QuotaEnforcer:
         spec: ToolSpec | None,
         ask: Callable[[], Awaitable[Outcome]],
     ) -> Outcome:
-        """The outcome of `ask`, if the key may still ask. Counted when it begins, and taken back for a read.
+        """The outcome of `ask`, if the quota allows it. A call counts when it begins; a read is subtracted again.
 
-        Without a `spec` it is recorded whatever the policy says, as a question is.
+        Without a `spec` it is recorded regardless of the policy, as a question is.
         """
         key_quota = self._key_quotas.get(principal.credential)
         if key_quota is None or key_quota.principal is not principal:
@@ -196,7 +197,7 @@ class QuotaEnforcer:
         return key_quota
 
     def count_write(self, principal: Principal) -> None:
-        """Counts what an agent writes beside its calls: runs, pauses, remarks."""
+        """Count what an agent writes besides its calls: runs, pauses, remarks."""
         limits = self.key_limits(principal)
         if limits is None:
             return
@@ -206,9 +207,10 @@ class QuotaEnforcer:
         minute_count.add(now)
 
     def may_store_response(self, principal: Principal, size: int) -> bool:
-        """Whether an answer is kept for a retry. Agents' requests that add nothing are free, and their answers are not.
+        """Whether a response is stored for a retry.
 
-        An answer that is not kept is worked out anew: what agents send is known by ids of its own.
+        An agent's requests that add nothing are free, but their stored responses are not. Without a stored response, a
+        retry is executed again: an agent's requests are identified by ids of their own.
         """
         limits = self.key_limits(principal)
         if limits is None:
@@ -223,7 +225,7 @@ class QuotaEnforcer:
     async def reserve_open_run(
         self, principal: Principal, count: Callable[[int], Awaitable[int]]
     ) -> AsyncIterator[None]:
-        """While a run is opened: its owner may have as many open ones as pending calls. One after the other."""
+        """While a run is opened: an owner may have as many open runs as pending calls. One at a time per owner."""
         limits = self.key_limits(principal)
         if limits is None or not limits.pending:
             yield
@@ -238,7 +240,7 @@ class QuotaEnforcer:
     async def reserve_paused_bytes(
         self, principal: Principal, size: int, stored: Callable[[], Awaitable[int]]
     ) -> AsyncIterator[None]:
-        """While a run is paused: what is stored for its owner is bounded. One after the other."""
+        """While a run is paused: the stored state of its owner is bounded. One at a time per owner."""
         limits = self.key_limits(principal)
         if limits is None or not limits.pending:
             yield
@@ -254,7 +256,7 @@ class QuotaEnforcer:
             yield
 
     def _owner_lock(self, principal: Principal) -> asyncio.Lock:
-        """Held by whoever uses it: a lock that nobody holds is gone."""
+        """The lock of an owner, which exists only while it is in use."""
         place = (principal.workspace, principal.owner)
         lock = self._owner_locks.get(place)
         if lock is None:
@@ -276,7 +278,7 @@ class QuotaEnforcer:
         return minute_count
 
     async def _pending_count(self, principal: Principal, pending_key: tuple[str, str, int]) -> PendingCount:
-        """As counted within the last second."""
+        """The count, at most a second old."""
         limit, pending = pending_key[-1], self._pending.get(pending_key)
         if pending is None:
             owners = {owner: self._owner_count(principal.workspace, owner) for owner in _owners(principal)}
@@ -290,7 +292,7 @@ class QuotaEnforcer:
         return sum([await self._store.count_pending(principal.workspace, owner, limit) for owner in _owners(principal)])
 
     def _owner_count(self, workspace: str, owner: str) -> OwnerCount:
-        """One for all keys of the owner, while one of them is counted."""
+        """One count for all keys of the owner, while one of them is counted."""
         owner_count = self._owners.get((workspace, owner))
         if owner_count is None:
             owner_count = self._owners[workspace, owner] = OwnerCount()
@@ -311,7 +313,7 @@ def _quota_exceeded(limits: QuotaSettings, wait: int, pending: PendingCount | No
 
 
 async def _is_exempt(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
-    """What adds nothing: a call that is known, a read that is allowed; to the pending ones, whatever does not ask."""
+    """Whether it adds nothing: a known call or an allowed read; for the pending limit, also a call that asks nobody."""
     judgement = await gate.judge(call, spec) if spec else None
     if judgement is not None:
         is_read = judgement.is_read and isinstance(judgement.verdict, Allow)

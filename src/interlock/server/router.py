@@ -1,4 +1,4 @@
-"""The first thing that a request meets: limits before anything is parsed, then the hot routes, then all the others."""
+"""The outermost router: limits on size and time before anything is parsed, then the fast routes, then FastAPI."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from interlock.server.idempotency import IdempotencyHandler, supports_idempotenc
 from interlock.server.middleware import Deadlines, HostAndCorsPolicy, preflight_response, with_cors_headers
 from interlock.server.state import ServerCounters
 
-BODY_TIMEOUT = 10.0  # for a whole body to arrive
-MAX_DRAINED = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and thrown away
+BODY_TIMEOUT = 10.0  # seconds for a whole body to arrive
+MAX_DRAINED = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and discarded
 DRAIN_TIMEOUT = 10.0
 SINGLE_HEADERS = (
     b"authorization",
@@ -52,9 +52,9 @@ StreamHandler = Callable[[HttpRequest, Receive, Send], Awaitable[None]]
 
 
 class FastRoute(NamedTuple):
-    """A route without a framework; `template` is as the document names it.
+    """A route without a framework; `template` is its path in the OpenAPI document.
 
-    Where a body may be larger than elsewhere, whoever sends such a one has to be known before it is read.
+    If `max_body` is larger than usual, the caller is authenticated before a large body is read.
     """
 
     method: str
@@ -65,7 +65,7 @@ class FastRoute(NamedTuple):
 
 
 class StreamRoute(NamedTuple):
-    """The same, for an answer without an end."""
+    """A route without a framework whose response is a stream."""
 
     method: str
     template: str
@@ -129,9 +129,9 @@ class Router:
             await send_response(send, error_response(error), SECURITY_HEADERS)
 
     async def _send_and_drain(self, response: HttpResponse, receive: Receive, send: Send) -> None:
-        """Answers at once, and closes the connection when the rest was sent: else the client would lose the answer.
+        """Answer at once, and close the connection after the rest of the body: else the client would lose the response.
 
-        A rest without an end is not waited for.
+        The rest is limited in size and time.
         """
         ended, left = False, MAX_DRAINED
 
@@ -171,7 +171,7 @@ class Router:
             self._counters.streams -= 1
 
     def _match_route(self, scope: Scope) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
-        """With what stands in its path."""
+        """The route, and the parameters in its path."""
         method, path = scope["method"], scope["path"]
         parts = path.split("/")
         fixed = self._static_routes.get((method, path))
@@ -184,7 +184,7 @@ class Router:
     def _match_protocol_route(
         self, scope: Scope, parts: list[str]
     ) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
-        """Of another protocol: few, and of any shape."""
+        """A route of another protocol: there are few, and of any shape."""
         for route, names in self._protocol_routes:
             if route.method == scope["method"] and len(names) == len(parts):
                 varying = [name.startswith("{") for name in names]
@@ -208,9 +208,9 @@ class Router:
         return HttpRequest(scope, headers, await _read_body(receive, self._deadlines, max(size, MAX_BYTES)), receive)
 
     async def _forward(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """To the framework, with the body that was read; whatever it answers gets our headers."""
+        """Forward to FastAPI, with the body that was read; its response gets our headers."""
         if request.body and is_json(request.headers):
-            await read_json(request.body)  # the framework's own reader takes more than we do
+            await read_json(request.body)  # FastAPI's own parser accepts more than we do
         given = False
 
         async def replay() -> AsgiMessage:
@@ -282,12 +282,12 @@ def _too_large(max_bytes: int) -> BodyTooLarge:
 
 
 def _is_fixed(route: FastRoute | StreamRoute) -> bool:
-    """Nothing in its path varies."""
+    """Whether there are no parameters in its path."""
     return "{" not in route.template
 
 
 def _route_key(method: str, parts: list[str]) -> tuple[str, int, str, str]:
-    """What tells the hot routes apart: all of them are /api/NAME, /api/NAME/{id} or /api/NAME/{id}/VERB."""
+    """The key of a fast route: all of them are /api/NAME, /api/NAME/{id} or /api/NAME/{id}/VERB."""
     match parts:
         case ["", "api", name]:
             return method, 3, name, ""

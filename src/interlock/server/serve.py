@@ -1,4 +1,4 @@
-"""Runs the server until it is told to stop: opens the store, puts the policy in force, answers, and ends in order."""
+"""Runs the server until a signal: opens the store, applies the policy, serves requests, and shuts down gracefully."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from interlock.server.state import ServerState
 
 KEEP_ALIVE = 75  # seconds that a connection may be idle
 RESERVED_FILES = 200
-POLL_SECONDS = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
+POLL_SECONDS = 10.0  # seconds: a thousand agents may wait, and each is notified of its changes
 WORKSPACE = "default"
 AUTHOR = "configuration"
 DEMO_MESSAGE = (
@@ -46,7 +46,7 @@ PrintLine = Callable[[str], None]
 
 
 async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoSetup | None = None) -> None:
-    """`say` is told what people have to know: the address, and how the first admin gets in."""
+    """Run the server. `say` prints what people have to know: the address, and how the first admin gets in."""
     _raise_file_limit()
     app_services = build_services(settings.storage.url, retention=settings.storage.retention)
     async with AsyncExitStack() as stack:
@@ -76,7 +76,7 @@ async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoS
 
 
 def _tune_gc() -> None:
-    """What a request leaves is gone with its last reference; to look for the little that is not costs more."""
+    """Collect garbage rarely: reference counting frees what requests leave, and searching for the rest costs more."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -85,7 +85,7 @@ def _tune_gc() -> None:
 async def make_server_state(
     settings: Settings, app_services: AppServices, *, demo: DemoSetup | None = None
 ) -> ServerState:
-    """Raises Misconfigured if the policy does not load: a server without its policy must not start."""
+    """Build the state. Raises Misconfigured if the policy does not load: the server must not start without it."""
     store = app_services.store
     await store.secret_key(WORKSPACE)  # makes the workspace on the first start
 
@@ -131,7 +131,7 @@ def log_stale_policy(log: JsonLogger, stale: StalePolicy) -> None:
 
 
 class InterlockServer(uvicorn.Server):
-    """Stops in order: from the signal on it is not ready, those who wait are told, what was begun is finished."""
+    """Graceful shutdown: from the signal on it is not ready, waiting requests are answered, running ones finish."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -161,22 +161,22 @@ class InterlockServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """They are taken care of outside."""
+        """Do nothing: the caller handles signals."""
         yield
 
 
 def _connection_class() -> type[HttpConnection]:
-    """As many as there can be open files, but for those that the database needs."""
+    """The connection class, limited to the number of open files without those that the database needs."""
     open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    class Bounded(HttpConnection):  # uvicorn asks for a class
+    class Bounded(HttpConnection):  # uvicorn needs a class
         most = min(MAX_CONNECTIONS, max(1, open_files - RESERVED_FILES))
 
     return Bounded
 
 
 def _raise_file_limit() -> None:
-    """Every stream of events holds one; the usual limit of 1,024 is for programs of another time."""
+    """Raise the limit of open files: every event stream holds one, and the usual limit of 1,024 is too low."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -191,16 +191,16 @@ async def _welcome_lines(state: ServerState, listening: socket.socket) -> list[s
     return lines
 
 
-HEAD_TIMEOUT = 15.0  # for the head of a request to arrive, from the connection or from its first byte
+HEAD_TIMEOUT = 15.0  # seconds for the head of a request to arrive, from the connection or from its first byte
 MAX_HEAD_BYTES = 64 * 1024  # bytes
 MAX_CONNECTIONS = 10_000  # connections
 REASON_PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
 
 class HttpConnection(HttpToolsProtocol):
-    """What is refused here was never a request: uvicorn itself waits for heads for ever, and takes any number."""
+    """Limits that uvicorn lacks: the time and the size of a request's head, and the number of connections."""
 
-    __slots__ = ("_head", "_in_head", "_timer")  # Python keeps up to 30 attributes tightly, and uvicorn has 28
+    __slots__ = ("_head", "_in_head", "_timer")  # Python stores up to 30 attributes compactly, and uvicorn has 28
 
     most = MAX_CONNECTIONS
     head_seconds = HEAD_TIMEOUT
@@ -209,10 +209,10 @@ class HttpConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._timer: asyncio.TimerHandle | None = None
         self._in_head = False
-        self._head = 0  # bytes of it so far, at least
+        self._head = 0  # bytes of the head so far, at least
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(CoalescingTransport(transport, self.loop))  # type: ignore[arg-type]  # all that is used of one
+        super().connection_made(CoalescingTransport(transport, self.loop))  # type: ignore[arg-type]  # duck-typed
         if len(self.connections) > self.most:
             self._refuse(
                 TooManyConnections("This server has as many connections as it takes. Try again in a few seconds.")
@@ -226,7 +226,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if not self._in_head:  # as good as always: a head comes in one piece
+        if not self._in_head:  # almost always: a head comes in one piece
             return
         self._head += len(data)
         if self._head > MAX_HEAD_BYTES:
@@ -235,13 +235,13 @@ class HttpConnection(HttpToolsProtocol):
             self._await_head()
 
     def on_message_begin(self) -> None:
-        """Lets a route look after its connection: one that is closed in order waits for its reader for ever."""
+        """Give routes the transport, to abort a connection: a graceful close waits for its reader forever."""
         self._in_head, self._head = True, 0
         super().on_message_begin()
         self.scope["extensions"] = {"interlock.transport": self.transport}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """What comes behind the body is no part of the head: a key in a trailer, which proxies do not see, is none."""
+        """Ignore trailers: a key in one, which proxies do not see, must not count."""
         if self._in_head:
             super().on_header(name, value)
 
@@ -268,7 +268,7 @@ class HttpConnection(HttpToolsProtocol):
         self._stop_timer()
         self._in_head = False
         if self._is_answering():
-            self.transport.close()  # what would be said now would be part of that answer
+            self.transport.close()  # anything sent now would be part of that response
             return
         body, status = encode_json(error.to_json()), error.status
         head = (
@@ -292,7 +292,7 @@ class HeadTooLarge(Error):
 
 
 class CoalescingTransport:
-    """A transport that writes at the end of the loop's turn what was written during it."""
+    """A transport that joins all writes of one event loop iteration."""
 
     __slots__ = ("_chunks", "_loop", "_transport")
 

@@ -1,4 +1,4 @@
-"""What every route can reach: the doors of each workspace, who people are, and whether the server is about to stop."""
+"""State that every route can use: settings, store, services of each workspace, accounts, counters, shutdown flag."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from interlock.server.quotas import QuotaEnforcer
 from interlock.storage.store import SqlStore
 
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-OTHER_ROUTE = "other"  # whatever no route of ours answers: a made-up path must not become a label
+OTHER_ROUTE = "other"  # requests without a route of ours: a made-up path must not become a label
 RouteKey = tuple[str, str, int]  # method, template, status
 
 
 class LatencyHistogram:
-    """How often, how long in all, and how many within each bound; the last bucket is beyond all bounds."""
+    """Latencies of a route: their total, and counts by bucket; the last bucket is beyond all bounds."""
 
     __slots__ = ("buckets", "total")
 
@@ -44,7 +44,7 @@ class LatencyHistogram:
 
 @dataclass
 class ServerCounters:
-    """`lag` is how long the newest event took from the ledger to the streams, in seconds."""
+    """`lag` is the time of the newest event from the ledger to the streams, in seconds."""
 
     requests: dict[RouteKey, LatencyHistogram] = field(default_factory=dict)
     streams: int = 0
@@ -59,7 +59,7 @@ class ServerCounters:
         timing.add(seconds)
 
 
-CODES_PER_MINUTE = 20  # codes that one address may ask for within a minute
+CODES_PER_MINUTE = 20  # sign-in codes that one address may request within a minute
 
 
 class BackgroundTaskGroup:
@@ -72,7 +72,7 @@ class BackgroundTaskGroup:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
-        """Waits for all that was begun."""
+        """Wait for all tasks."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -93,7 +93,7 @@ class ServerState:
     background_tasks: BackgroundTaskGroup = field(default_factory=BackgroundTaskGroup)
     counters: ServerCounters = field(default_factory=ServerCounters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    rehearsal_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
+    rehearsal_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: a rehearsal reads a lot
 
     def __post_init__(self) -> None:
         self.registered = RegisteredTools(self.settings.actions, self.assistant.tool_registry)

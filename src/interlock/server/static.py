@@ -1,4 +1,4 @@
-"""The web app: one page for every address that people open, and the files that it is made of."""
+"""The web app: one HTML page for all its paths, and its static files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interlock.server.dependencies import StateDep
 
 router = APIRouter(include_in_schema=False)
 
-# Styles that libraries make while the page runs carry the nonce; scripts are files of ours, and nothing else.
+# Styles that libraries create at run time carry the nonce; scripts are files of ours, and nothing else.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -51,7 +51,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
-}  # a browser believes what it is told, and what a machine's own list says differs
+}  # browsers trust the type, and the lists of machines differ
 
 
 class StaticFile(NamedTuple):
@@ -60,7 +60,7 @@ class StaticFile(NamedTuple):
 
 
 async def serve_page(state: StateDep) -> Response:
-    """Looking at it changes nothing, whoever looks; what is in it comes by the routes, to those who may see it."""
+    """The HTML page. Loading it changes nothing; its data comes from the routes, which check permissions."""
     shell = _built_files().get("index.html")
     if shell is None:
         raise Misconfigured(NOT_BUILT)
@@ -103,7 +103,7 @@ def _file_response(name: str, request: Request, kept: str) -> Response:
 
 @cache
 def _built_files() -> Mapping[str, StaticFile]:
-    """All files by name, read once: no name that somebody asks for leads to the disk."""
+    """All files by name, read once: no requested name leads to the disk."""
     top = files("interlock.server").joinpath("ui")
     found = {**_read_folder(top, ""), **_read_folder(top.joinpath("assets"), "assets/")}
     plain = (name for name in found if not name.endswith(GZIP_SUFFIX))

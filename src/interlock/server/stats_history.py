@@ -1,4 +1,4 @@
-"""What plots are made of: counts of a stretch of the ledger, put into parts of the time, tools, agents and people."""
+"""Statistics over time: ledger entries counted by interval, tool and agent, and pending calls by approver."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from interlock.storage.tables.history import DecisionTimes, LedgerRange, NamedEv
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
-MAX_ENTRIES = 500_000  # entries that are counted for one answer: the newest
-CACHE_SECONDS = 5.0  # seconds for which an answer is given again
+MAX_ENTRIES = 500_000  # entries that are counted for one response: the newest
+CACHE_SECONDS = 5.0  # seconds for which a response is cached
 MAX_CACHED = 100
 MAX_NAMES = 20  # tools or agents
-MAX_PENDING = 2_000  # calls that are looked at for who waits on whom
+MAX_PENDING = 2_000  # calls that are read to count them by approver
 PAGE = 500
 END_KINDS = ("approved", "edited", "rejected", "responded", "expired", "cancelled", "allowed")
 LEAVES_PENDING_KINDS = (
@@ -29,11 +29,11 @@ LEAVES_PENDING_KINDS = (
     "responded",
     "expired",
     "cancelled",
-)  # how a call stops waiting for people
+)  # how a call stops being pending
 
 
 class StatsHistoryCache:
-    """One at a time, since it reads a lot; the same for everybody of a workspace for a few seconds."""
+    """Computed one at a time, since it reads a lot; cached for all of a workspace for a few seconds."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -86,14 +86,14 @@ async def compute_stats_history(store: SqlStore, workspace: str, days: int, now:
 
 
 def interval_length(days: int) -> int:
-    """Some dozens of parts, whatever the stretch."""
+    """The length of an interval: some dozens of them for any period."""
     if days == 1:
         return HOUR
     return 6 * HOUR if days <= 7 else DAY
 
 
 async def entry_before(store: SqlStore, workspace: str, moment: int) -> int:
-    """The last entry before a time: entries are in the order of their times."""
+    """The last entry before a time, by bisection: entries are ordered by time."""
     low, high = 0, (await store.head(workspace)).seq
     while low < high:
         middle = (low + high + 1) // 2
@@ -113,7 +113,7 @@ async def _start_time(store: SqlStore, ledger_range: LedgerRange) -> int:
 def _intervals(
     bucket_counts: Iterable[TimeBucketCount], times: Iterable[DecisionTimes], parts: range, step: int, pending: int
 ) -> list[dict[str, object]]:
-    """From the newest back: before what happened in a part, as many waited as its own changes say."""
+    """From the newest back: the pending calls before an interval follow from its own changes."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
     for each in bucket_counts:
         counts[each.bucket][each.kind] += each.n
@@ -148,7 +148,7 @@ def _percentiles(decision_times: DecisionTimes | None) -> dict[str, float | None
 
 
 def _outcome_counts(ended: Iterable[NamedEventCount]) -> list[dict[str, object]]:
-    """Those with the most calls; an undone rejection counts for nothing."""
+    """The names with the most calls; an undone rejection does not count."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name, kind, count in ended:
         match kind:
@@ -192,7 +192,7 @@ async def _pending_by_approver(store: SqlStore, workspace: str, now: int) -> tup
 
 
 def _current_approvers(approval: Approval) -> Iterator[tuple[str, str]]:
-    """Whose turn it is: those of the open stage, and those to whom it was escalated."""
+    """The people and teams who can decide now: of the open stage, and of the escalations so far."""
     stages = approval.terms.stages
     named = stages[min(open_stage(approval), len(stages) - 1)].approvers
     if named is None:

@@ -1,1 +1,1 @@
-"""Where approvals live: one port, one set of named queries, one file for each database."""
+"""Storage: the Store port, one set of named SQL queries, and one package for each database."""

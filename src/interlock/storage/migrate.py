@@ -1,8 +1,8 @@
-"""Numbered SQL files, applied in order, each whole or not at all: safe to kill and to run again.
+"""Schema migrations: numbered SQL files, each applied atomically and in order, safe to kill and to rerun.
 
-A file's first line says `-- since: N`: programs that know migration N can work on the database that it makes, so old
-and new programs run side by side during an upgrade. Adding things keeps N low; taking away what old programs use
-raises it, and comes a release later.
+A file's first line says `-- since: N`: programs that know migration N can work on the resulting database, so old and
+new programs run side by side during an upgrade. Additions keep N low; removing what old programs use raises it, and
+comes a release later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def load_migrations(database: str) -> list[Migration]:
 
 
 def missing_migrations(applied: Iterable[Row], known: list[Migration]) -> list[Migration]:
-    """What has to be applied; `applied` are rows of number, sha256 and since. Raises if this program must not."""
+    """Return the migrations left to apply. `applied` are rows of number, sha256 and since.
+
+    Raises Misconfigured for a database that a newer or another version made.
+    """
     by_number, seen = {migration.number: migration for migration in known}, set()
     newest = max(by_number, default=0)
     for number, digest, since in applied:
@@ -56,7 +59,7 @@ def missing_migrations(applied: Iterable[Row], known: list[Migration]) -> list[M
 
 
 def migrate_sqlite(connection: Any, now: int) -> list[str]:
-    """Runs what is missing and gives the names; the caller holds the lock between processes."""
+    """Apply missing migrations and return their names; the caller holds the lock between processes."""
     _check_owner(connection)
     connection.execute(
         "create table if not exists migrations (number integer primary key, name text not null, "
@@ -100,7 +103,7 @@ def _apply(connection: Any, migration: Migration, now: int) -> str:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """A trigger holds semicolons, so the database's own parser says where a statement ends."""
+    """Split a script into statements with SQLite's own parser, since triggers contain semicolons."""
     statement = ""
     for line in text.splitlines(keepends=True):
         statement += line

@@ -1,4 +1,4 @@
-"""The Store port over a database that can read, and run a piece of work inside a transaction."""
+"""The Store port, over a database that reads and runs batch items inside a transaction."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from interlock.storage.tables.search import ApprovalSearch
 from interlock.storage.tables.threads import SqlThreads
 from interlock.storage.tables.verification import SqlAuditReader
 
-ENTRIES_PER_READ = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
+ENTRIES_PER_READ = 500  # ledger rows in one read: larger pages do not stay in the processor's cache
 CALLS_PER_READ = 1_000  # recorded calls in one read
 MAX_CACHED_SPECS, MAX_CACHED_SPEC_BYTES = (
     1_000,
     16_384,
-)  # definitions that are kept in memory, and the bytes that one of them may have
+)  # tool definitions cached in memory, and the maximum size of each
 
 
 class SqlStore:
@@ -98,7 +98,7 @@ class SqlStore:
     # Approvals
 
     async def find(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
-        """Most calls are new, and the index alone says so."""
+        """Find a call's approval. Most calls are new, and the index alone answers that."""
         found = await self._database.fetch("approval_by_call", workspace, run_id, call_id)
         return await self.get(workspace, found[0][0]) if found else None
 
@@ -124,7 +124,7 @@ class SqlStore:
         )
 
     async def update_search_index(self, min_age: int = 0) -> bool:
-        """Makes some of what changed longer ago than `patience` searchable; True if there is more."""
+        """Index a part of the changes older than `min_age` for search; return True if there is more."""
         return await self._search.index(self.clock() - min_age if min_age else None)
 
     async def stats(self, workspace: str) -> Stats:
@@ -134,16 +134,16 @@ class SqlStore:
         return Stats(tallies, int(reads), int(waiting))
 
     async def count_pending(self, workspace: str, owner: str, limit: int) -> int:
-        """How many calls of an agent or a key are pending; the count stops at the limit."""
+        """Count the pending calls of an agent or a key, up to `limit`."""
         return int((await self._database.fetch("pending_of_owner", workspace, owner, limit))[0][0])
 
     async def count_open_runs(self, workspace: str, runners: str, limit: int) -> int:
-        """How many runs are open whose programs' names begin like this; the count stops at the limit."""
+        """Count the open runs whose runner names begin with `runners`, up to `limit`."""
         return int((await self._database.fetch("open_runs_of", workspace, len(runners), runners, limit))[0][0])
 
     async def find_ids(self, workspace: str, part: str, limit: int) -> Sequence[str]:
-        """The ids that begin or end with what a person typed, the newest first."""
-        if not part.replace("-", "").isalnum():  # no id has anything else, and LIKE would take it for a pattern
+        """Return the ids that begin or end with `part`, the newest first."""
+        if not part.replace("-", "").isalnum():  # other characters are in no id, and LIKE could take them for a pattern
             return []
         return [row[0] for row in await self._database.fetch("ids_like", workspace, f"{part}%", f"%{part}", limit)]
 
@@ -151,7 +151,7 @@ class SqlStore:
         return rows.read_entries(await self._database.fetch("timeline", workspace, approval_id))
 
     async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
-        """What time has to look at; of several workers each is given something else where the database can do that."""
+        """Return approvals with a due timer; several workers get different ones where the database supports that."""
         return [(row[0], row[1]) for row in await self._database.due(now, limit)]
 
     async def next_due(self) -> int | None:
@@ -176,9 +176,9 @@ class SqlStore:
         return cast(Stored, await self._database.write(approvals.transition_stored(workspace, approval_id, step)))
 
     async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
-        """Rows of an approval and its payload; terms that are not known yet are read first."""
+        """Read rows of approvals with their payloads; terms that are not cached are read first."""
         interned, known = self._database.interned, dict[str, Ask]()
-        for sha256 in {row[rows.TERMS_COLUMN] for row in found}:  # kept here: another thread may clear what is interned
+        for sha256 in {row[rows.TERMS_COLUMN] for row in found}:  # copied: another thread may clear the cache
             terms = interned.terms.get(sha256)
             known[sha256] = terms or intern_terms(sha256, await self._database.fetch("terms", sha256), interned)
         return [
@@ -187,7 +187,7 @@ class SqlStore:
         ]
 
     async def spec(self, sha256: str) -> ToolSpec | None:
-        """A definition never changes, so a small one is read once."""
+        """Return a tool definition. It never changes, so a small one is read once."""
         known = self._specs.get(sha256)
         found = [] if known else await self._database.fetch("spec", sha256)
         if known or not found:
@@ -200,7 +200,7 @@ class SqlStore:
         return spec
 
     async def secret_key(self, workspace: str) -> bytes:
-        """Made on first use; the same for every process."""
+        """Return the workspace's secret key, made on first use; the same for every process."""
         if workspace not in self._secret_keys:
             if not await self._database.fetch("workspace_key", workspace):
                 await self.accounts.add_workspace(workspace)
@@ -217,11 +217,11 @@ class SqlStore:
         return cast(Run, await self._database.write(approvals.step_run(workspace, run_id, step)))
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
-        """The newest 1,000, whatever became of them."""
+        """Return the newest 1,000 grants, in any state."""
         return [rows.read_grant(row) for row in await self._database.fetch("grants", workspace)]
 
     async def usable_grants(self, workspace: str, now: int) -> Sequence[Grant]:
-        """The newest 1,000 that are good for a use."""
+        """Return the newest 1,000 grants that can be used."""
         return [rows.read_grant(row) for row in await self._database.fetch("usable_grants", workspace, now)]
 
     async def grant(self, workspace: str, grant_id: str) -> Grant:
@@ -238,14 +238,14 @@ class SqlStore:
         ]
 
     async def grant_uses(self, grant: Grant, limit: int) -> Sequence[Stored]:
-        """The newest calls that it let through, among the newest 10,000 of its time."""
+        """Return the newest calls that a grant allowed, among the newest 10,000 in its lifetime."""
         end = grant.expires_at if grant.revoked_at is None else grant.revoked_at
         times = (grant.created_at, end)
         found = await self._database.fetch("grant_uses", grant.workspace, *times, grant.id, limit)
         return sorted(await self._stored(found), key=lambda stored: stored.approval.created_at, reverse=True)
 
     async def newest_specs(self, workspace: str, tool: str, limit: int) -> Sequence[tuple[str, str, int]]:
-        """Definition, agent and time of a tool's newest calls, among the workspace's newest 100,000."""
+        """Return the definition, agent and time of a tool's newest calls, among the workspace's newest 100,000."""
         found = await self._database.fetch("newest_specs_of_tool", workspace, tool, limit)
         return sorted(((row[0], row[1], row[2]) for row in found), key=lambda seen: -seen[2])
 
@@ -260,7 +260,7 @@ class SqlStore:
         return rows.read_policy(found[0]) if found else None
 
     async def policies(self, workspace: str, limit: int = 100) -> Sequence[PolicyVersion]:
-        """Newest first."""
+        """Return policy versions, the newest first."""
         return [rows.read_policy(row) for row in await self._database.fetch("policies", workspace, limit)]
 
     async def put_policy(
@@ -273,8 +273,9 @@ class SqlStore:
         expected_version: int | None = None,
         trace: Trace | None = None,
     ) -> PolicyVersion:
-        """The last one wins, unless a `expected_version` version is given; putting the one in force again changes
-        nothing.
+        """Put a policy in force; the last writer wins, unless an `expected_version` is given.
+
+        If it is in force already, nothing changes.
         """
         item = approvals.put_policy(
             workspace, approvals.NewPolicy(sha256, body, author, reason, trace=trace), expected_version
@@ -282,17 +283,17 @@ class SqlStore:
         return cast(PolicyVersion, await self._database.write(item))
 
     async def flush(self, workspace: str) -> None:
-        """Comes back when everything is written that was handed over before."""
+        """Return when everything that was submitted before is written."""
         await self._database.write(BatchItem(lambda _: None, workspace, is_short=False))
 
     async def has_policy(self, workspace: str, sha256: str) -> bool:
-        """Whether this text is, or ever was, in force."""
+        """Return whether this policy is, or ever was, in force."""
         return bool(await self._database.fetch("known_policy", workspace, sha256))
 
     async def put_policy_file(
         self, workspace: str, sha256: str, body: str, author: str, reason: str = "", *, reapply: bool = False
     ) -> PolicyVersion:
-        """A file's text becomes a new version unless it was in force before; gives the one that is in force then."""
+        """Put a file's policy in force, unless it was before; return the version in force. `reapply` puts it again."""
         new_policy = approvals.NewPolicy(sha256, body, author, reason, "file")
         return cast(
             PolicyVersion, await self._database.write(approvals.put_policy(workspace, new_policy, reapply=reapply))
@@ -308,24 +309,24 @@ class SqlStore:
         return cast(AgentVersion, await self._database.write(item))
 
     async def tools(self, workspace: str) -> Sequence[FirstSeenTool]:
-        """At most 10,000, of each key the newest first; and 1,000 of which only reads were seen."""
+        """Return at most 10,000 tools, the newest of each key first, and 1,000 of which only reads were counted."""
         found = sorted(map(FirstSeenTool._make, await self._database.fetch("tools", workspace, MAX_LISTED)))
         reads = await self._database.fetch("read_tools", workspace, OTHER_TOOLS)
         return [*found, *(FirstSeenTool(row[0], "", "", row[1] * approvals.MINUTE) for row in reads)]
 
     async def keys_over_limit(self, workspace: str) -> Sequence[str]:
-        """The ids of keys that have declared so many tools that further ones of their reads are not noted."""
+        """Return the ids of keys that have declared so many tools that no more are recorded from their reads."""
         return [str(row[0]) for row in await self._database.fetch("full_keys", workspace, MAX_DECLARED)]
 
     async def tool_usage(self, workspace: str, since: int) -> Sequence[AgentToolUsage]:
-        """By tool and agent, among the newest 100,000 calls; and the reads of each tool."""
+        """Count calls by tool and agent, among the newest 100,000, and the reads of each tool."""
         found = await self._database.fetch("calls_of_tools", workspace, since)
         reads = await self._database.fetch("reads_since", workspace, since // approvals.MINUTE)
         counted = [AgentToolUsage(row[0], "", int(row[1]), row[2] * approvals.MINUTE) for row in reads]
         return [*map(AgentToolUsage._make, found), *counted]
 
     async def pins(self, workspace: str) -> Sequence[Pin]:
-        """By name, at most 10,000."""
+        """Return at most 10,000 pins, by name."""
         return [rows.read_pin(row) for row in await self._database.fetch("pins", workspace)]
 
     async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
@@ -357,13 +358,13 @@ class SqlStore:
             after = found[-1][1]
 
     async def filter_entries(self, workspace: str, span: tuple[int, int], entry_filter: EntryFilter) -> Sequence[Entry]:
-        """Those after the first number and up to the second; every entry between them is looked at."""
+        """Return matching entries after the first number and up to the second; all entries between are scanned."""
         name = "newest_entries_of" if entry_filter.newest_first else "entries_of"
         who = (entry_filter.kind, entry_filter.kind, entry_filter.actor, entry_filter.actor)
         return rows.read_entries(await self._database.fetch(name, workspace, *span, *who, entry_filter.limit))
 
     async def recorded_calls(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[RecordedCall]]:
-        """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
+        """Yield calls that were asked about, allowed or denied, in order, if their arguments are still stored."""
         specs: dict[str, ToolSpec | None] = {}
         emails = {user.name: user.email for user in await self.users(workspace) if user.email}
         after = 0
@@ -379,7 +380,7 @@ class SqlStore:
             after = found[-1][0]
 
     async def count_recorded_calls(self, workspace: str, since: int = 0) -> tuple[int, int]:
-        """How many calls can be judged again, and how many cannot because their arguments were erased."""
+        """Count the calls that can be judged again, and those that cannot because their arguments were erased."""
         every, kept = (await self._database.fetch("count_recorded", workspace, since))[0]
         return int(kept), int(every) - int(kept)
 
@@ -387,13 +388,13 @@ class SqlStore:
         return self._database.watch_registry.watch(workspace, approval_id)
 
     def listen(self, workspace: str, thread_id: str, callback: Callable[[], None]) -> AbstractContextManager[None]:
-        """Calls `callback` when something happened; for thousands who wait without a task."""
+        """Call `callback` on every change; for thousands of waiters without a task."""
         return self._database.watch_registry.listen(workspace, thread_id, callback)
 
     async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[ErasureResult]:
-        """One transaction after the other, with what each has come to."""
+        """Erase in several transactions, and yield the result of each."""
         if erasure.scope != "approval":
-            await self._search.catch_up(workspace)  # approvals are found by their words, and none may be missed
+            await self._search.catch_up(workspace)  # approvals are found by full-text search, and none may be missed
         async for batch in erasing.find_batches(self._database.fetch, self.list, workspace, erasure):
             item = erasing.erase_batch(workspace, erasure, batch, dry_run=dry_run)
             yield cast(ErasureResult, await self._database.write(item))
@@ -408,7 +409,7 @@ class SqlStore:
             await self._search.purge()
 
     async def apply_retention(self, retention: int, grace_period: int = 0) -> ErasureResult | None:
-        """At most one lot of each workspace, of what ended longer ago than `retention`; None when all of it is gone."""
+        """Erase one batch per workspace of what ended more than `retention` ago; None when nothing is left."""
         before, done = self.clock() - retention, None
         for workspace, mark in await erasing.overdue_workspaces(self._database.fetch, before, grace_period):
             item = await erasing.apply_retention(self._database.fetch, workspace, mark, before)
@@ -423,7 +424,7 @@ class SqlStore:
         return done
 
     def check_same_database(self) -> None:
-        """Raises if this is not the database any more that was opened."""
+        """Raise if this is no longer the database that was opened."""
         self._database.check_same_database()
 
     async def check_health(self) -> Sequence[CheckResult]:
@@ -434,9 +435,9 @@ class SqlStore:
         ]
 
     async def migrate(self) -> Sequence[str]:
-        """Applies what is missing and gives the names."""
+        """Apply missing migrations and return their names."""
         return await self._database.migrate()
 
     async def migrations(self) -> Sequence[tuple[str, int]]:
-        """The names of what was applied, and when."""
+        """Return the names of applied migrations, and when they were applied."""
         return [(row[0], row[1]) for row in await self._database.fetch("migrations")]

@@ -1,1 +1,1 @@
-"""Tools of MCP servers: what the configuration names is connected in the background, and each tool goes by the gate."""
+"""Tools of MCP servers: configured servers are connected in the background, and each tool goes through the gate."""

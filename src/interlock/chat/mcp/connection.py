@@ -1,4 +1,4 @@
-"""One server: connected in the background, asked for its tools again whenever they may have changed, and called."""
+"""MCP client: a background connection to each server with reconnects, its tool list kept current, and calls."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
-MIN_SECRET_LENGTH = 8  # characters: what is shorter is no secret that could be told from other words
+MIN_SECRET_LENGTH = 8  # characters: a shorter text cannot be told from ordinary words
 CONNECTION_ERRORS = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTimeouts:
-    """In seconds. `initial_backoff` and `max_backoff` lie between tries to connect, `min_refresh_interval` at least
-    between two looks at the tools.
+    """Timeouts in seconds. `initial_backoff` and `max_backoff` limit the pause between attempts to connect.
 
-    A server that tells of no change is asked every `poll_interval`; a call waits for a connection as long as
-    `connect_timeout`.
+    `min_refresh_interval` is the least time between two reads of the tool list. A server that announces no changes is
+    polled every `poll_interval`; a call waits for a connection as long as `connect_timeout`.
     """
 
     initial_backoff: float = 0.5
@@ -47,7 +46,7 @@ class ConnectionTimeouts:
 
 
 class McpConnection:
-    """`tools` are those that it had when it was last heard of; `problems` are for people."""
+    """Connection to one server. `tools` are those of its last listing; `problems` are texts for people."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class McpConnection:
         timeouts: ConnectionTimeouts,
         on_change: Callable[[str], None],
     ) -> None:
-        """`on_change` is told its name whenever it was connected or lost, or other tools are left out."""
+        """`on_change` is called with the name on every connect and disconnect, and when other tools are left out."""
         self.name = name
         self.server = server
         self.tools: Sequence[Tool] = ()
@@ -81,16 +80,16 @@ class McpConnection:
         said = f'The MCP server "{self.name}" is not connected: {self._error}. It is tried again.'
         return [*([said] if self._error else ()), *self._omitted_tools]
 
-    # Staying connected
+    # Connecting
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Connect and reconnect until it is cancelled."""
         tries = 0
         while True:
             stderr_tail = StderrTail()
             try:
                 await self._connect(stderr_tail)
-            except Exception as error:  # noqa: BLE001  whatever ended it: it is told, and tried again
+            except Exception as error:  # noqa: BLE001  any error is reported, and the connection retried
                 self._error = self._redact(_failure_reason(error, stderr_tail))
             if self._client is not None:
                 self._client, tries = None, 0
@@ -100,7 +99,7 @@ class McpConnection:
             tries += 1
 
     async def _connect(self, stderr_tail: StderrTail) -> None:
-        """A program of the old days may end itself over the newest protocol's first question: it gets its own then."""
+        """Connect. An old child process that exits at the newest protocol's first message gets the legacy one."""
         try:
             await self._session("auto", stderr_tail)
         except Exception:
@@ -113,7 +112,7 @@ class McpConnection:
         client = Client(
             open_streams(self.server, stderr_tail, self._on_end),
             mode=mode,
-            cache=None,  # what is listed is what the server says now
+            cache=None,  # a listing always comes from the server
             read_timeout_seconds=self._timeouts.response_timeout,
             message_handler=self._on_message,
             client_info=types.Implementation(name="interlock", version="1"),
@@ -144,7 +143,7 @@ class McpConnection:
             await asyncio.sleep(self._timeouts.min_refresh_interval)
 
     async def _listen(self, client: Client) -> None:
-        """Servers of the newest protocol tell of changes to whoever listens; the others do so unasked."""
+        """Subscribe to changes, as servers of the newest protocol require; the others send them unasked."""
         with suppress(ListenNotSupportedError, MCPError):
             while True:
                 async with client.listen(tools_list_changed=True) as events:
@@ -161,7 +160,7 @@ class McpConnection:
         self._connected.clear()
         self._stale.set()
 
-    # Its tools
+    # Tools
 
     async def _refresh(self, client: Client) -> None:
         known = {tool.spec.sha256: tool for tool in self.tools}
@@ -189,7 +188,7 @@ class McpConnection:
 
         return Tool(definition.spec, definition.description, run, f"mcp:{self.name}")
 
-    # Calling one
+    # Calls
 
     async def _call(self, definition: McpToolDefinition, invocation: ToolInvocation) -> object:
         client = await self._wait_connected()
@@ -201,7 +200,7 @@ class McpConnection:
             )
         except MCPError as error:
             raise self._call_error(definition, error) from None
-        except Exception as error:  # noqa: BLE001  it was sent, and what came back is no answer
+        except Exception as error:  # noqa: BLE001  it was sent, and there is no valid response
             self._stale.set()
             raise self._effect_unknown(definition, _failure_reason(error)) from None
         return parse_tool_result(self.name, definition.tool, result)
@@ -216,10 +215,10 @@ class McpConnection:
         return self._client
 
     async def _require_unchanged(self, client: Client, definition: McpToolDefinition) -> None:
-        """Listed once more right before the call: not every server tells of its changes."""
+        """List the tools right before the call: not every server announces its changes."""
         try:
             await self._refresh(client)
-        except Exception as error:  # noqa: BLE001  whatever it is: it could not be asked, so it is not called
+        except Exception as error:  # noqa: BLE001  the listing failed, so the tool is not called
             self._stale.set()
             said = self._redact(_failure_reason(error))
             raise ToolFailed(f'The MCP server "{self.name}" could not be asked: {said}. Nothing was run.') from None
@@ -263,7 +262,7 @@ async def _list_tools(client: Client) -> Sequence[types.Tool]:
 
 
 def _failure_reason(error: BaseException, stderr_tail: StderrTail | None = None) -> str:
-    """The first cause in words; what a child wrote last says more than that it is gone."""
+    """Return the first cause as text, with the last line of a child's standard error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     said = stderr_tail.last() if stderr_tail else ""
@@ -276,7 +275,7 @@ MAX_ERROR = 2_000
 
 
 def parse_tool_result(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:
-    """Raises ToolFailed where the server reports an error, or asks instead of answering."""
+    """Parse a result. Raises ToolFailed if the server reports an error, or asks for input."""
     if isinstance(result, types.InputRequiredResult):
         raise ToolFailed(
             f'The MCP server "{server}" asked for input in the middle of {tool} and was given none: questions of a '
@@ -301,12 +300,12 @@ def _structured_text(content: object) -> str | None:
         return None
     try:
         return canonical(content).decode()
-    except InvalidRequest:  # NUL, or deeper than anybody needs: the text has to do
+    except InvalidRequest:  # NUL, or nested too deeply: the text is used
         return None
 
 
 def _repeats_structured(text: str, structured: str) -> bool:
-    """Servers repeat what is structured as a text, for clients that know texts only."""
+    """Return whether the text repeats the structured result, as servers do for older clients."""
     try:
         return not text or canonical(json.loads(text)).decode() == structured
     except (ValueError, RecursionError, InvalidRequest):
@@ -334,9 +333,9 @@ def _cut(text: str, most: int) -> str:
 
 
 class McpServers:
-    """Entering it waits for nobody: a server that is down keeps nothing else from working.
+    """All configured MCP servers. Entering it does not wait: a server that is down blocks nothing else.
 
-    `tell` takes lines for the log; `taken` are names that other tools have already.
+    `log` takes lines for the log; `reserved_names` are the names of other tools.
     """
 
     def __init__(
@@ -369,11 +368,11 @@ class McpServers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def wait_attempted(self) -> None:
-        """Until each server has answered, or failed, once."""
+        """Wait until each server has been connected, or has failed, once."""
         await asyncio.gather(*(each.attempted.wait() for each in self._connections))
 
     def tools(self, workspace: str) -> Sequence[Tool]:
-        """What is known now; a server that went away keeps its tools, and a call of one says that it is away."""
+        """Return the known tools; a disconnected server keeps its tools, and a call of one reports that."""
         return [tool for _, tool in self._unique_tools(workspace)]
 
     def problems(self) -> Sequence[str]:
@@ -395,7 +394,7 @@ class McpServers:
         return [*(said for each in self._connections for said in each.problems()), *clashes, *open_ways]
 
     def _log_problems(self, name: str) -> None:
-        """Each problem is told once, and again if it comes back after the server was connected."""
+        """Log each problem once, and again if it recurs after the server was connected."""
         if any(each.connected for each in self._connections if each.name == name):
             self._logged = {line for line in self._logged if f'"{name}"' not in line}
         early = [f'"{each.name}"' for each in self._connections if not each.attempted.is_set()]
@@ -406,7 +405,7 @@ class McpServers:
         self._logged |= set(found)
 
     def _unique_tools(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
-        """The first keeps a name within a workspace, in the order of the configuration."""
+        """Return the tools with unique names within a workspace; the first in the configuration wins."""
         found: dict[str, tuple[McpConnection, Tool]] = {}
         for each in (each for each in self._connections if workspace in each.server.workspaces):
             for tool in each.tools:

@@ -1,4 +1,4 @@
-"""A server's tool as the gate knows it. What a reviewer relied on is all in its definition, so no change is missed."""
+"""Tool definitions of MCP servers: everything that a reviewer relied on is in the digest, so no change is missed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.names import matches_pattern
 
-MAX_NAME = 64  # characters: what providers of models take
+MAX_NAME = 64  # characters that model providers allow
 MAX_ABOUT = 4_000
-MCP_SCHEMA_KEY = "x-mcp"  # what is said of the server, in the schema of its tool; models are not shown it
+MCP_SCHEMA_KEY = "x-mcp"  # metadata of the server in its tool's schema; not shown to models
 
 DIGESTED_FIELDS = (
     "name",
@@ -33,7 +33,7 @@ CheckSchema = Callable[[Mapping[str, object]], None]  # raises InvalidRequest if
 
 @dataclass(frozen=True, slots=True)
 class McpToolDefinition:
-    """`tool` is the server's own name for it."""
+    """A tool of an MCP server; `tool` is the server's own name for it."""
 
     tool: str
     spec: ToolSpec
@@ -41,19 +41,21 @@ class McpToolDefinition:
 
 
 class DefinitionHistory:
-    """How each tool was defined when it was first seen. One that is defined otherwise since is no read any more,
-    whoever called it one, until a call of it was let through as it is defined now.
+    """The definitions of each tool since it was first seen.
+
+    A tool whose definition has changed is no longer a read, even if configured as one, until a call with the new
+    definition was allowed.
     """
 
     def __init__(self) -> None:
         self._definitions: dict[str, set[str]] = {}
 
     def has_seen(self, spec: ToolSpec) -> bool:
-        """Whether the tool was seen, however it was defined."""
+        """Return whether the tool was seen, with any definition."""
         return tool_identity(spec)[0] in self._definitions
 
     def remember(self, spec: ToolSpec, definitions: Collection[str]) -> None:
-        """What was known of it before."""
+        """Add definitions that were known before."""
         self._definitions.setdefault(tool_identity(spec)[0], set()).update(definitions)
 
     def effective_spec(self, spec: ToolSpec) -> ToolSpec:
@@ -62,7 +64,7 @@ class DefinitionHistory:
         return spec if spec.effect != "read" or definition in known else replace(spec, effect="")
 
     def accept(self, spec: ToolSpec) -> bool:
-        """False where it was known already."""
+        """Accept a definition; return False if it was known already."""
         tool, definition = tool_identity(spec)
         known = self._definitions.setdefault(tool, set())
         is_new = definition not in known
@@ -71,7 +73,7 @@ class DefinitionHistory:
 
 
 def make_definition(name: str, server: McpServerSettings, tool: types.Tool, check: CheckSchema) -> McpToolDefinition:
-    """Raises InvalidRequest for one that cannot be offered. What a server says of its own effects is not believed."""
+    """Make a definition. Raises InvalidRequest for an invalid one. A server's claims about effects are not trusted."""
     wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
     return McpToolDefinition(
         tool.name,
@@ -83,7 +85,7 @@ def make_definition(name: str, server: McpServerSettings, tool: types.Tool, chec
 def make_tool_spec(
     name: str, server: McpServerSettings, tool: Mapping[str, object], check: CheckSchema, known_as: str
 ) -> ToolSpec:
-    """`tool` is its definition as the server sends it; whatever a person may have relied on is in the digest."""
+    """Make the spec of a `tool` as the server sends it; all that a person may have relied on is in the digest."""
     wire = {key: tool[key] for key in DIGESTED_FIELDS if tool.get(key) is not None}
     own_name = str(tool["name"])
     metadata: dict[str, object] = {
@@ -108,7 +110,7 @@ def make_tool_spec(
 
 
 def claims_read_only(tool: Mapping[str, object]) -> bool:
-    """A server's own word; who says at once that it destroys is not believed."""
+    """Return the server's own claim; one that also claims to be destructive is not believed."""
     hints = tool.get("annotations")
     if not isinstance(hints, Mapping):
         return False
@@ -116,13 +118,13 @@ def claims_read_only(tool: Mapping[str, object]) -> bool:
 
 
 def tool_name(prefix: str, tool: str) -> str:
-    """Letters, digits, `_` and `-` only. One that is too long ends with a digest, so that two stay two."""
+    """Return a name of letters, digits, `_` and `-`. A long one ends with a digest, to keep names distinct."""
     clean = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{tool}")
     return clean if len(clean) <= MAX_NAME else f"{clean[: MAX_NAME - 9]}_{digest(tool.encode())[:8]}"
 
 
 def strip_invisible(text: str) -> str:
-    """Without characters that a model reads and a person does not see."""
+    """Remove characters that a model reads and a person does not see."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
 
 
@@ -131,7 +133,7 @@ def matches_any(patterns: tuple[str, ...], tool: str) -> bool:
 
 
 def tool_identity(spec: ToolSpec) -> tuple[str, str]:
-    """Which tool of which server, and how it is defined."""
+    """Return the tool's identity on its server, and the digest of its definition."""
     metadata = (spec.schema or {}).get(MCP_SCHEMA_KEY)
     if not isinstance(metadata, Mapping):
         raise TypeError(f"{spec.name} is no tool of an MCP server.")
@@ -139,7 +141,7 @@ def tool_identity(spec: ToolSpec) -> tuple[str, str]:
 
 
 def _server_location(server: McpServerSettings) -> str:
-    """For people: no arguments, and nothing of an address that could be a secret."""
+    """Return the server's location for people: no arguments, and no part of a URL that could be a secret."""
     return urlsplit(server.url).hostname or "" if server.url else server.command
 
 

@@ -1,4 +1,4 @@
-"""The way to a server: a child process or an address, with a note when it ends, and what a child complains about."""
+"""Transports to MCP servers: a child process or HTTP, with end-of-stream detection and the child's standard error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from interlock.config.models import McpServerSettings
 
 MAX_STDERR = 2_000  # characters
 MAX_EVENT = 8 * 1024 * 1024  # bytes
-CONNECT, READ = 10.0, 300.0  # seconds; a stream of notices may be silent for long
+CONNECT, READ = 10.0, 300.0  # seconds; a stream of notifications may be silent for long
 
 Message = SessionMessage | Exception
 
 
 class StderrTail:
-    """The last that a child wrote to its standard error."""
+    """The last part of a child's standard error."""
 
     def __init__(self) -> None:
         self._kept = b""
@@ -34,7 +34,7 @@ class StderrTail:
         self._kept = (self._kept + data)[-MAX_STDERR:]
 
     def last(self) -> str:
-        """Its last line."""
+        """Return the last line."""
         lines = self._kept.decode(errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else ""
 
@@ -43,7 +43,7 @@ class StderrTail:
 async def open_streams(
     server: McpServerSettings, stderr_tail: StderrTail, on_end: Callable[[], None]
 ) -> AsyncIterator[Any]:
-    """Streams to the server and back; `on_end` is called when nothing more can come."""
+    """Open the streams from and to the server; `on_end` is called at the end of the stream."""
     transport = _over_http(server) if server.url else _over_stdio(server, stderr_tail)
     async with transport as (read, write):
         yield EndNotifyingStream(read, on_end), write
@@ -71,7 +71,7 @@ async def _over_stdio(server: McpServerSettings, stderr_tail: StderrTail) -> Asy
 
 @contextmanager
 def _stderr_pipe(stderr_tail: StderrTail) -> Iterator[IO[bytes]]:
-    """A pipe for a child's standard error: it is read, so that the child never has to wait for it."""
+    """Make a pipe for a child's standard error, read continuously so that the child never blocks."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ def _stderr_pipe(stderr_tail: StderrTail) -> Iterator[IO[bytes]]:
 
 
 class EndNotifyingStream:
-    """A stream that tells when it is at its end: that is how a server that died is missed at once."""
+    """A stream that reports its end, so that a dead server is detected at once."""
 
     def __init__(self, inner: ReadStream[Message], on_end: Callable[[], None]) -> None:
         self._inner = inner

@@ -1,1 +1,1 @@
-"""Tool packs, one file each: what the agent can do."""
+"""Tool packs, one module or package each."""

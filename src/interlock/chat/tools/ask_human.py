@@ -1,4 +1,4 @@
-"""The tool by which an agent asks a person: what the person responds is the tool's result."""
+"""The tool with which an agent asks a person a question: the person's answer is the result."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def reads(context: ToolContext) -> Sequence[Tool]:
 
 
 async def _refuse_to_run(invocation: ToolInvocation) -> object:
-    """Nobody can run a question: whoever gets here has let a call through that waits for a person."""
+    """Fail: a question is never run, since it waits for a person."""
     raise ToolFailed("A question is answered by a person, and nobody has answered it.")

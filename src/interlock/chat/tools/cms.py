@@ -1,4 +1,4 @@
-"""The CMS pack: posts, images, pages and their sections, kept in Interlock's own database."""
+"""CMS tool pack: posts, images, pages and their sections, stored in Interlock's own database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SLUG = {"type": "string", "minLength": 1, "maxLength": 200}
 SLUGS = {"type": "array", "items": SLUG, "minItems": 1, "maxItems": 50, "uniqueItems": True}
 STATUS = {"type": "string", "enum": ["draft", "published", "archived"]}
 CONFIRMED = {"type": "boolean", "description": "Set it once the user has said yes; it counts only together with that."}
-_LINK = re.compile(r"\]\((/[^)\s#?]*)")  # of Markdown, to another place of the same site
+_LINK = re.compile(r"\]\((/[^)\s#?]*)")  # of Markdown, within the same site
 
 
 class CmsPost(TypedDict):
@@ -88,7 +88,7 @@ def _post_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
 
 
 def _page_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
-    """The user is asked about these in the conversation."""
+    """Tools that are confirmed in the conversation."""
     page, pages = (
         object_schema("slug", slug=SLUG, confirmed=CONFIRMED),
         object_schema("slugs", slugs=SLUGS, confirmed=CONFIRMED),
@@ -141,7 +141,7 @@ def _describe_delete_sections(args: Args) -> str:
     )
 
 
-# What is read
+# Reads
 
 
 async def _list_posts(records: ToolItemStore, args: Args) -> object:
@@ -170,7 +170,7 @@ async def _list_images(records: ToolItemStore, _: Args) -> object:
     return {"images": [{"id": record.id, **image, "used_in": links.get(_file(image), [])} for record, image in images]}
 
 
-# What is changed
+# Writes
 
 
 def _publish(transaction: ToolItemTransaction, args: Args) -> object:
@@ -226,7 +226,7 @@ def _remove_sections(transaction: ToolItemTransaction, args: Args, ids: Sequence
     return {"page": record.id, "title": record.body["title"], "deleted": deleted, "sections": len(left)}
 
 
-# What people are shown before
+# Previews
 
 
 async def _show_publish(records: ToolItemStore, args: Args) -> str:
@@ -296,7 +296,7 @@ def _inbound_links_text(links: Mapping[str, list[str]], path: str, own: str) -> 
     return f"Linked from {_row(places)}: these links would lead nowhere." if places else "Nothing links to it."
 
 
-# What is known of a record
+# Records
 
 
 def _post_line(record: ToolItem) -> dict[str, object]:
@@ -318,7 +318,7 @@ def _sections(record: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
 
 
 async def _links(records: ToolItemStore) -> Mapping[str, list[str]]:
-    """Which posts and pages lead to a path of the site, or show the image that lies there."""
+    """Return the posts and pages that link to each path of the site, or show the image there."""
     found: dict[str, list[str]] = defaultdict(list)
     for record in await records.list(POST):
         for path in sorted(set(_LINK.findall(cast(CmsPost, record.body)["body"]))):

@@ -1,4 +1,4 @@
-"""Documents of the configuration's folders: found by their words, and read page by page. Both change nothing."""
+"""Documents in configured folders: full-text search and paged reading, both read-only, and the folder indexer."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ async def _read(documents: DocumentIndex, invocation: ToolInvocation) -> object:
 
 
 def _search_words(query: str) -> list[str]:
-    """Without those that every text has, unless there are no others."""
+    """Return the query's words, without stop words unless there are no others."""
     words = list(dict.fromkeys(word[:MAX_WORD] for word in re.findall(r"[^\W_]+", query.lower())))
     return ([word for word in words if word not in STOP_WORDS] or words)[:MAX_WORDS]
 
 
 def _result(passage: Passage, words: Sequence[str]) -> dict[str, object]:
-    """Around the first place with one of the words; `offset` is where documents_read finds it."""
+    """Return a snippet around the first match; `offset` is its position for documents_read."""
     lowered = passage.text.lower()
     places = [place for word in words if (place := lowered.find(word)) >= 0]
     start = max(min(places, default=0) - SNIPPET_LENGTH // 4, 0)
@@ -126,7 +126,7 @@ WriteLog = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """How many documents a look has put and dropped, and what it left out."""
+    """Result of a scan: documents stored and dropped, and what was left out."""
 
     put: int = 0
     dropped: int = 0
@@ -135,14 +135,14 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that may be read, as it was when it was found."""
+    """A readable file, with its state when it was found."""
 
     file: Path
     stamp: str
 
 
 class FolderIndexer:
-    """`tell` takes lines for the log."""
+    """Indexes folders periodically; `log` takes lines for the log."""
 
     def __init__(self, folders: Sequence[Path], documents: DocumentIndex, log: WriteLog) -> None:
         self._roots = _root_names(folders)
@@ -151,11 +151,11 @@ class FolderIndexer:
         self._reported: tuple[str, ...] = ()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until it is told to stop: one look after the other, with a pause between them."""
+        """Scan until `stop` is set, with a pause after each scan."""
         while not stop.is_set():
             try:
                 await self.scan()
-            except (Error, OSError) as error:  # a database or a disk in trouble is tried again
+            except (Error, OSError) as error:  # a database or disk error is retried
                 self._log(f"Documents: {error}. They are looked at again in {SCAN_SECONDS:.0f} seconds.")
             with suppress(TimeoutError):
                 async with asyncio.timeout(SCAN_SECONDS):
@@ -181,7 +181,7 @@ class FolderIndexer:
         return result
 
     async def _index(self, path: str, found: FoundFile) -> int:
-        """A file that cannot be read now is tried at the next look; what was known of it stays."""
+        """Index a file. One that cannot be read now is retried at the next scan; its old text stays."""
         try:
             text = await asyncio.to_thread(_read_text, found.file)
         except OSError as error:
@@ -200,7 +200,7 @@ class FolderIndexer:
 
 
 def split_passages(text: str) -> list[str]:
-    """Pieces that make up the text, cut between paragraphs, else lines, else words."""
+    """Split a text between paragraphs, else lines, else words."""
     pieces, start = [], 0
     while len(text) - start > AIM:
         cuts = (text.rfind(mark, start + LEAST, start + AIM) + len(mark) for mark in ("\n\n", "\n", " "))
@@ -211,7 +211,7 @@ def split_passages(text: str) -> list[str]:
 
 
 def _root_names(folders: Sequence[Path]) -> Mapping[str, Path]:
-    """Paths begin with the name of their folder; of two with one name, the second is `name-2`."""
+    """Name the roots after their folders; a second one of the same name becomes `name-2`."""
     roots: dict[str, Path] = {}
     for folder in folders:
         base = folder.absolute().name or "files"
@@ -240,7 +240,7 @@ def _walk(roots: Mapping[str, Path]) -> tuple[dict[str, FoundFile], list[str]]:
 
 
 def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
-    """Those of a known kind; hidden ones, as in .git, are nobody's documents."""
+    """Yield files of known types, without hidden ones, as in .git."""
     if root.is_file():
         yield name, root
         return
@@ -253,7 +253,7 @@ def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _stat_file(file: Path, root: Path) -> tuple[FoundFile | None, str]:
-    """None with the reason where it must not be read, or is gone already."""
+    """Return the file's state, or None with the reason why it must not be read; no reason if it is gone."""
     try:
         if not file.resolve(strict=True).is_relative_to(root.resolve()):
             return None, "it is a link out of the folder"
@@ -276,7 +276,7 @@ def _read_text(file: Path) -> str:
 
 
 def _is_utf8(name: str) -> bool:
-    """Names that are not cannot be kept in a database."""
+    """Return whether a name is valid UTF-8, since no other can be stored."""
     try:
         name.encode()
     except UnicodeEncodeError:

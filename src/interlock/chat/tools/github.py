@@ -1,9 +1,9 @@
-"""GitHub: issues, comments, pull requests and reviews. Settings: `token`, and `url` for a server of your own.
+"""GitHub: issues, comments, pull requests and reviews. Settings: `token`, and `url` for a self-hosted server.
 
-GitHub has no idempotency key. So what is written carries a hidden mark made of the call's key, which is looked for
-before each try, in all that changed since shortly before the first try: a second try makes nothing a second time.
+GitHub has no idempotency key. So what is written carries a hidden mark derived from the call's key, which is searched
+for before each attempt, in all that changed since shortly before the first: a retry creates no duplicate.
 
-It is long because a pack is one file: its tools and the requests that they make.
+It is long because a pack is one module: its tools and the requests that they make.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def writes(context: ToolContext) -> Sequence[Tool]:
                 schema=object_schema("repo number reviewers", repo=REPO, number=NUMBER, reviewers=SOME_NAMES),
                 describe=lambda args: f"Ask {_join_names(args['reviewers'])} to review {args['repo']}#{args['number']}",
                 preview=lambda args: _preview_pull(github, args),
-                idempotent=True,  # who is asked already is not asked again
+                idempotent=True,  # a reviewer who was requested is not requested again
             ),
             "Asks people, by their login, to review a pull request.",
             writer.request_review,
@@ -151,7 +151,7 @@ def _join_names(names: object) -> str:
 
 
 async def _list_issues(github: GitHubAccess, args: Args) -> object:
-    """GitHub's list holds pull requests too; they are left out."""
+    """List issues, without the pull requests that GitHub's list includes."""
     limit = _limit(args)
     path = f"/repos/{_repo(args)}/issues"
     found: list[Json] = []
@@ -166,7 +166,7 @@ async def _list_issues(github: GitHubAccess, args: Args) -> object:
 
 async def _search(github: GitHubAccess, args: Args) -> object:
     query = str(args["query"])
-    search_query = query if _KIND.search(query) else f"{query} is:issue"  # GitHub wants one or the other
+    search_query = query if _KIND.search(query) else f"{query} is:issue"  # GitHub requires one or the other
     async with github.open_client() as client:
         found = await client.get("/search/issues", q=search_query, per_page=_limit(args))
     issues = [{"repo": _repo_name(item), **_issue_json(item)} for item in found["items"]]
@@ -189,7 +189,7 @@ async def _read_issue(github: GitHubAccess, args: Args) -> object:
 
 
 async def _newest_comments(client: GitHubClient, path: str, count: int) -> list[Json]:
-    """GitHub gives the oldest first, so the newest are on the last two pages."""
+    """Return the newest comments: GitHub sends the oldest first, so they are on the last two pages."""
     last = -(-count // SHOWN_COMMENTS)
     found: list[Json] = []
     for page in range(max(1, last - 1), last + 1):
@@ -199,7 +199,7 @@ async def _newest_comments(client: GitHubClient, path: str, count: int) -> list[
 
 @dataclass(frozen=True)
 class _GitHubWriter:
-    """Where things are written, each once for its key."""
+    """Writes, each once for its idempotency key."""
 
     github: GitHubAccess
     records: ToolItemStore
@@ -228,7 +228,7 @@ class _GitHubWriter:
         return {"repo": invocation.args["repo"], "number": invocation.args["number"], "url": made["html_url"]}
 
     async def open_pull_request(self, invocation: ToolInvocation) -> object:
-        """Those from the same branch into the same one are few, so all of them are looked at."""
+        """Open a pull request; all of those between the two branches are searched, since they are few."""
         args, repo = invocation.args, _repo(invocation.args)
         path, head, base = f"/repos/{repo}/pulls", str(args["head"]), str(args["base"])
         whose = head if ":" in head else f"{repo.partition('/')[0]}:{head}"
@@ -253,7 +253,7 @@ class _GitHubWriter:
         return {"repo": invocation.args["repo"], **_pull_json(made), "reviewers": _requested_reviewers(made)}
 
     async def _since(self, key: str) -> str:
-        """Shortly before the first try: whatever this call made has changed since."""
+        """Return a time shortly before the first attempt: everything that this call made is newer."""
         first = await self.records.change(key, lambda transaction: transaction.now)
         return rfc3339(cast(int, first) - CLOCK_SKEW)[:19] + "Z"
 
@@ -265,7 +265,7 @@ async def _create_once(look: Callable[[], AsyncIterator[Json]], make: Callable[[
     try:
         return cast(Json, await make())
     except GitHubResponseLost as lost:
-        found = await _find_marked(look(), key)  # perhaps it was made, and only the answer got lost
+        found = await _find_marked(look(), key)  # it may have been created, and only the response was lost
         if found is not None:
             return found
         raise EffectUnknown(f"{lost} {UNCLEAR}") from None
@@ -284,7 +284,7 @@ def _with_mark(body: object, key: str) -> str:
 
 
 def _idempotency_mark(key: str) -> str:
-    """Nobody can write it beforehand: the key is made when the call is proposed."""
+    """Return the hidden mark. It cannot be forged in advance: the key is made when the call is proposed."""
     if not key:
         raise ToolFailed("This call has no key, so nobody could tell a second try. Nothing was sent.")
     return f"<!-- interlock:{sha256(f'github {key}'.encode()).hexdigest()[:32]} -->"
@@ -337,7 +337,7 @@ def _requested_reviewers(pull: Json) -> list[str]:
 
 
 def _login(item: Json) -> str:
-    """Of somebody who may have left GitHub since."""
+    """Return the login of an account, which may have been deleted."""
     return str((item.get("user") or {}).get("login", "ghost"))
 
 
@@ -355,7 +355,7 @@ def _limit(args: Args) -> int:
 
 
 def _repo(args: Args) -> str:
-    """Checked here too, since it becomes part of a path."""
+    """Return the repository, checked here too, since it becomes part of a path."""
     repo = str(args["repo"])
     if not _REPO.fullmatch(repo):
         raise ToolFailed(f"'{repo[:100]}' is not a repository. Write owner/name.")
@@ -383,7 +383,7 @@ Params = Mapping[str, str | int]
 
 
 class GitHubResponseLost(Exception):
-    """No answer that says whether the request was carried out."""
+    """There was no response that tells whether the request was executed."""
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ class GitHubAccess:
 
     @asynccontextmanager
     async def open_client(self) -> AsyncIterator[GitHubClient]:
-        """For one use of a tool. Whatever goes wrong inside is a ToolFailed, in words for people and the model."""
+        """Open a client for one use of a tool. Errors become ToolFailed, with a text for people and the model."""
         headers = {
             "accept": "application/vnd.github+json",
             "authorization": f"Bearer {self.token}",
@@ -412,13 +412,13 @@ class GitHubAccess:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return httpx2.create_ssl_context()  # takes a while: it reads all authorities
+        return httpx2.create_ssl_context()  # slow: it reads all certificate authorities
 
 
 def make_github_access(
     settings: Mapping[str, object], transport: httpx2.AsyncBaseTransport | None
 ) -> GitHubAccess | None:
-    """None without a token: then there are no tools."""
+    """Return the access, or None without a token: then there are no tools."""
     token, url = settings.get("token") or "", settings.get("url") or API_URL
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token:
         raise Misconfigured("tools.github.token is not a token: it holds spaces or other signs.")
@@ -438,7 +438,7 @@ class GitHubClient:
         return await self._request("POST", path, {}, body)
 
     async def pages(self, path: str, **params: str | int) -> AsyncIterator[Json]:
-        """Every item, page after page. Raises ToolFailed where there is no end: a part could be taken for the whole."""
+        """Yield the items of all pages. Raises ToolFailed if there are too many: a part could pass for the whole."""
         for page in range(1, MOST_PAGES + 1):
             items = cast(list[Json], await self.get(path, per_page=PAGE_SIZE, page=page, **params))
             for item in items:
@@ -501,7 +501,7 @@ def _retry_hint(response: httpx2.Response) -> str:
 
 
 def _field_errors(body: Json) -> str:
-    """What is wrong with which field: GitHub tells it in several ways."""
+    """Return the errors by field, which GitHub sends in several forms."""
     errors = body.get("errors")
     return "; ".join(map(_field_error, errors[:10]))[:MAX_MESSAGE] if isinstance(errors, list) else ""
 
@@ -532,7 +532,7 @@ def _object(response: httpx2.Response) -> Json:
 
 
 class _BorrowedTransport(httpx2.AsyncBaseTransport):
-    """Somebody else's, who also closes it."""
+    """A transport that belongs to another owner, who closes it."""
 
     def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
         self._transport = transport

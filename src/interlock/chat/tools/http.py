@@ -1,7 +1,7 @@
-"""Requests to the public web: `http_get` reads, `http_post` asks. Private addresses only if the settings say so.
+"""HTTP tools with SSRF protection: `http_get` reads, `http_post` asks. Private addresses only if the settings allow.
 
 Settings: `allow`, the only hosts that may be reached (`name`, or `name:port` for a port other than 80 and 443);
-`allow_private`, for addresses of your own network; `seconds`, how long a request may take.
+`allow_private`, for addresses of your own network; `seconds`, the timeout of a request.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ T = TypeVar("T")
 Headers = dict[str, str]
 ResponseJson = dict[str, object]
 
-DEFAULT_TIMEOUT = 10.0  # for a request with all of its redirects
+DEFAULT_TIMEOUT = 10.0  # seconds, for a request with all of its redirects
 MAX_TIMEOUT = 60.0
 MAX_RESPONSE = 1024 * 1024  # bytes that are read
-MAX_SHOWN = 20_000  # characters that a model is given
+MAX_SHOWN = 20_000  # characters shown to the model
 MAX_REDIRECTS = 3
 MAX_HEADERS = 20
 MAX_HEADER = 4_000
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 USER_AGENT = "interlock"
-# What says where the request goes, how long it is or how it travels is said by the transport alone.
+# Headers about destination, length and framing, which only the transport sets.
 FORBIDDEN_HEADERS = frozenset(
     {
         *("accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive"),
@@ -46,10 +46,10 @@ FORBIDDEN_HEADERS = frozenset(
     }
 )
 SHOWN_HEADERS = ("content-type", "content-length", "etag", "last-modified", "link", "location", "retry-after")
-CROSS_HOST_HEADERS = frozenset({"accept", "accept-language", "user-agent"})  # may go along to another host
+CROSS_HOST_HEADERS = frozenset({"accept", "accept-language", "user-agent"})  # may be sent to another host
 
-# Headers that hold a secret. What is hidden is found by its name as it is written, so that each word of one may be in
-# small letters, in capitals or begin with one; any other spelling is refused.
+# Headers that hold a secret. Secrets are redacted by the name as written, so each word of it may be in lower case, in
+# upper case or capitalized; any other spelling is refused.
 SECRET_HEADERS = (
     *("Authorization", "Proxy-Authorization", "Cookie", "Api-Key", "ApiKey", "X-Api-Key", "X-Api-Token", "X-Auth-Key"),
     *("X-Auth-Token", "X-Access-Token", "X-Token", "X-Secret", "X-Session-Token", "X-Goog-Api-Key", "X-Csrf-Token"),
@@ -141,7 +141,7 @@ class _HttpFetcher:
         return answer
 
     async def _with_timeout(self, work: Awaitable[T], error_type: type[ToolFailed], hint: str) -> T:
-        """All that can go wrong on the way, in words for the model; `lost` and `then` say what a lost answer means."""
+        """Run a request with a timeout and errors as texts for the model. `error_type` and `hint`: no response came."""
         try:
             async with asyncio.timeout(self.seconds):
                 return await work
@@ -170,7 +170,7 @@ class _HttpFetcher:
     async def _send(
         self, method: str, url: str, headers: Headers, content: bytes = b""
     ) -> tuple[ResponseJson, str | None]:
-        """The answer, and where a redirect leads."""
+        """Send a request; return the response, and the URL of a redirect."""
         check_endpoint(url, self.egress)
         sent = {"accept": "*/*", "user-agent": USER_AGENT, **headers, "accept-encoding": "identity"}
         request = httpx2.Request(method, url, headers=sent, content=content or None)
@@ -187,11 +187,11 @@ class _HttpFetcher:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return httpx2.create_ssl_context()  # takes a while: it reads all authorities
+        return httpx2.create_ssl_context()  # slow: it reads all certificate authorities
 
 
 def _make_fetcher(context: ToolContext) -> _HttpFetcher:
-    """Raises Misconfigured: a wrong list must not become an open one."""
+    """Make the fetcher. Raises Misconfigured: an invalid allow list must not become an open one."""
     allow, private = context.settings.get("allow", []), context.settings.get("allow_private", False)
     seconds = context.settings.get("seconds", DEFAULT_TIMEOUT)
     if not isinstance(allow, list | tuple) or not all(isinstance(host, str) and host for host in allow):
@@ -207,7 +207,7 @@ def _make_fetcher(context: ToolContext) -> _HttpFetcher:
 
 
 def _headers(args: Args) -> Headers:
-    """In small letters. Raises ToolFailed for those that are not for a caller to set."""
+    """Return the headers in lower case. Raises ToolFailed for those that a caller must not set."""
     given = cast(Mapping[str, str], args.get("headers") or {})
     if odd := [name for name in given if name.lower() in _KEYS and name not in SECRET_SPELLINGS]:
         raise ToolFailed(f'The header "{odd[0]}" is spelled so that its value would be shown. Write {odd[0].title()}.')
@@ -226,7 +226,7 @@ def _headers(args: Args) -> Headers:
 
 
 def _content(body: object, headers: Headers) -> tuple[bytes, str]:
-    """What is sent, and what it is."""
+    """Return the body and its content type."""
     match body:
         case str():
             return body.encode(), headers.get("content-type", "text/plain; charset=utf-8")
@@ -235,7 +235,7 @@ def _content(body: object, headers: Headers) -> tuple[bytes, str]:
 
 
 def _redirect_headers(headers: Headers, source: Endpoint, target: Endpoint) -> Headers:
-    """What goes along to the next address. Raises InvalidRequest where the way would become open to readers."""
+    """Return the headers for the next URL. Raises InvalidRequest for a redirect from https to http."""
     if source.scheme == "https" and target.scheme == "http":
         raise InvalidRequest(f"The server redirects from https:// to http://{target.host}, which is not followed.")
     return (
@@ -264,7 +264,7 @@ async def _response_json(response: httpx2.Response) -> ResponseJson:
 
 
 async def _read_bounded(response: httpx2.Response) -> tuple[bytes, bool]:
-    """As it came: what was compressed against our wish could unfold to anything. False if there is more."""
+    """Read the raw body: unrequested compression could be a bomb. False if there is more than the limit."""
     data = bytearray()
     async with aclosing(response.aiter_raw()) as pieces:
         async for piece in pieces:
@@ -280,13 +280,13 @@ def _is_text(kind: str) -> bool:
 
 
 def _charset(response: httpx2.Response) -> str:
-    """One of a few: some of Python's codecs take very long."""
+    """Return one of a few charsets: some of Python's codecs are very slow."""
     named = (response.charset_encoding or "utf-8").lower()
     return named if named in CHARSETS else "utf-8"
 
 
 def _failure_reason(error: BaseException) -> str:
-    """The innermost reason that people can do something about."""
+    """Return the innermost cause that people can act on."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, ssl.SSLCertVerificationError):

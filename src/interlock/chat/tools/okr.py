@@ -1,4 +1,4 @@
-"""The OKR pack: objectives of a quarter and their key results, kept in Interlock's own database."""
+"""OKR tool pack: objectives of a quarter and their key results, stored in Interlock's own database."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ def writes(context: ToolContext) -> Sequence[Tool]:
 
 
 def _require_change(takes: Mapping[str, object]) -> Mapping[str, object]:
-    """Nobody is asked about a change of nothing."""
+    """Require at least one change, so that nobody is asked to approve nothing."""
     return {**takes, "minProperties": 2}
 
 
-# The sentences
+# Sentences
 
 
 def _describe_objective(args: Args) -> str:
@@ -130,7 +130,7 @@ def _describe_changes(args: Args) -> str:
     return ", ".join(f"{name} to {value!r}" for name, value in args.items() if name != "id")
 
 
-# What is read
+# Reads
 
 
 async def _list_objectives(records: ToolItemStore, args: Args) -> object:
@@ -156,11 +156,11 @@ def _key_result_json(record: ToolItem) -> dict[str, object]:
 
 
 def _percent(result: KeyResult) -> int | None:
-    """None where there is no way to go; a target that was passed is not more than reached."""
+    """Return the progress in percent, at most 100; None if the target is 0."""
     return round(min(100, max(0, 100 * result["current"] / result["target"]))) if result["target"] else None
 
 
-# What is changed
+# Writes
 
 
 def _create_objective(transaction: ToolItemTransaction, args: Args) -> object:
@@ -213,7 +213,7 @@ def _new_key_result(args: Args) -> KeyResult:
 
 
 def _new_id(transaction: ToolItemTransaction, kind: str) -> str:
-    """O-1, O-2, …: short enough for people to say, and never given twice."""
+    """Return O-1, O-2, …: short enough to say, and never reused."""
     last = transaction.get(COUNT, kind)
     number = cast(int, last.body["last"]) + 1 if last else 1
     while transaction.get(kind, f"{PREFIXES[kind]}-{number}") is not None:
@@ -227,7 +227,7 @@ def quarter_name(now: int) -> str:
     return f"{day.year}-Q{(day.month + 2) // 3}"
 
 
-# What people are shown before
+# Previews
 
 
 async def _show_objective(_: ToolItemStore, args: Args) -> str:

@@ -1,1 +1,1 @@
-"""One file for each command, loaded when it is used."""
+"""One module per command, imported on first use."""

@@ -1,4 +1,4 @@
-"""`interlock approvals`: what waits on people."""
+"""`interlock approvals`: list, search, show, decide and watch approvals."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def list_approvals(
     limit: Limit = 50,
     cursor: Annotated[str, typer.Option(help="Where the page before ended.")] = "",
 ) -> None:
-    """What waits for a decision, the most urgent first; or whatever is searched for, the newest first."""
+    """Pending approvals, the most urgent first; or the results of a search, the newest first."""
     given = SearchOptions(search, person, arg or (), since, until)
     wanted = given.statuses(status or ())
     await sweep_if_writable(context)
@@ -117,7 +117,7 @@ async def list_approvals(
 
 
 async def _fill_page(context: CommandContext, query: ApprovalQuery) -> ApprovalPage:
-    """A page of a search may be short and yet have a next one; a person should not have to turn it."""
+    """Fill the page: a page of a search may be short and still have a next one."""
     page = await context.services.inbox.list(context.workspace, query)
     items = _still_matching(page, query, context.now())
     for _ in range(MAX_PAGES):
@@ -130,7 +130,7 @@ async def _fill_page(context: CommandContext, query: ApprovalQuery) -> ApprovalP
 
 
 def _still_matching(page: ApprovalPage, query: ApprovalQuery, now: int) -> tuple[Stored, ...]:
-    """Where nobody could write that time has passed, the clock still says so."""
+    """Items whose status still matches by the clock, also if a read-only database could not record the change."""
     return tuple(s for s in page.items if not query.statuses or status_at(s.approval, now) in query.statuses)
 
 
@@ -193,7 +193,7 @@ def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What was given on the command line; these make a list a search."""
+    """Search options of the command line; any of them makes a list a search."""
 
     search: str = ""
     person: str = ""
@@ -206,7 +206,7 @@ class SearchOptions:
         return any((self.search, self.person, self.arg, self.since, self.until))
 
     def statuses(self, status: Sequence[str]) -> tuple[str, ...]:
-        """Who looks for something does not care whether it still waits; who looks at the list wants what waits."""
+        """The statuses to query: by default, pending for a list and all for a search."""
         if not status:
             return () if self.is_search else PENDING
         return () if "all" in status else tuple(dict.fromkeys(map(_check_status, status)))
@@ -231,7 +231,7 @@ def _check_status(text: str) -> str:
 
 
 def _parse_argument_filter(text: str) -> tuple[str, object]:
-    """The value is JSON if it can be read as such: 5 is a number, "5" in quotation marks a text."""
+    """Parse PATH=VALUE. The value is JSON if it parses: 5 is a number, "5" in quotation marks a text."""
     path, equals, value = text.partition("=")
     if not path or not equals:
         raise InvalidRequest(f"--arg {text!r} is not PATH=VALUE. Write --arg to=bob or --arg order.total=100.")
@@ -242,7 +242,7 @@ def _parse_argument_filter(text: str) -> tuple[str, object]:
 
 
 def _parse_moment(option: str, text: str, now: int) -> int | None:
-    """A time ago, or a time on the clock of the person who types it."""
+    """Parse a duration ago, or a time in the local time zone."""
     if not text:
         return None
     try:
@@ -311,7 +311,7 @@ async def edit(
     if is_interactive() and not yes:
         seen = prompts.acknowledge_each(findings, seen)
         prompts.confirm("Let the call run with these arguments?")
-    await load_current(context)  # an edit is judged by the policy of now
+    await load_current(context)  # an edit is evaluated under the current policy
     body = {"kind": "edit", "args": new_args, "comment": comment, "acknowledged": seen}
     await print_decision(context, view, await _decide(context, view, body, user))
 

@@ -1,4 +1,4 @@
-"""`interlock audit`: prove that the record is whole, and take it along to where it can be proven without us."""
+"""`interlock audit`: verify the ledger, and export it for verification without the database."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def _verify_database(options: CommandOptions, known_heads: list[NamedHead]
 async def _verify_export(
     options: CommandOptions, names: list[str], known_heads: list[NamedHead], trusted: str
 ) -> audit.AuditReport:
-    """Needs no database; the workspace is the one that the exports are of."""
+    """Verify exports, without a database; the workspace is that of the exports."""
     from interlock.app.checkpoint_signing import distrust_reason
 
     total = _size(names)
@@ -216,7 +216,7 @@ def _signer(context: CommandContext) -> HeadSigner | None:
 
 @contextmanager
 def _progress(what: str, *, shown: bool) -> Iterator[audit.ProgressCallback]:
-    """A bar on standard error, where somebody looks at it."""
+    """A progress bar on standard error, if it is a terminal."""
     console = Console(stderr=True)
     with bars.Progress(console=console, transient=True, disable=not (shown and console.is_terminal)) as progress:
         task = progress.add_task(what, total=None)
@@ -224,19 +224,19 @@ def _progress(what: str, *, shown: bool) -> Iterator[audit.ProgressCallback]:
 
 
 async def _write_stdout(blocks: AsyncIterator[bytes]) -> None:
-    """A reader who has seen enough, such as `head`, is no error."""
+    """Write to standard output; a reader that closes the pipe early, such as `head`, is no error."""
     out = sys.stdout.buffer
     try:
         async for block in blocks:
             out.write(block)
         out.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere, quietly
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit does not fail
 
 
 @contextmanager
 def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """Under another name until it is whole: half an export must not look like one."""
+    """Write under a temporary name until complete: a partial export must not look like a complete one."""
     with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
         try:
             yield file
@@ -257,11 +257,11 @@ def _print_export(context: CommandContext, out: Path, since: int, end: SignedHea
     say(f"{out}: {pluralize(end.head.seq - since, 'entry', 'entries')}, head {end.head.link}{signed}")
 
 
-MAX_SHOWN = 100  # faults; one altered entry breaks every link behind it
+MAX_SHOWN = 100  # violations; one altered entry breaks every later link
 
 
 class NamedHead(NamedTuple):
-    """A head that was looked at, and where it stood."""
+    """A head to compare with, and the name of its source."""
 
     name: str
     signed: SignedHead
@@ -302,7 +302,7 @@ def _print_faults(report: AuditReport, entries: str, source: str) -> None:
 
 
 def _erased_text(total: ErasureTotal) -> str:
-    """`312 entries by retention since …`, `4 entries of one thread by ann on …`."""
+    """A summary such as `312 entries by retention since …`, `4 entries of one thread by ann on …`."""
     entries = pluralize(total.entries, "entry", "entries")
     if total.scope == "retention":
         return f"{entries} by retention since {local_time(total.since)}"
@@ -336,8 +336,8 @@ def _signature_json(named_head: NamedHead, trusted: str) -> dict[str, object]:
     }
 
 
-MIN_ENTRIES_PER_PROCESS = 100_000  # entries for which a process is worth its start
-PROGRESS_POLL = 0.1  # seconds between two looks at the progress
+MIN_ENTRIES_PER_PROCESS = 100_000  # entries that make another process worthwhile
+PROGRESS_POLL = 0.1  # seconds between two progress updates
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +350,10 @@ class VerifyRange:
 
 
 class VerifyPool:
-    """The Parts of `audit.verify`. Without a number of jobs, as many as processors, and none for a short ledger."""
+    """Parallel verification for `audit.verify`.
+
+    Without a number of jobs, one per processor, and none for a short ledger.
+    """
 
     def __init__(self, store: Store, url: str, jobs: int) -> None:
         self._store = store
@@ -383,7 +386,7 @@ class VerifyPool:
 
 
 class VerifyProcess:
-    """A fresh process, not a fork of this one, which has threads and open connections."""
+    """A spawned process: a fork would inherit this one's threads and open connections."""
 
     def __init__(self, part: VerifyRange) -> None:
         context = multiprocessing.get_context("spawn")
@@ -401,7 +404,7 @@ class VerifyProcess:
         return self._receiver.poll(timeout)
 
     def result(self) -> Verifier | None:
-        """None if the process came to grief: then the ledger is read without it."""
+        """The verifier; None if the process failed: its range is then verified without it."""
         try:
             verifier: Verifier | None = self._receiver.recv()
         except EOFError:
@@ -415,12 +418,12 @@ class VerifyProcess:
 
 
 def _run_process(part: VerifyRange, sender: Connection, done: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who waits for this process ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
     try:
         verifier = asyncio.run(_verify_range(part, done))
     except (Error, OSError):
         verifier = None
-    with suppress(OSError):  # nobody waits any more
+    with suppress(OSError):  # the parent may have ended
         sender.send(verifier)
 
 
@@ -437,7 +440,7 @@ async def _verify_range(part: VerifyRange, done: Any) -> Verifier | None:
 
 
 def _processors() -> int:
-    """Those that this process may use, where the system says so."""
+    """The number of processors available to this process, if the system tells; else all."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

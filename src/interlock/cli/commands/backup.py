@@ -1,4 +1,4 @@
-"""`interlock backup`: a copy of the database while everything runs, and the heads to keep beside it."""
+"""`interlock backup`: a copy of the database while everything runs, and the ledger heads to keep with it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SECRETS = frozenset({"password", "sslpassword"})
 
 
 async def backup(options: CommandOptions, target: Path) -> None:
-    """The database is not opened as a store: what is copied before an upgrade must not be migrated first."""
+    """Back up the database. It is not opened as a store: a backup before an upgrade must not migrate it first."""
     url = options.settings().storage.url
     source = database_file(url)
     if source is None:
-        make_database(url)  # complains of an address that is none
+        make_database(url)  # raises for an invalid address
         raise InvalidRequest(_pg_dump_hint(url, target))
     if missing_database_file(url) is not None:
         raise Misconfigured(f"There is no database at {source}. Name the right one with --database.")
@@ -41,7 +41,7 @@ async def backup(options: CommandOptions, target: Path) -> None:
     if made.heads:
         say("Keep its heads elsewhere, each in a file; after a restore: interlock audit verify --head FILE")
     for head in made.heads:
-        typer.echo(json.dumps(head.to_json()))  # never wrapped: it is to be kept as it is
+        typer.echo(json.dumps(head.to_json()))  # never wrapped, so that the line can be stored as it is
 
 
 async def _copy_database(options: CommandOptions, source: Path, target: Path) -> BackupFile:

@@ -1,4 +1,4 @@
-"""`interlock channels`: the ways to people, and whether they work."""
+"""`interlock channels`: notification channels: list, test, enable, disable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A
 
 @command(app, open_notifications, "list")
 async def list_channels(opened: tuple[CommandContext, NotificationService]) -> None:
-    """The ways to people that are configured, and how each stands."""
+    """The notification channels that are configured, and the state of each."""
     context, notifications = opened
     found = await read_channel_states(notifications)
     if context.json:

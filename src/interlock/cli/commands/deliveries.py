@@ -1,4 +1,4 @@
-"""`interlock deliveries`: messages to people, and what became of them."""
+"""`interlock deliveries`: notifications and their delivery status, with retries of failed ones (dead letters)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interlock.storage.tables.deliveries import FROM_NEWEST
 
 app = typer.Typer()
 
-MIN_ID_LENGTH = 4  # characters of an id
+MIN_ID_LENGTH = 4  # minimum characters of an id
 MAX_LISTED = 500
 
 
@@ -70,7 +70,7 @@ async def retry(
 
 
 async def _find_delivery_id(context: CommandContext, text: str) -> str:
-    """A part of an id is looked for among the newest of what can be sent again."""
+    """Complete a partial id, searching the newest deliveries that can be retried."""
     if len(text) < MIN_ID_LENGTH:
         raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
     deliveries = context.services.store.deliveries

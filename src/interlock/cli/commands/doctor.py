@@ -1,4 +1,4 @@
-"""`interlock doctor` and `interlock migrate`: is everything as it should be, and if not, what to do."""
+"""`interlock doctor` and `interlock migrate`: check the installation and how to fix it; migrate the database."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from interlock.storage.engine.metrics import CheckResult, CheckStatus
 
 STYLES: dict[CheckStatus, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)
-MOST_FAULTS = 3  # that are told
-MAX_NAMED = 5  # tools that one line spells out
+MOST_FAULTS = 3  # violations named in a message
+MAX_NAMED = 5  # tools named in a line
 
 
 async def migrate_database(options: CommandOptions) -> None:
-    """Also for a database that cannot be opened before it is done."""
+    """Migrate the database, including one that cannot be opened before migration."""
     store = build_services(options.settings().storage.url).store
     try:
         done = await store.migrate()
@@ -146,7 +146,7 @@ async def _freezes(context: CommandContext) -> list[CheckResult]:
 
 
 async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckResult]:
-    """Tools of which nobody but their agent says what they do. Nothing, if the policy does not load: that was told."""
+    """Tools that only their agents declare. None if the policy does not load, which is reported elsewhere."""
     try:
         catalog = await make_catalog(context)
     except Misconfigured:
@@ -171,7 +171,7 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
 
 
 async def _clock(context: CommandContext) -> CheckResult:
-    """A clock that went back is the one fault that stops every approval."""
+    """Check the clock: one that was set back stops every approval."""
     head, now = await context.services.store.head(context.workspace), context.now()
     if now >= head.at:
         return CheckResult("ok", "clock", local_time(now))
@@ -212,7 +212,7 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
 
 
 async def _own_policy(context: CommandContext) -> list[CheckResult]:
-    """Where the configuration's policy is not what is in force: it was replaced, or waits for the next start."""
+    """Whether the configured policy is not in force: it was replaced, or is applied at the next start."""
     configured, store = read_configured_policy(context.settings), context.services.store
     stale = (
         configured.check_stale(await store.policy(context.workspace))
@@ -228,7 +228,7 @@ async def _own_policy(context: CommandContext) -> list[CheckResult]:
 
 
 async def _current_policy(context: CommandContext) -> Policy:
-    """Nothing is said of one that does not load: that was told already."""
+    """The current policy; an empty one if it does not load, which is reported elsewhere."""
     try:
         return load_source(await current_source(context), context.workspace_settings).policy
     except Error:
@@ -249,7 +249,7 @@ async def _ledger(context: CommandContext) -> CheckResult:
 
 
 async def _rows(context: CommandContext) -> CheckResult:
-    """A sample: the whole ledger may take minutes."""
+    """Check a sample of rows against the ledger: the whole ledger may take minutes."""
     faults = await quick_check(context.services.store, context.workspace)
     compared = f"the newest {QUICK_CHECK_APPROVALS} approvals, all people, keys, policies and freezes"
     if not faults:

@@ -1,4 +1,4 @@
-"""`interlock erase`: forget what has ended, for good. Who, when and what became of it stay in the record."""
+"""`interlock erase`: permanently erase content of finished calls. Who, when and the outcome stay in the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class EraseOptions:
-    """What was given on the command line: one of the first four."""
+    """Options of the command line; exactly one of the first four is given."""
 
     approval: str = ""
     thread: str = ""
@@ -48,7 +48,7 @@ async def erase(context: CommandContext, options: EraseOptions) -> None:
     if options.retention:
         await _by_retention(context, options, person)
         return
-    await sweep_if_writable(context)  # what is over by the clock has ended
+    await sweep_if_writable(context)  # an approval that has expired by the clock counts as finished
     erasure = await _erasure(context, options)
     if is_interactive() and not (options.yes or options.dry_run):
         await _ask(context, erasure, person)
@@ -75,7 +75,7 @@ async def _ask(context: CommandContext, erasure: Erasure, person: Reviewer) -> N
 
 
 async def _by_retention(context: CommandContext, options: EraseOptions, person: Reviewer) -> None:
-    """For where no worker runs; a worker with the same settings does this by itself."""
+    """Erase by retention, for installations without a worker; a worker with the same settings does it by itself."""
     retention = context.settings.storage.retention
     if options.dry_run:
         raise InvalidRequest("--dry-run goes with --approval, --thread or --person.")

@@ -17,7 +17,7 @@ from interlock.presenters.policy import freeze_json
 
 @dataclass(frozen=True)
 class FreezeOptions:
-    """At most one of the names; without any it is the workspace."""
+    """Options of the command line; at most one of the names. Without any, the scope is the workspace."""
 
     agent: str
     key: str

@@ -1,4 +1,4 @@
-"""`interlock grants`: standing permissions, and an end to them."""
+"""`interlock grants`: standing permissions: list, show, add, revoke."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from interlock.runtime.durations import parse_duration
 
 app = typer.Typer()
 
-MAX_LISTED = 1_000  # grants that a list holds
+MAX_LISTED = 1_000  # maximum grants in a list
 GrantId = Annotated[
     str,
     typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 characters or more."),
@@ -186,7 +186,7 @@ def render_grant(view: GrantView, now: int) -> Group:
 
 
 def print_new_grant(context: CommandContext, grant: Grant, definition: LatestDefinition, now: int) -> None:
-    """What was made, on which definition, and what to think twice about."""
+    """Print the new grant, the definition it is bound to, and warnings."""
     doubts = list(grant_warnings(grant, definition))
     if context.json:
         print_json({**grant_json(grant, now), "warnings": doubts})

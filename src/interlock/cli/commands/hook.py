@@ -1,6 +1,6 @@
-"""`interlock hook`: Claude Code starts it for each tool call. Whatever goes wrong, the answer is no, never silence.
+"""`interlock hook`: the hook that Claude Code starts for each tool call. On any error the call is denied.
 
-Nothing is imported here that an allowed read does not need: its start is what each call waits for.
+Import nothing here that an allowed read does not need: every call waits for these imports.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ from interlock.core.outcome import Outcome
 from interlock.core.policy.policy import Policy
 from interlock.storage.store import SqlStore
 
-if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
+if TYPE_CHECKING:  # slow to import, and most hooks have no configured policy
     from interlock.policy.file import ConfiguredPolicy
 
 
-EXIT_NOT_RECORDED = 1  # after the tool there is nothing to block: shown to the user, and not to the model
+EXIT_NOT_RECORDED = 1  # after the tool there is nothing to block: shown to the user, not to the model
 NO_RECORD = "Interlock has no record of how this call ended."
-MAX_EVENT = 64 * 1024 * 1024  # bytes: after the tool they hold its result
+MAX_EVENT = 64 * 1024 * 1024  # bytes; after the tool an event holds its result
 MAX_LEASE = 3_600_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class HookCommandOptions:
-    """The options of the command, by their names."""
+    """The options of the command, by name."""
 
     database: str = ""
     config: Path | None = None
@@ -89,7 +89,7 @@ class HookCommandOptions:
 
 
 def parse_options(words: Sequence[str]) -> HookCommandOptions | None:
-    """Options as they are usually written. None: the parser of all commands has to look, and to complain."""
+    """Parse options in their usual form. None: Typer has to parse them, and report errors."""
     options = {f"--{each.name.replace('_', '-')}": each for each in fields(HookCommandOptions)}
     given: dict[str, object] = {}
     left = iter(words)
@@ -105,17 +105,17 @@ def parse_options(words: Sequence[str]) -> HookCommandOptions | None:
             given[option.name] = Path(value) if "Path" in str(option.type) else value
         if (option.type == "bool" and equals) or value.startswith("--") or not value.isprintable():
             return None
-    return HookCommandOptions(**given)  # type: ignore[arg-type]  # by the types of its fields
+    return HookCommandOptions(**given)  # type: ignore[arg-type]  # values match the types of the fields
 
 
 def run_without_parser(words: Sequence[str]) -> int | None:
-    """The exit status; None if the words are not only options."""
+    """Run the hook; returns the exit status, or None if Typer has to parse the arguments."""
     command_options = parse_options(words)
     return None if command_options is None else asyncio.run(answer_event(command_options))
 
 
 async def answer_event(command_options: HookCommandOptions) -> int:
-    """Exit 0 with the answer as JSON; 2, with the reason on standard error as well, where there is none."""
+    """Answer the event: exit 0 with the answer as JSON; else 2, with the reason on standard error as well."""
     name = ""
     answer_on_signal()
     try:
@@ -133,7 +133,7 @@ async def answer_event(command_options: HookCommandOptions) -> int:
 
 
 def _answer_on_signal(name: str) -> None:
-    """In the words of the event."""
+    """Set the answer on a signal, in the format of the event."""
     if name in AFTER:
         answer_on_signal("", f"{NO_RECORD} The hook was ended before it had written it.\n", EXIT_NOT_RECORDED)
     else:
@@ -147,7 +147,7 @@ def _read_stdin() -> bytes:
 
 
 def _parse_event(data: bytes) -> HookEvent:
-    """What is to run is bounded like all that the gate takes; what came of it may be larger."""
+    """Parse the event. Input of a tool has the gate's size limit; its result may be larger."""
     if len(data) > MAX_EVENT:
         raise InvalidRequest("The event is too large.")
     with suppress(ValueError):
@@ -158,7 +158,7 @@ def _parse_event(data: bytes) -> HookEvent:
 
 
 def _with_environment(command_options: HookCommandOptions) -> HookCommandOptions:
-    """Where nothing is said, a server that the environment names comes before any database."""
+    """Add server and key from the environment; without options, a server takes precedence over a database."""
     if command_options.database and not command_options.url:
         return command_options
     from interlock.config.load import agent_key, server_url
@@ -195,7 +195,10 @@ async def _open_hook(command_options: HookCommandOptions, hook_options: HookOpti
 
 @asynccontextmanager
 async def _open_database(command_options: HookCommandOptions, lease: int) -> AsyncIterator[tuple[HookBackend, str]]:
-    """With the way to an approval. One that is not there is refused: people would look for the call in another one."""
+    """The database backend, and the link to an approval.
+
+    A missing database is refused: a new one would hide the call from reviewers, who look in another one.
+    """
     url, configured = command_options.database, None
     if not url or is_relative_database_url(url):
         from interlock.cli.trusted_config import trusted_database, trusted_settings
@@ -220,7 +223,7 @@ async def _open_database(command_options: HookCommandOptions, lease: int) -> Asy
 
 
 def _own_policy(command_options: HookCommandOptions, settings: Settings) -> ConfiguredPolicy | None:
-    """The configuration's, which is the default workspace's."""
+    """The policy of the configuration, which applies to the default workspace only."""
     if settings.policy is None or command_options.workspace != "default":
         return None
     from interlock.policy.file import read_configured_policy
@@ -251,7 +254,7 @@ async def _open_server(command_options: HookCommandOptions, lease: int) -> Async
 
 
 async def _print_answer(hook: Hook, event: HookEvent, answer: HookAnswer) -> None:
-    """A call that was started, and that nobody can be told of, will not run."""
+    """Print the answer; if that fails, record that the started call did not run."""
     ignore_signals()
     try:
         _print_json(answer_json(event.name, answer))
@@ -280,7 +283,7 @@ def _print_denial(name: str, error: Exception) -> int:
 
 
 def _print_json(document: Mapping[str, object]) -> None:
-    """Raises OSError where nobody listens."""
+    """Print JSON; raises OSError if the output is closed."""
     _write(sys.stdout, json.dumps(document) + "\n")
 
 
@@ -290,7 +293,10 @@ def _print_error(words: str) -> None:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """What could not be written is forgotten: the interpreter would try again, and end with another exit status."""
+    """Write and flush.
+
+    After an error the stream is redirected: the interpreter would flush again at exit and change the exit status.
+    """
     if stream is None:
         raise OSError("The stream is closed.")
     try:
@@ -301,7 +307,7 @@ def _write(stream: TextIO | None, text: str) -> None:
         raise
 
 
-RUNNER = "hook"  # no process, since this one is gone while the tool runs: the lease alone says that it lives
+RUNNER = "hook"  # not a process, since the hook has ended while the tool runs: only the lease shows that it is alive
 
 
 class LocalBackend:
@@ -348,12 +354,12 @@ class LocalBackend:
 
 
 MAX_NOTE = 1_000  # characters
-MAX_NOTES = 10_000  # files; a call whose end was never told leaves one behind
+MAX_NOTES = 10_000  # files; a call whose end was never reported leaves one behind
 
 
 class FileNotes:
     def __init__(self, folder: Path) -> None:
-        """Raises Misconfigured for a folder in which others could write."""
+        """Open the folder; raises Misconfigured if others could write to it."""
         self._folder = folder.expanduser()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         seen = self._folder.stat()
@@ -361,7 +367,7 @@ class FileNotes:
             raise Misconfigured(f"Others may write in {self._folder}. Name a folder of your own with --notes.")
 
     def note(self, key: str, text: str) -> None:
-        """Whole or not at all, whoever reads meanwhile."""
+        """Write a note atomically, for concurrent readers."""
         path = self._folder / f"{key}.{os.getpid()}"
         path.write_text(text, encoding="utf-8")
         path.replace(self._folder / key)
@@ -377,7 +383,7 @@ class FileNotes:
         (self._folder / key).unlink(missing_ok=True)
 
     def _tidy(self) -> None:
-        """The oldest go once there are too many: theirs is long shown as unknown."""
+        """Delete the oldest notes if there are too many: their calls already count as unknown."""
         found = list(os.scandir(self._folder))
         if len(found) > MAX_NOTES:
             for each in sorted(found, key=lambda entry: entry.stat().st_mtime)[: MAX_NOTES // 2]:

@@ -1,4 +1,4 @@
-"""`interlock keys`: what agents and people's programs show to the server."""
+"""`interlock keys`: API keys of agents and people: create, rotate, list, revoke."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _print_new(context: CommandContext, key: ApiKey, secret: str, made: str) -> 
 
 async def _find_key(context: CommandContext, key_id: str) -> tuple[str, ApiKey]:
     known = {key.id: key for key in await context.services.accounts.keys(context.workspace)}
-    key_id = key_id[:12] if key_id.startswith("ilk_") else key_id  # the whole key was given: its id is the beginning
+    key_id = key_id[:12] if key_id.startswith("ilk_") else key_id  # a whole key was given: it begins with its id
     if key_id not in known:
         hint = did_you_mean(key_id, known) or " See: interlock keys list"
         raise NotFound(f"There is no key {visible(key_id)} in the workspace {context.workspace!r}.{hint}")
@@ -174,7 +174,7 @@ def _parse_lifetime(text: str) -> int | None:
 
 
 async def _check_workspace(context: CommandContext) -> None:
-    """A misspelt name must not make a workspace."""
+    """Check that the workspace exists: a misspelt name must not create one."""
     names = [name for name, _ in await context.services.accounts.workspaces()]
     if context.workspace == "default":
         await context.services.accounts.add_workspace(context.workspace)
@@ -194,7 +194,7 @@ def _row(key: ApiKey) -> tuple[str, ...]:
 
 
 def _binding_text(key: ApiKey) -> str:
-    """What an agent's key is bound to, or whose another is."""
+    """What an agent's key is bound to, or the owner of another key."""
     if key.role != AGENT:
         return key.person
     requester = {"": "", ANY_REQUESTER: "any requester", NO_REQUESTER: "no requester"}.get(

@@ -1,4 +1,4 @@
-"""`interlock mcp-gate`: between an MCP client and MCP servers."""
+"""`interlock mcp-gate`: the gate between an MCP client and MCP servers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class McpGateOptions:
 
 
 async def run(options: CommandOptions, gate_options: McpGateOptions) -> None:
-    """Over standard streams the output belongs to the protocol, so people are told on standard error."""
+    """Run the gate. Over stdio, standard output belongs to the protocol, so messages go to standard error."""
     settings = trusted_settings(options.config, options.database)
     lock = _open_interlock(options, settings, gate_options)
     toggles = None if gate_options.url else settings.toggles().get(gate_options.agent)
@@ -71,7 +71,7 @@ def _open_interlock(options: CommandOptions, settings: Settings, gate_options: M
 
 
 def _policy(settings: Settings) -> str | Path | dict[str, str] | None:
-    """As the library takes it."""
+    """The policy in the form that `Interlock` takes."""
     match settings.policy:
         case InlinePolicy(text):
             return text
@@ -82,7 +82,7 @@ def _policy(settings: Settings) -> str | Path | dict[str, str] | None:
 
 
 def _servers(settings: Settings, gate_options: McpGateOptions, workspace: str) -> dict[str, McpServerSettings]:
-    """A program after `--` gets the environment that its client gave to the gate."""
+    """The servers. A program after `--` gets the environment that the client gave to the gate."""
     reads = tuple(pattern.strip() for pattern in gate_options.reads.split(",") if pattern.strip())
     if not gate_options.command:
         known = {name: each for name, each in settings.mcp_servers.items() if workspace in each.workspaces}
@@ -93,7 +93,7 @@ def _servers(settings: Settings, gate_options: McpGateOptions, workspace: str) -
 
 
 def _server_name(program: str, arguments: list[str]) -> str:
-    """What people call it: the package or the file rather than what runs it."""
+    """A readable name: the package or the file, not the program that runs it."""
     runner = Path(program).name.rstrip("0123456789.") in ("npx", "uvx", "uv", "python", "node", "bunx", "deno")
     words = [word for word in arguments if not word.startswith("-") and word not in ("run", "tool")]
     found = words[0] if runner and words else Path(program).name

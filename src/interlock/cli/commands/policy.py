@@ -1,4 +1,4 @@
-"""`interlock policy`: check a policy file, see what it makes of a call; its other commands have files of their own."""
+"""`interlock policy`: check, explain, templates, shadow and rehearse; versions are in `policy_versions`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def explain_call(
 
 
 async def _read_names_and_keys(options: CommandOptions) -> tuple[KnownNames, Settings, tuple[Sequence[ApiKey], int]]:
-    """The workspace's teams and keys of now, if there is a database; one that was named has to be there."""
+    """The workspace's current teams and keys, if there is a database; a database given by option must exist."""
     settings = options.settings()
     own, channel_settings = settings.for_workspace(options.workspace), policy_load_options(settings, options.workspace)
     if not options.database and missing_database_file(settings.storage.url) is not None:
@@ -138,7 +138,7 @@ def _read_bounded(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-# What is said
+# Output
 
 
 def _print_explanation(explained: Explanation, source: PolicySource) -> None:
@@ -192,7 +192,7 @@ async def print_template(
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainContext:
-    """What a server on the same database and configuration would judge by, but for the tools of MCP servers."""
+    """Policy, tools and people as a server with the same database and configuration has them, except for MCP tools."""
 
     settings: Settings
     registered: RegisteredTools
@@ -211,7 +211,7 @@ class ExplainContext:
         return self.snapshot.pins
 
     def with_limits(self, request: ExplainRequest) -> ExplainRequest:
-        """And what cannot be known here."""
+        """Add notes about what cannot be known here."""
         return request._replace(notes=(*request.notes, *self._limits(request)))
 
     def _limits(self, request: ExplainRequest) -> Iterator[str]:
@@ -229,7 +229,7 @@ class ExplainContext:
 
 @asynccontextmanager
 async def open_explain_context(options: CommandOptions, draft: PolicySource | None) -> AsyncIterator[ExplainContext]:
-    """With the database if there is one; one that was named has to be there."""
+    """Open the context, with the database if there is one; a database given by option must exist."""
     settings = options.settings()
     if not options.database and missing_database_file(settings.storage.url) is not None:
         own, channel_settings = (
@@ -266,7 +266,7 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
         with name_source_in_errors(in_force):
             services = await workspaces.services(context.workspace)
         source, loaded = draft or in_force, services.loaded_policy
-        if draft or services.snapshot.policy is None:  # then the configuration's is put in force when a server starts
+        if draft or services.snapshot.policy is None:  # then a server applies the configured policy when it starts
             with name_source_in_errors(source):
                 loaded = await workspaces.draft(context.workspace, source.text)
         registered = _registered_tools(settings, store)
@@ -282,7 +282,7 @@ async def open_explain_context(options: CommandOptions, draft: PolicySource | No
 
 
 def _configured(settings: Settings, workspace: str) -> PolicySource:
-    """The configuration's policy is the default workspace's alone."""
+    """The configured policy, which applies to the default workspace only."""
     return configured_source(settings if workspace == DEFAULT_WORKSPACE else replace(settings, policy=None))
 
 
@@ -391,7 +391,7 @@ def _shadow_json(each: ShadowRuleUsage, known: frozenset[str]) -> dict[str, obje
 
 
 MAX_CAUSES = 20
-MAX_RULE = 60  # characters of its name in a row
+MAX_RULE = 60  # characters of a rule's name in a row
 ALARM = "bold red"
 
 
@@ -453,7 +453,7 @@ def _show_load(report: RehearsalReport, now: int) -> None:
 
 
 def _load_row(words: str, old: float, new: float) -> tuple[str, str, str, str]:
-    more = round(new, 1) - round(old, 1)  # so that it fits the figures beside it
+    more = round(new, 1) - round(old, 1)  # rounded first, to match the figures beside it
     return visible(words), f"{old:,.1f}", f"{new:,.1f}", f"{more:+,.1f}" if more else "-"
 
 

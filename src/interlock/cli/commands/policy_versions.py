@@ -1,4 +1,4 @@
-"""`interlock policy put`, `history`, `show` and `diff`: the versions of a policy, by whom and why."""
+"""`interlock policy put`, `history`, `show` and `diff`: the versions of a policy, with author and reason."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def history(
     context: CommandContext,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100,
 ) -> None:
-    """Every version that was put in force: when, by whom and why."""
+    """Every version that was put in force: when, its author and the reason."""
     versions = await context.services.store.policies(context.workspace, limit)
     if context.json:
         print_json({"items": [policy_version_json(version) for version in versions], "next": None})
@@ -140,7 +140,7 @@ def _print_put(stored: PolicyVersion, loaded: LoadedPolicy, difference: PolicyDi
 
 
 async def _sources_to_compare(context: CommandContext, first: str, second: str) -> tuple[PolicySource, PolicySource]:
-    """The older and the newer; a file is always the newer."""
+    """The older and the newer source; a file is always the newer."""
     if not first:
         return await _last_change(context)
     if not second:
@@ -164,7 +164,7 @@ async def _read_source(context: CommandContext, word: str) -> PolicySource:
 
 
 def _is_version(word: str) -> bool:
-    """A file whose name is a number is named with its folder: ./3"""
+    """Whether the word is a version number. A file with such a name needs its folder: ./3"""
     return word.isascii() and word.isdigit()
 
 
@@ -193,7 +193,7 @@ NOT_GIVEN = "not given"
 
 
 def difference_summary(difference: PolicyDifference) -> str:
-    """`1 rule added, 2 changed; the defaults differ`."""
+    """A summary such as `1 rule added, 2 changed; the defaults differ`."""
     kinds = Counter(each.kind for each in difference.rules)
     parts = [f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind]]
     if parts:
@@ -236,7 +236,7 @@ def _show_facets(facets: tuple[FieldDifference, ...], kind: str) -> None:
 
 
 def _lines(key: str, old: str, new: str, kind: str) -> Iterator[str]:
-    """Long values below each other, where the eye finds what differs."""
+    """A difference; long values on separate lines, one above the other."""
     if kind in ("added", "removed"):
         yield f"{key}: {new or old}"
     elif len(old) + len(new) < SIDE_BY_SIDE:

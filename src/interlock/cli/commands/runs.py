@@ -1,4 +1,4 @@
-"""`interlock runs`: paused runs of frameworks, and the process that resumes them."""
+"""`interlock runs`: paused runs of frameworks: list them, and run the process that resumes them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def resume(
 
 
 def _open_interlock(options: CommandOptions, resume_options: ResumeOptions) -> tuple[Interlock, str]:
-    """With a run of its own, so that it takes up none of the agent's."""
+    """Open Interlock with a fixed run id, so that it does not acquire a run of the agent."""
     if resume_options.url:
         lock = Interlock(
             resume_options.url, agent=resume_options.agent, run_id=RUN_ID, key=resume_options.key or agent_key() or None
@@ -104,7 +104,7 @@ def _open_interlock(options: CommandOptions, resume_options: ResumeOptions) -> t
 
 
 def _load_function(function: str) -> ResumeFunction:
-    """From this folder, as a program that is started here would find it."""
+    """Import the function from the working folder, as a program started here would."""
     module, _, name = function.partition(":")
     if not module or not name:
         raise Misconfigured(f"{visible(function)!r} names no function. Say MODULE:FUNCTION, such as app.agent:resume.")
@@ -125,7 +125,7 @@ def _load_function(function: str) -> ResumeFunction:
 
 
 def _in_thread(function: Callable[[Pause], object]) -> ResumeFunction:
-    """A synchronous function blocks a thread of its own."""
+    """Run a synchronous function in a separate thread."""
 
     async def run(pause: Pause) -> object:
         result = await asyncio.to_thread(function, pause)

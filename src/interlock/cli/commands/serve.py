@@ -1,4 +1,4 @@
-"""`interlock serve` and `interlock worker`: what keeps running."""
+"""`interlock serve` and `interlock worker`: the long-running processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def run_server(options: CommandOptions, host: str, port: int | None, *, wo
 
 
 async def run_worker(options: CommandOptions, *, demo: bool) -> None:
-    """Any number of these may run, beside servers or without one."""
+    """Run a worker. Any number may run, with or without servers."""
     settings = options.settings()
     log = JsonLogger(wall_clock, settings.server.log)
     app_services = build_services(settings.storage.url, retention=settings.storage.retention)
@@ -55,7 +55,7 @@ async def run_worker(options: CommandOptions, *, demo: bool) -> None:
 async def _background_tasks(
     settings: Settings, app_services: AppServices, log: JsonLogger, demo: DemoSetup | None
 ) -> AsyncIterator[list[BackgroundTask]]:
-    """What advances threads and reaches people, under the policy that is in force at each moment."""
+    """Background tasks that advance chat threads and send notifications, under the policy in force at each moment."""
     from interlock.app.workspaces import Workspaces
     from interlock.chat.assistant import build_assistant
     from interlock.notify.service import build_notification_service

@@ -1,4 +1,4 @@
-"""`interlock tools`: whose word each tool runs on, and pins for those that only agents declare."""
+"""`interlock tools`: where each tool's definition comes from, and pins for tools that only agents declare."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def unpin(
 
 
 async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bool) -> None:
-    """Each effect is shown before anything is pinned; where nobody can be asked, nothing is pinned unless `sure`."""
+    """Pin all. Shows each effect before pinning; without a terminal nothing is pinned unless `sure`."""
     specs, left_out = await (await make_catalog(context, agent)).select_pins(context.now())
     if not context.json:
         show(table(("TOOL", "EFFECT", ""), [_pin_row(spec) for spec in specs]))
@@ -124,7 +124,7 @@ async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bo
 
 
 def _confirm(question: str) -> None:
-    """Where nobody can be asked, the answer is no."""
+    """Ask for confirmation; without a terminal the answer is no."""
     if not is_interactive():
         raise InvalidRequest(f"{question} Nothing was pinned, since there is no terminal to ask at. To pin: add --yes")
     prompts.confirm(question)

@@ -183,7 +183,7 @@ async def sign_out(context: CommandContext, name: Name) -> None:
 
 
 async def _author(context: CommandContext) -> tuple[str, Accounts]:
-    """Who changes something, and the accounts that say so."""
+    """The author of a change, and the accounts service."""
     person = await context.resolve_reviewer("")
     return person.name, context.services.accounts.with_trace(person.trace)
 
@@ -211,7 +211,7 @@ def _ended_lines(ended: RemovalEffects) -> list[str]:
 
 
 def _read_password() -> str:
-    """Never an argument: those are seen by everybody on the machine, and kept by the shell."""
+    """Read the password, never from an argument: other users could see it, and the shell keeps it in its history."""
     if is_interactive():
         text = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     else:

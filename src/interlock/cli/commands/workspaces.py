@@ -1,4 +1,4 @@
-"""`interlock workspaces`: each has approvals, people, keys, a policy and a ledger of its own."""
+"""`interlock workspaces`: add and list workspaces, each with its own approvals, people, keys, policy and ledger."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`interlock approvals watch`: the live list at a terminal, and its lines where nobody looks."""
+"""`interlock approvals watch`: the live list on a terminal, and a stream of lines elsewhere."""

@@ -1,4 +1,4 @@
-"""The picture of the live view: a list or a card, a line about what happened, and a line to type in."""
+"""The screen of the live view: a list or a card, a status line, and a prompt; also keyboard input and view state."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Lines = list[list[Segment]]
 
 
 def render_screen(state: WatchState, console: Console) -> Segments:
-    """Exactly as many lines as the terminal has; what is said and typed may take three each."""
+    """Render exactly as many lines as the terminal has; messages and the prompt take at most three each."""
     said = [Text(f"!! {printable(state.error)}", style="bold red")] if state.error else []
     said += [Text(printable(state.note))] if state.note else []
     below = [line for text in said for line in _rendered(text, console)[:3]] + _rendered(_bottom(state), console)[-3:]
@@ -82,7 +82,7 @@ def _body(state: WatchState, console: Console, room: int) -> Lines:
 
 
 def _card(state: WatchState, console: Console, room: int) -> Lines:
-    """Notes how far the person can have read."""
+    """The visible part of the card; records how far the person can have read."""
     if state.view is None:
         return []
     lines = _rendered(state.page or render_card(state.view, state.context.now(), full=state.shows_full_values), console)
@@ -161,7 +161,7 @@ _KEYS = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
 
 
 class Keyboard:
-    """`pressed` is called when there is something to take."""
+    """Raw keyboard input; `pressed` is called when keys are available."""
 
     def __init__(self, pressed: Callable[[], None]) -> None:
         self._fd = sys.stdin.fileno()
@@ -174,13 +174,13 @@ class Keyboard:
         return self._keys.popleft() if self._keys else None
 
     def clear(self) -> None:
-        """Drops what was typed ahead: it was no answer to a question that nobody had read yet."""
+        """Drop keys typed ahead: they cannot be an answer to a question that was not shown yet."""
         self._keys.clear()
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Each key comes at once and is not echoed; Ctrl-C still interrupts, Ctrl-Z does nothing."""
+        """Read keys at once, without echo; Ctrl-C still interrupts, Ctrl-Z does nothing."""
         self._start()
         try:
             yield
@@ -189,7 +189,7 @@ class Keyboard:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Another program has the keyboard meanwhile."""
+        """Leave the keyboard to another program meanwhile."""
         self._stop()
         try:
             yield
@@ -214,20 +214,20 @@ class Keyboard:
 
 
 def _key_name(found: str) -> str:
-    """Names for special keys, the character for others, nothing for what we do not know."""
+    """The name of a special key, the character of others, empty for unknown ones."""
     return KEY_NAMES.get(found) or (found if found.isprintable() else "")
 
 
-DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed
+DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed out
 MAX_ROWS = 200
-SLOW_DATABASE_SECONDS = 2.0  # seconds after which waiting for the database is worth a line
+SLOW_DATABASE_SECONDS = 2.0  # seconds of waiting for the database before a message is shown
 
 
 @dataclass(slots=True, kw_only=True)
 class BoardPrompt:
-    """With `expected` only that text is a yes; `args_sha256` is the digest that the person has before them.
+    """A prompt. With `expected`, only that text confirms; `args_sha256` is the digest of the arguments on screen.
 
-    `is_single_key`: one key is the answer; all others are a line that Enter ends.
+    With `is_single_key` one key is the answer; otherwise Enter ends the line.
     """
 
     label: str
@@ -241,17 +241,17 @@ class BoardPrompt:
 @dataclass(slots=True)
 class WatchState:
     context: CommandContext
-    reviewer: Reviewer | None = None  # only what waits for them
+    reviewer: Reviewer | None = None  # only calls that need this reviewer
     _: KW_ONLY
     pending: dict[str, Stored] = field(default_factory=dict)
     recently_decided: dict[str, tuple[Stored, int]] = field(
         default_factory=dict
-    )  # with the moment at which they leave the list
+    )  # with the time at which they leave the list
     selected: str = ""
     view: ApprovalDetails | None = None
     page: RenderableType | None = None  # shown instead of the open card
     offset: int = 0
-    lines_seen: int = 0  # lines of the open card that were on the screen
+    lines_seen: int = 0  # lines of the open card that were on screen
     height: int = 0  # lines of the open card
     shows_full_values: bool = False
     shows_help: bool = False
@@ -260,7 +260,7 @@ class WatchState:
     error: str = ""
 
     def rows(self) -> list[Stored]:
-        """Pending and just decided together, each where it stood."""
+        """Pending and recently decided approvals, in a stable order."""
         both = [*self.pending.values(), *(stored for stored, _ in self.recently_decided.values())]
         return sorted(both, key=lambda stored: (stored.approval.expires_at, stored.approval.id))
 
@@ -287,7 +287,7 @@ class WatchState:
         self.view = await self.context.services.inbox.show(self.context.workspace, approval_id)
 
     async def refresh(self) -> None:
-        """A database that is locked or gone leaves the last picture and a line about it."""
+        """Reload. If the database is locked or gone, the last view stays, with an error message."""
         try:
             self.context.services.store.check_same_database()
             await self._load_pending()
@@ -323,7 +323,7 @@ class WatchState:
         self.recently_decided[approval_id] = (stored, max(now + DECIDED_SHOWN_FOR, stored.approval.release_at or 0))
 
     async def _reopen(self) -> None:
-        """The open card follows the row; a question about what it said before is withdrawn."""
+        """Reload the open card; a prompt about arguments that changed meanwhile is closed."""
         if self.view is None:
             return
         before = self.view.stored.approval
@@ -338,7 +338,7 @@ class WatchState:
 
 
 class BackgroundSweeper:
-    """Lets time pass without a server, in the background: a locked database must not freeze the view."""
+    """Runs the timers in the background, as there may be no server: a locked database must not freeze the view."""
 
     def __init__(self, context: CommandContext, done: Callable[[], None]) -> None:
         self._context = context

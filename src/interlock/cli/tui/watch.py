@@ -1,4 +1,4 @@
-"""`approvals watch` at a terminal: a live list from which a person can decide."""
+"""`approvals watch` on a terminal: a live list with decisions; elsewhere a stream of events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def watch(context: CommandContext, user: str, *, mine: bool) -> None:
 
 
 class Watcher:
-    """Keys come in, the board changes, the picture follows; decisions run beside, so that nothing freezes."""
+    """The event loop of the live view; decisions run as background tasks, so that the view does not freeze."""
 
     def __init__(self, context: CommandContext, user: str, reviewer: Reviewer | None = None) -> None:
         self._context = context
@@ -77,7 +77,7 @@ class Watcher:
     async def _step(self, sweeper: BackgroundSweeper) -> None:
         state = self._state
         if self._decision_task is not None and self._decision_task.done():
-            self._decision_task.result()  # what nobody foresaw ends the view, instead of passing in silence
+            self._decision_task.result()  # an unexpected error ends the view instead of being ignored
         sweeper.step()
         await state.refresh()
         state.error = state.error or sweeper.error
@@ -137,7 +137,7 @@ class Watcher:
     async def _request_quit(self) -> None:
         self._quit = True
 
-    # Questions
+    # Prompts
 
     def _ask(self, prompt: BoardPrompt) -> None:
         self._state.prompt = prompt
@@ -173,7 +173,7 @@ class Watcher:
     async def _run_prompt(self, prompt: BoardPrompt, approval_id: str) -> None:
         try:
             self._state.note = await prompt.on_answer(prompt.typed)
-            if self._state.open_id() == approval_id:  # they may be at the next one already
+            if self._state.open_id() == approval_id:  # the person may have opened another card already
                 self._state.close()
         except Error as error:
             self._state.note = error.message
@@ -181,7 +181,7 @@ class Watcher:
 
     @asynccontextmanager
     async def _suspend_screen(self) -> AsyncIterator[None]:
-        """Leaves screen and keyboard to another program."""
+        """Leave screen and keyboard to another program."""
         self._live.stop()
         try:
             with self._keys.lent():
@@ -191,7 +191,7 @@ class Watcher:
 
 
 async def stream(context: CommandContext) -> None:
-    """Begins with what waits already; ends when it is interrupted."""
+    """Print pending approvals, then events until interrupted."""
     store, sweeper, said = context.services.store, BackgroundSweeper(context, lambda: None), ""
     async with store.watch(context.workspace) as watch:
         last = (await store.head(context.workspace)).seq
@@ -264,7 +264,7 @@ def _print_trouble(trouble: str) -> None:
     sys.stderr.flush()
 
 
-EDITOR_COMMAND = 'exec ${VISUAL:-${EDITOR:-vi}} "$0"'  # the shell looks it up, so that we need not read the environment
+EDITOR_COMMAND = 'exec ${VISUAL:-${EDITOR:-vi}} "$0"'  # resolved by the shell, so that the environment is not read here
 
 
 class DecisionActions:
@@ -282,11 +282,11 @@ class DecisionActions:
         self._console = console
         self._ask = ask
         self._suspend_screen = suspend_screen
-        self._last_rejected_id = ""  # what undo takes back
+        self._last_rejected_id = ""  # for undo
 
     async def approve(self) -> None:
         view = await self._open_selected()
-        render_screen(self._state, self._console)  # says how much of the card there is, and how much they have seen
+        render_screen(self._state, self._console)  # updates the height of the card and how much of it was seen
         if self._state.lines_seen < self._state.height:
             self._state.note = "Read the card to its end first (Space), then press A."
             return
@@ -316,7 +316,7 @@ class DecisionActions:
         )
 
     async def edit(self) -> None:
-        """The changes are shown before they are asked about."""
+        """Edit the arguments in an editor; the changes are shown before confirmation."""
         view = await self._open_selected()
         new_args = parse_json(await self._edit_in_editor(view))
         if not isinstance(new_args, Mapping):
@@ -339,7 +339,7 @@ class DecisionActions:
         self._state.note, self._last_rejected_id = decision_text(before.approval, after, self._context.now()), ""
 
     async def _open_selected(self) -> ApprovalDetails:
-        """The open card, or the selected one, opened."""
+        """The open card; opens the selected one if none is open."""
         chosen = self._state.selected_row()
         if self._state.view is None and chosen is not None:
             await self._state.open(chosen.approval.id)
@@ -351,7 +351,7 @@ class DecisionActions:
         return view
 
     def _confirm(self, view: ApprovalDetails, question: str, body: Mapping[str, object], alarms: list[Finding]) -> None:
-        """One key for a plain call; the tool's name where a slip would be dear."""
+        """Ask for confirmation: one key for a normal call; the tool's name for high risk or alarms."""
 
         async def act(_: str) -> str:
             return await self._decide(view, body)
@@ -364,7 +364,7 @@ class DecisionActions:
             )
             return
         despite = f" Despite {pluralize(len(alarms), 'finding', 'findings')}:" if alarms else ""
-        name = visible(_tool(view))  # as it is shown is how it can be typed
+        name = visible(_tool(view))  # in the form that is shown, so that it can be typed
         self._ask(
             BoardPrompt(label=f"{question}{despite} type {name}:", on_answer=act, expected=name, args_sha256=_sha(view))
         )
@@ -379,7 +379,7 @@ class DecisionActions:
     async def _decide(self, view: ApprovalDetails, body: Mapping[str, object]) -> str:
         before, context = view.stored.approval, self._context
         if body["kind"] == "edit":
-            await load_current(context)  # an edit is judged by the policy of now
+            await load_current(context)  # an edit is evaluated under the current policy
         decision = read_decision({**body, "args_sha256": before.args_sha256})
         after = await context.services.inbox.decide(
             context.workspace, before.id, decision, await context.resolve_reviewer(self._user)
@@ -391,7 +391,7 @@ class DecisionActions:
         return f"Rejected: {visible(_tool(view))} will not run. Z takes it back for {left}."
 
     async def _edit_in_editor(self, view: ApprovalDetails) -> bytes:
-        """What may deceive is spelled out in code points; so is everything else then."""
+        """Edit as JSON in an editor; with alarms as ASCII, so that deceptive characters show as code points."""
         text = json.dumps(shown_args(view.stored.payload), indent=2, ensure_ascii=bool(_alarms(view.card.findings)))
         with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
             file = Path(folder) / "args.json"

@@ -1,1 +1,1 @@
-"""One call that waits on people: proposed, decided, voted on, executed; its timers and its discussion."""
+"""The approval of one tool call: proposal, decision, votes, execution, timers and discussion."""

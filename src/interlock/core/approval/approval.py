@@ -1,6 +1,8 @@
-"""One call that waits, or waited, on people: its states, its transitions, and a pure function for each.
+"""The approval state machine: states, allowed transitions, and a pure function for each transition.
 
-A verb takes the approval and the moment of the transaction; it gives the Change to store, or raises why not.
+A transition takes the approval and the moment of the transaction; it returns the Change to store, or raises an error.
+
+It is long because every transition stands beside the table that allows it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from interlock.core.fast_dataclasses import fast_replace, next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Payload
 from interlock.core.policy.policy import Ask, People
 
-# from → what it may become. The database holds the same table and refuses everything else.
+# from → allowed next states. The database holds the same table and refuses every other transition.
 TRANSITIONS: Mapping[str, frozenset[str]] = {
     "": frozenset({"pending", "approved"}),
     "pending": frozenset({"pending", "approved", "rejected", "responded", "expired", "cancelled"}),
@@ -48,12 +50,12 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
 }
 STATUSES = tuple(status for status in TRANSITIONS if status)
 FINAL_STATUSES = frozenset({"responded", "expired", "cancelled", "succeeded", "failed"})
-_new = tuple.__new__  # for every change: the constructor of a named tuple takes three times as long
+_new = tuple.__new__  # used for every change: a named tuple's constructor takes three times as long
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """What was decided, by whom, when and through which channel."""
+    """What was decided, by which person, when and through which channel."""
 
     kind: str
     by: str
@@ -91,10 +93,10 @@ class Approval:
     erased_at: int | None = None
     erased_by: str = ""
     claimed_by: str = ""
-    asked: int = 0  # questions to the agent, and which of them it replied to
+    asked: int = 0  # number of questions to the agent; `replied` holds the numbers that it answered
     replied: tuple[int, ...] = ()
     misfits: tuple[Problem, ...] = ()  # where the arguments do not fit the tool's schema
-    deferred: int = 0  # milliseconds by which freezes moved its deadlines, and up to when that is reckoned
+    deferred: int = 0  # milliseconds by which freezes moved the deadlines, computed up to `deferred_until`
     deferred_until: int = 0
 
     @property
@@ -104,7 +106,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedEdit:
-    """A changed set of arguments, checked and judged before the transaction, against the digest that it replaces."""
+    """Edited arguments, checked and judged before the transaction, with the digest that they replace."""
 
     replaces: str
     args: bytes
@@ -123,9 +125,9 @@ def decide(
     moment: Moment,
     prepared: PreparedEdit | Error | None = None,
 ) -> Change[Approval]:
-    """Check, authorise, validate, record: in this order, so that nobody learns more than they may.
+    """Decide a pending approval: check, authorise, validate, record, in this order so that an error leaks nothing.
 
-    `prepared` is what was worked out before the transaction: a checked edit, or why the answer cannot be taken.
+    `prepared` was computed before the transaction: a checked edit, or the error why the decision cannot be accepted.
     """
     if approval.status == "pending" and moment.now >= approval.expires_at:
         return expire_with_error(approval, moment)
@@ -149,7 +151,7 @@ def decide(
 
 
 def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    """Takes back a rejection that the agent has not heard of yet."""
+    """Undo a rejection that has not been released to the agent yet."""
     decision_record = approval.decision
     if approval.status != "rejected" or decision_record is None:
         raise Conflict(f"Only a rejection can be undone; this is {approval.status}.", approval_id=approval.id)
@@ -164,7 +166,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
 
 
 def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    """The delegate votes in the delegator's seat: delegation adds nobody to the quorum."""
+    """Delegate a vote: the delegate votes in the delegator's place, so the quorum gains no vote."""
     if approval.status != "pending":
         raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
@@ -179,7 +181,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
 
 
 def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:
-    """Withdraws a call that has not started."""
+    """Cancel a call that has not started."""
     if approval.status == "cancelled":
         return Change(approval)
     if approval.status in ("running", "succeeded", "failed", "unknown"):
@@ -195,7 +197,7 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
 def resolve_unknown(
     approval: Approval, note: str, reviewer: Reviewer, result: bytes | None, moment: Moment, *, ok: bool
 ) -> Change[Approval]:
-    """A person looked and says how it ended; nothing runs."""
+    """Record the outcome that a person found out for an unknown call; nothing runs."""
     if approval.status != "unknown":
         raise Conflict(f"Only an unknown outcome can be resolved; this is {approval.status}.", approval_id=approval.id)
     if not voting.may_decide(approval, reviewer):
@@ -208,7 +210,7 @@ def resolve_unknown(
 
 
 def expire(approval: Approval, moment: Moment) -> Change[Approval]:
-    """What the deadline does to a pending call: only a rule that says so in as many words approves."""
+    """Expire a pending call at its deadline; it is approved only if the rule says so explicitly."""
     if approval.status != "pending":
         return Change(approval)
     if approval.terms.on_expiry == "approve" and not moment.is_clock_behind and not approval.alarms:
@@ -225,7 +227,7 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
 
 
 def already_decided_error(approval: Approval) -> Error:
-    """What somebody is told who comes after the decision."""
+    """The error for a decision that comes after the call was decided or expired."""
     if approval.status == "expired":
         return Expired("This approval has expired. Let the agent propose the call again.", approval_id=approval.id)
     decision_record = approval.decision
@@ -247,27 +249,27 @@ def already_decided_error(approval: Approval) -> Error:
 def record_refusal(
     approval: Approval, attempt: str, reviewer: Reviewer, error: Error, **seen: object
 ) -> Change[Approval]:
-    """Nothing changes, and the attempt is kept."""
+    """Record a refused attempt; the approval does not change."""
     content = {"kind": attempt, **seen, **reviewer.trace}
     event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
     return Change(approval, (event,), error=error)
 
 
 def expire_with_error(approval: Approval, moment: Moment) -> Change[Approval]:
-    """The deadline is a fact of the clock: the late decision tidies up what the worker had not seen yet."""
+    """Expire the approval for a late decision, in case the worker has not done so yet, and return the error."""
     change = expire(approval, moment)
     return change._replace(error=already_decided_error(change.state))
 
 
 def _decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
-    """None for a vote that is counted already: it changes nothing."""
+    """The error for a decision; None for a vote that is already counted, which changes nothing."""
     if isinstance(decision, Approve) and _is_counted(approval, decision.seen, reviewer):
         return None
     return _uncounted_decision_error(approval, decision, reviewer)
 
 
 def _is_counted(approval: Approval, acknowledgement: Acknowledgement, reviewer: Reviewer) -> bool:
-    """Whether they approved these very arguments before, also in a stage that is complete."""
+    """Whether they approved exactly these arguments before, also in a stage that is complete."""
     return acknowledgement.args_sha256 == approval.args_sha256 and any(
         vote.by == reviewer.name for vote in approval.votes
     )
@@ -335,7 +337,7 @@ def _approve(
     voter = voting.effective_voter(approval, reviewer, stage)
     voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
     if voter is None or voter in voted or reviewer.name in voted:
-        return Change(approval)  # the same person's second vote changes nothing
+        return Change(approval)  # a second vote of the same person changes nothing
     vote = Vote(reviewer.name, voter, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = fast_replace(approval, votes=(*approval.votes, vote))
     kind = "edit" if approval.editors else "approve"
@@ -375,7 +377,10 @@ def _mark_approved(
 def _edit(
     approval: Approval, decision: Edit, reviewer: Reviewer, moment: Moment, edited: PreparedEdit | None
 ) -> Change[Approval]:
-    """Earlier votes are void, the deadline stays, the stricter terms hold; the editor's vote counts if it may."""
+    """Edit the arguments: earlier votes are void, the deadline stays, the stricter terms hold.
+
+    The editor's own vote counts if they may vote.
+    """
     _refuse_if_behind(moment)
     if edited is None or edited.replaces != approval.args_sha256:
         message = "The arguments changed since you saw them. Look again."
@@ -425,7 +430,7 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
 
 
 def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    """One rejection ends it; the agent hears of it when the undo window has passed."""
+    """Reject the call with one vote; the rejection is released to the agent after the undo window."""
     reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
     decision_record = DecisionRecord(
         "reject", reviewer.name, moment.now, via=reviewer.via, reason=reason, comment=comment
@@ -449,7 +454,7 @@ def make_change(
     content: Mapping[str, object] | None = None,
     payload: Payload | None = None,
 ) -> Change[Approval]:
-    """The one way from a new state to a Change: its event says which state it led to and what it is bound to."""
+    """Make every Change from a new state: its event holds the resulting status and binding."""
     facts = {"status": approval.status, "binding": approval.binding, **data}
     event = _new(Event, (kind, actor, facts, approval.id, content or None))
     return _new(Change, (approval, (event,), payload, None, None))
@@ -459,7 +464,7 @@ ALREADY_VOTED = "You have approved this already. It still needs others."
 
 
 def decision_blockers(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
-    """For each kind of decision what stands in the way, or "": findings do not, once somebody looked at them."""
+    """The reason why each kind of decision is blocked, "" if it is not; acknowledged findings do not block."""
     acknowledgement = Acknowledgement(approval.args_sha256, approval.alarms)
     tries: tuple[Decision, ...] = (
         Approve(acknowledgement),
@@ -471,7 +476,7 @@ def decision_blockers(approval: Approval, reviewer: Reviewer, now: int) -> dict[
 
 
 def needs_reviewer(approval: Approval, reviewer: Reviewer, now: int) -> bool:
-    """Whether it needs this person's answer now: not what they voted on, and not what others have to approve first."""
+    """Whether it needs this person's answer now: they have not voted, and no earlier stage has to approve first."""
     if approval.status != "pending":
         return False
     found = decision_blockers(approval, reviewer, now)

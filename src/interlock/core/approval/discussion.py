@@ -1,4 +1,4 @@
-"""What is said about a call without deciding it: who is on it, remarks, and questions to the agent with its replies."""
+"""Discussion of an approval without a decision: assignment, comments, and questions to the agent with its replies."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import Change, Event, Moment
 
 MAX_QUESTION = 2_000
-MAX_QUESTIONS = 100  # of one approval: its row keeps which of them are open
-MAX_REMARKS = 100  # of an agent: whoever decides reads them all
+MAX_QUESTIONS = 100  # per approval: its row holds which of them are open
+MAX_REMARKS = 100  # per agent: reviewers read them all
 
 
 class Question(NamedTuple):
-    """One that waits for the agent's reply."""
+    """A question that awaits the agent's reply."""
 
     number: int
     by: str
@@ -32,7 +32,7 @@ class Question(NamedTuple):
 
 
 def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    """Shows who is on it: the last to claim it has it, and everybody may still decide."""
+    """Assign the approval to this reviewer: the last to claim it has it, and everybody may still decide."""
     refusal = _refuse_if_not_allowed(approval, "claim", reviewer, moment)
     if refusal is not None:
         return refusal
@@ -55,7 +55,7 @@ def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Ap
 
 
 def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approval]:
-    """A remark for the timeline, whatever has become of the call; the approval itself stays as it is."""
+    """Add a comment to the timeline in any state; the approval itself does not change."""
     if not vote.may_participate(approval, reviewer.name, reviewer.role):
         message = "Only the requester, reviewers and admins can comment."
         return record_refusal(approval, "comment", reviewer, Forbidden(message, approval_id=approval.id))
@@ -65,7 +65,7 @@ def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approva
 
 
 def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
-    """A question to the agent; the call goes on waiting, and the deadline stays."""
+    """Ask the agent a question; the call stays pending and the deadline stays."""
     refusal = _refuse_if_not_allowed(approval, "ask", reviewer, moment)
     if refusal is not None:
         return refusal
@@ -79,7 +79,7 @@ def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Ch
 
 
 def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment) -> Change[Approval]:
-    """The agent's words to one question; nothing is decided by them."""
+    """Record the agent's reply to one question; it decides nothing."""
     if not 1 <= number <= approval.asked:
         raise NotFound("There is no question with this number.", approval_id=approval.id)
     if approval.status != "pending":
@@ -94,7 +94,7 @@ def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment
 
 
 def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[Approval]:
-    """The agent's words that nobody asked for, while people may still decide; nobody is told because of them."""
+    """Record an unsolicited remark of the agent while the call is pending; it triggers no notification."""
     if approval.status != "pending":
         raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
@@ -113,7 +113,7 @@ def check_remark_limit(said: int, approval_id: str) -> None:
 def _refuse_if_not_allowed(
     approval: Approval, attempt: str, reviewer: Reviewer, moment: Moment
 ) -> Change[Approval] | None:
-    """All of this is for those who may decide, while there is something to decide."""
+    """Refuse unless the call is pending and the reviewer may decide it."""
     if approval.status != "pending":
         raise already_decided_error(approval)
     if moment.now >= approval.expires_at:
@@ -128,4 +128,4 @@ def _refuse_if_not_allowed(
 def _check_text(label: str, text: str, limit: int) -> None:
     if not text.strip() or len(text) > limit:
         raise InvalidRequest(f"{label} has 1 to {limit:,} characters.")
-    canonical(text)  # NUL and lone surrogates cannot be kept
+    canonical(text)  # NUL and lone surrogates cannot be stored

@@ -1,4 +1,7 @@
-"""A run is a claim: one winner starts a call, holds a lease while the tool runs, and says how it ended."""
+"""Execution of an approved call: start with a fence, lease and heartbeat while the tool runs, finish, unknown outcome.
+
+One runner wins the start.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,15 @@ from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
-MAX_STARTS = 100  # of one call: each leaves an entry
-MAX_LATE_REPORTS = 5  # late reports of one call that leave an entry
-POLICY_ACTOR = "policy"  # the actor of what a rule did by itself
-# begins the name of a runner that is one start and no process: nobody else has it, nor ever again
+MAX_STARTS = 100  # per call: each start leaves a ledger entry
+MAX_LATE_REPORTS = 5  # late reports per call that leave a ledger entry
+POLICY_ACTOR = "policy"  # the actor of what a rule did automatically
+# prefix of a runner name that stands for one start, not for a process: it is unique and never reused
 START_TOKEN_PREFIX = "attempt:"  # noqa: S105  the beginning of a name, not a secret
 
 
 class LateReport(NamedTuple):
-    """What a runner says of a call that is not its own any more."""
+    """A report of a runner that no longer owns the call."""
 
     fence: int
     ok: bool
@@ -54,9 +57,10 @@ def start(
     runner_is_dead: bool,
     start_error: Frozen | DeniedNow | None = None,
 ) -> Change[Approval]:
-    """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs.
+    """Commit `running` with a fence before the effect; on any doubt raise an error, and nothing runs.
 
-    `start_error` is why nothing may start now, whatever was approved; a start that is sent again has started already.
+    `start_error` is why nothing may start now, even if approved; it does not apply to a resent start, which has started
+    already.
     """
     approval = stored.approval
     if approval.status == "approved" and moment.now >= (approval.start_by or 0):
@@ -77,28 +81,29 @@ def start(
 
 
 def _refuse_start(approval: Approval, start_error: Frozen | DeniedNow, moment: Moment) -> Change[Approval]:
-    """A freeze passes; what the policy denies is over, unless it runs: that is left to end."""
+    """Refuse a start: a freeze is temporary, a denial by the policy cancels the call unless it is already running."""
     if isinstance(start_error, Frozen) or approval.status != "approved":
         raise start_error
     return cancel(approval, POLICY_ACTOR, str(start_error.ids["reason"]), moment)._replace(error=start_error)
 
 
 def is_startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
-    """An approved call, or an idempotent one whose runner was lost: it is retried under the same key, and in time."""
+    """Whether it may start: approved, or idempotent with a lost runner, retried under the same key and in time."""
     if approval.status == "running":
         return may_restart(approval, now) and (runner_is_dead or now >= (approval.lease_until or 0))
     return approval.status == "approved"
 
 
 def may_restart(approval: Approval, now: int) -> bool:
-    """Consent does not keep: also an idempotent call is not started again past the time by which it had to start."""
+    """Whether a call may start again: idempotent, before its start deadline, and below the limit of starts."""
     return approval.subject.idempotent and now < (approval.start_by or 0) and approval.fence < MAX_STARTS
 
 
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
-    """Keeps the lease; a heartbeat is not history, so it leaves no event.
+    """Renew the lease; a heartbeat leaves no event.
 
-    Whoever shows the fence has heard the answer to its start, so that an attempt becomes a runner like any other.
+    A runner that shows the fence has received the response to its start, so its start token becomes an ordinary runner
+    name.
     """
     if _holds_lease(approval, fence, moment):
         runner = approval.runner
@@ -116,10 +121,10 @@ def finish(
     ok: bool,
     late: Callable[[LateReport], bool] = lambda _: True,
 ) -> Change[Approval]:
-    """A late finish is refused, and kept as evidence for the person who has to find out, if `late` says so."""
+    """Finish a call; a late report is refused, and kept as evidence for its resolution if `late` says so."""
     status = "succeeded" if ok else "failed"
     if approval.status == status and approval.fence == fence:
-        return Change(approval)  # told twice, for instance because the first answer got lost
+        return Change(approval)  # a duplicate report, for instance because the first response got lost
     if not 1 <= fence <= approval.fence:
         raise Conflict("This call was not started under this fence.", approval_id=approval.id, status=approval.status)
     if not _holds_lease(approval, fence, moment):
@@ -132,7 +137,7 @@ def finish(
 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
-    """The runner itself does not know: the same as a lost lease, only sooner."""
+    """Abandon a run whose outcome the runner does not know: the same as a lost lease, only sooner."""
     if approval.fence != fence or approval.status != "running":
         return Change(approval)
     if may_restart(approval, moment.now):  # it may be started again at once
@@ -141,12 +146,12 @@ def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
 
 
 def report_unknown(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
-    """The tool came back and does not know whether it took effect; to run it again would not tell either."""
+    """Record that the tool does not know whether it took effect, so that a retry would not tell either."""
     return mark_unknown(approval, moment) if approval.fence == fence else Change(approval)
 
 
 def mark_unknown(approval: Approval, moment: Moment) -> Change[Approval]:
-    """Nobody knows whether it ran: shown to people, never silently run again."""
+    """Mark the outcome unknown: shown to people, never silently run again."""
     if approval.status != "running":
         return Change(approval)
     return make_change(
@@ -155,14 +160,14 @@ def mark_unknown(approval: Approval, moment: Moment) -> Change[Approval]:
 
 
 def expire_unstarted(approval: Approval, moment: Moment) -> Change[Approval]:
-    """Approved, but not started in time: consent does not keep."""
+    """Expire an approved call that was not started in time: an approval does not last."""
     if approval.status != "approved":
         return Change(approval)
     return make_change(next_version(approval, status="expired"), "lapsed", SYSTEM_ACTOR, {})
 
 
 def _is_resent_start(approval: Approval, runner: str, moment: Moment) -> bool:
-    """The very attempt that holds the call starts it again: the answer got lost on its way, and nothing has run."""
+    """Whether the start token that holds the call starts it again: the response got lost, and nothing has run."""
     return (
         runner.startswith(START_TOKEN_PREFIX)
         and runner == approval.runner
@@ -209,7 +214,7 @@ def _start_expired_error(approval: Approval) -> Expired:
 
 
 def _check_binding(stored: Stored, spec_sha256: str) -> None:
-    """What runs is what was approved: the stored bytes, the terms and the tool's definition, all of them."""
+    """Check that what runs is what was approved: the stored bytes, the terms and the tool's definition."""
     approval, args, shown = stored.approval, stored.payload.args, stored.payload.shown
     secret_args = None if shown is None else args
     whole = (
@@ -225,6 +230,6 @@ def _check_binding(stored: Stored, spec_sha256: str) -> None:
 
 
 def _declared_spec_sha256(approval: Approval) -> str:
-    """What the program itself took the tool for when it proposed the call, if the server knows the tool better."""
+    """The digest of the tool definition that the program proposed with, if the server's own definition counts."""
     caller = stored_caller(approval.subject)
     return "" if caller is None else caller.spec_sha256

@@ -1,4 +1,4 @@
-"""How an approval begins: asked for, or born approved by a rule or a grant; a denied call leaves an event only."""
+"""Proposal of a call: pending, or created as approved by a rule or a grant; a denied call leaves an event only."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from interlock.core.policy.policy import Allow, Ask, Deny
 
 
 class Proposal(NamedTuple):
-    """A checked call on its way into the store, with all that was computed before the transaction.
+    """A checked call on its way into the store, with everything that was computed before the transaction.
 
-    `has_caller_id`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the
-    tool, `effects` what that may do by the judgement.
+    `has_caller_id`: the caller chose its id, which may be taken. `misfits` are the places where its arguments do not
+    fit the tool's schema, `effects` the tool's possible effects by the judgement.
     """
 
     id: str
@@ -47,7 +47,7 @@ def request_approval(proposal: Proposal, terms: Ask, moment: Moment) -> Change[A
 
 
 def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
-    """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
+    """Allow a call by a rule; a write gets a row as well, so that "at most once" and the ledger hold for it too."""
     terms = _allow_terms(verdict.rule, proposal.call.priority or "medium", verdict.start_within)
     reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
     decision_record = DecisionRecord("approve", "policy", moment.now, reason=reason)
@@ -56,12 +56,12 @@ def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval
 
 @lru_cache(maxsize=1_000)
 def _allow_terms(rule: str, priority: str, start_within: int) -> Ask:
-    """The same terms are one object, so that their snapshot is encoded and hashed once."""
+    """The terms of an allowed call, cached so that the same terms are encoded and hashed once."""
     return Ask(rule, priority=priority, start_within=start_within)
 
 
 def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
-    """Counts the use: the grant as it is afterwards goes into the same transaction."""
+    """Allow a call by a grant and count the use: the updated grant goes into the same transaction."""
     decision_record = DecisionRecord(
         "approve", grant.created_by, moment.now, via="grant", reason=f"Covered by the grant {grant.id}."
     )
@@ -77,7 +77,7 @@ def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment)
 
 
 def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
-    """A denied call has no row: its event holds all that it takes to judge it again, with secrets redacted."""
+    """Deny a call: it has no row; its event holds everything needed to judge it again, with secrets redacted."""
     call = proposal.call
     content = {
         **_erasable_facts(proposal),
@@ -97,7 +97,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
 
 
 def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -> None:
-    """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse.
+    """Raise CallMismatch if a known call id comes with another tool, other bytes or another agent.
 
     `approval_id` is the approval id that the caller wants, if any.
     """
@@ -109,7 +109,7 @@ def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -
 
 
 def check_approval_id(approval_id: str) -> None:
-    """In one spelling only, so that one id cannot stand for two approvals."""
+    """Accept one spelling of a UUID only, so that one id cannot name two approvals."""
     try:
         canonical = not approval_id or str(UUID(approval_id)) == approval_id
     except ValueError:
@@ -166,7 +166,7 @@ def _event(kind: str, proposal: Proposal, approval: Approval, data: Mapping[str,
 
 
 def _erasable_facts(proposal: Proposal) -> dict[str, object]:
-    """What of the call may be erased with it."""
+    """The facts of a call that are erased with it."""
     call = proposal.call
     facts: dict[str, object] = {
         "args_sha256": proposal.shown.sha256,
@@ -185,7 +185,7 @@ def _erasable_facts(proposal: Proposal) -> dict[str, object]:
 
 
 def _match_facts(call: ToolCall) -> dict[str, object]:
-    """What rules match on and an approval does not keep: its priority is the rule's, and teams change."""
+    """Facts that rules match on and an approval does not store: its priority is the rule's, and teams change."""
     facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
     facts |= {"teams": list(call.teams)} if call.teams else {}
     facts |= {"switch": call.switch} if call.switch else {}

@@ -1,4 +1,4 @@
-"""Time's part: when to remind, when to escalate, when a deadline or a lease has passed. A pure timetable."""
+"""Timers of an approval: reminders, escalation, expiry of deadlines and leases, as a pure schedule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Timer(NamedTuple):
 
 
 def pending_timers(approval: Approval) -> tuple[Timer, ...]:
-    """Everything that time will still do to this approval if nobody else does anything, in order."""
+    """All timers of this approval that are still to fire if nothing else happens, in order."""
     match approval.status:
         case "pending":
             return _decision_timers(approval)
@@ -29,7 +29,7 @@ def pending_timers(approval: Approval) -> tuple[Timer, ...]:
 
 
 def next_timer_at(approval: Approval) -> int | None:
-    """When the worker has to look at it next; None when time has nothing to do with it any more."""
+    """When the worker has to process it next; None if no timer is left."""
     match approval.status:
         case "pending":
             return _first_timer_at(approval)
@@ -42,11 +42,11 @@ def next_timer_at(approval: Approval) -> int | None:
 
 
 def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
-    """Does the first thing that is due; a Change without events when nothing is."""
+    """Fire the first due timer; a Change without events if none is due."""
     if runner_is_dead and approval.status == "running" and not execute.may_restart(approval, moment.now):
         return execute.mark_unknown(approval, moment)
     if approval.status == "pending" and moment.now >= approval.expires_at:
-        return expire(approval, moment)  # a reminder or a step that nobody was in time for does not come any more
+        return expire(approval, moment)  # reminders and escalations that are overdue as well are dropped
     plan = pending_timers(approval)
     if not plan or moment.now < plan[0].at:
         return Change(approval)
@@ -69,7 +69,7 @@ def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
 
 
 def _first_timer_at(approval: Approval) -> int:
-    """The first of a timetable that nobody needs to see in order."""
+    """The earliest of `_decision_timers`, without sorting them."""
     first, terms = approval.expires_at, approval.terms
     created = approval.created_at + approval.deferred
     for after in terms.remind[approval.reminded :]:
@@ -80,7 +80,7 @@ def _first_timer_at(approval: Approval) -> int:
 
 
 def _reminder_and_escalation_times(approval: Approval) -> tuple[list[int], list[int]]:
-    """Of the reminders and of the steps of the ladder that are left; some may lie after the end."""
+    """Times of the remaining reminders and escalation steps; some may lie after expiry."""
     created, terms = approval.created_at + approval.deferred, approval.terms
     half = (approval.expires_at - created) // 2
     reminders = [created + (after or half) for after in terms.remind[approval.reminded :]]
@@ -88,7 +88,7 @@ def _reminder_and_escalation_times(approval: Approval) -> tuple[list[int], list[
 
 
 def _unknown_at(approval: Approval) -> int:
-    """An idempotent call waits for somebody to start it again, but not for ever."""
+    """When a running call becomes unknown: an idempotent one may be started again until its start deadline."""
     lease_until, start_by = approval.lease_until or 0, approval.start_by or 0
     return max(lease_until, start_by) if approval.subject.idempotent else lease_until
 

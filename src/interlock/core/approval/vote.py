@@ -1,4 +1,4 @@
-"""Who may decide, for whom their vote counts, when enough people agreed, and which of two terms is the stricter."""
+"""Votes: who may decide, on whose behalf a vote counts, quorum, and the stricter of two terms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DECIDING_ROLES = frozenset({"reviewer", "admin"})
 
 
 class Vote(NamedTuple):
-    """`seat` is the person whose vote this is: the voter, or the one who delegated to them."""
+    """A vote; `seat` is the person it counts for: the voter, or the person who delegated to them."""
 
     by: str
     seat: str
@@ -34,7 +34,7 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """`by` lets another person or team decide in their place, for one approval or while they are away."""
+    """Permission from `by` for another person or team to decide in their place, for one approval or while away."""
 
     by: str
     teams: frozenset[str]
@@ -43,7 +43,7 @@ class Delegation:
 
 
 def effective_voter(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
-    """Whose vote this person would cast in this stage; None if they may not."""
+    """The person this reviewer would vote for in this stage; None if they may not vote."""
     if may_vote(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
         return reviewer.name
     if reviewer.role in ("viewer", "agent") or _is_excluded(approval, reviewer.name):
@@ -54,19 +54,19 @@ def effective_voter(approval: Approval, reviewer: Reviewer, stage: int) -> str |
 
 
 def may_vote(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
-    """Whether they have a seat of their own in this stage, and may use it."""
+    """Whether they may vote in their own name in this stage."""
     return _is_stage_approver(approval, name, role, teams, stage) and not _is_excluded(approval, name)
 
 
 def has_open_vote(approval: Approval, reviewer: Reviewer) -> bool:
-    """Rejecting and responding needs a seat in any stage that is still open."""
+    """Whether they may vote in any stage that is still open, as rejecting and responding require."""
     return any(
         effective_voter(approval, reviewer, stage) for stage in range(open_stage(approval), len(approval.terms.stages))
     )
 
 
 def may_decide(approval: Approval, reviewer: Reviewer) -> bool:
-    """Whether they have a seat in any stage, complete or not: those resolve what became of a call."""
+    """Whether they may vote in any stage, complete or not, as resolving an unknown outcome requires."""
     return any(effective_voter(approval, reviewer, stage) for stage in range(len(approval.terms.stages)))
 
 
@@ -81,12 +81,12 @@ def open_stage(approval: Approval) -> int:
 
 
 def next_approvers_text(approval: Approval) -> str:
-    """Who has to decide next, in words."""
+    """The people who have to decide next, as text."""
     return _stage_text(approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)])
 
 
 def all_approvers_text(approval: Approval) -> str:
-    """All who have a seat, in words."""
+    """Everybody who may vote in any stage, as text."""
     return " or ".join(dict.fromkeys(map(_stage_text, approval.terms.stages)))
 
 
@@ -95,7 +95,7 @@ def total_quorum(approval: Approval) -> int:
 
 
 def stricter_terms(old: Ask, new: Ask) -> Ask:
-    """Terms that satisfy both: an edit can tighten and never loosen."""
+    """Terms that satisfy both: an edit can tighten terms and never loosen them."""
     if old.stages == new.stages or _implies(old.stages, new.stages):
         stages = old.stages
     elif _implies(new.stages, old.stages):
@@ -118,7 +118,7 @@ def stricter_terms(old: Ask, new: Ask) -> Ask:
 
 
 def stricter_verdict(one: Verdict, other: Verdict) -> Verdict:
-    """What satisfies both: deny before ask before allow; two asks are joined."""
+    """The verdict that satisfies both: deny before ask before allow; two asks are joined."""
     if isinstance(one, Deny):
         return one
     if isinstance(other, Deny):
@@ -131,7 +131,7 @@ def stricter_verdict(one: Verdict, other: Verdict) -> Verdict:
 
 
 def join_terms(one: Ask, other: Ask) -> Ask:
-    """As an edit joins them, with a deadline of both; its reminders are of the side whose deadline holds."""
+    """Join two terms as an edit does, with one deadline; the reminders come from the side whose deadline holds."""
     if one == other:
         return with_reject(one)
     both = stricter_terms(one, other)
@@ -142,7 +142,7 @@ def join_terms(one: Ask, other: Ask) -> Ask:
 
 
 def with_reject(ask: Ask) -> Ask:
-    """Nothing that could be approved takes a person's no away; a question is answered, and that is all."""
+    """Add reject to terms under which a call could be approved; a question is only answered."""
     if "reject" in ask.decisions or ask.decisions == ("respond",):
         return ask
     return replace(ask, decisions=tuple(kind for kind in KINDS if kind in ask.decisions or kind == "reject"))
@@ -154,7 +154,7 @@ def may_participate(approval: Approval, name: str, role: str) -> bool:
 
 
 def _delegators(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
-    """Whose seats they may take: of those who delegated this approval to them, and of those who are away."""
+    """People this reviewer may vote for: those who delegated this approval to them, and those who are away."""
     for delegation in (*approval.delegations, *reviewer.delegations_to_me):
         meant = delegation.to.include(reviewer.name, reviewer.teams) and not _is_excluded(approval, delegation.by)
         if meant and _is_stage_approver(approval, delegation.by, delegation.role, delegation.teams, stage):
@@ -186,12 +186,12 @@ def _is_stage_approver(approval: Approval, name: str, role: str, teams: frozense
 
 
 def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:
-    """Whether whoever fulfils `strict` fulfils `loose` too, stage by stage."""
+    """Whether fulfilling `strict` also fulfils `loose`, stage by stage."""
     return len(strict) >= len(loose) and all(map(_covers, strict, loose))
 
 
 def _missing_stages(stages: tuple[Stage, ...], more: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Those that are not there already; of two that are the same, each stands for one."""
+    """The stages of `more` that are not in `stages`; duplicates are matched one to one."""
     left, unmet = list(stages), []
     for stage in more:
         if stage in left:
@@ -213,12 +213,12 @@ def _covers(strict: Stage, loose: Stage) -> bool:
     )
 
 
-MAX_CHANGES = 50  # changes that are kept one by one; the rest is a number
+MAX_CHANGES = 50  # changes listed one by one; the rest is only counted
 MAX_VALUE_LENGTH = 400  # characters of a value
 
 
 def args_diff(old: RedactedArgs, new: RedactedArgs) -> dict[str, object]:
-    """Each argument that was added, removed or has another value; None where it is not there."""
+    """Each argument that was added, removed or changed; None where it is absent."""
     before, after = _leaves(old), _leaves(new)
     changed = [
         {"name": visible(pointer), "before": before.get(pointer), "after": after.get(pointer)}
@@ -230,7 +230,7 @@ def args_diff(old: RedactedArgs, new: RedactedArgs) -> dict[str, object]:
 
 
 def _leaves(shown: RedactedArgs) -> Mapping[str, str]:
-    """By pointer; what only holds other values is its members."""
+    """Values by pointer; a container is represented by its members."""
     card = make_card(
         tool="", sentence="", risk="", facts=(), args=shown.value, findings=(), secrets=frozenset(shown.secrets)
     )
@@ -238,7 +238,7 @@ def _leaves(shown: RedactedArgs) -> Mapping[str, str]:
 
 
 def _field_text(field: CardField) -> str:
-    """A long text that differs in the middle differs by its digest."""
+    """The text of a field; a long text has its digest, so that a change in the middle shows."""
     return f"{field.text} ({field.length:,} characters, sha256 {field.sha256[:16]})" if field.sha256 else field.text
 
 
@@ -250,7 +250,7 @@ def _shorten(text: str | None) -> str | None:
 
 
 def schema_findings(problems: Sequence[Problem]) -> tuple[Finding, ...]:
-    """One alarm for each place; unlike other alarms these cannot be acknowledged, only edited away."""
+    """One alarm per place; unlike other alarms these cannot be acknowledged, only fixed by an edit."""
     by_place: dict[str, list[str]] = {}
     for problem in problems:
         by_place.setdefault(problem.pointer, []).append(visible(problem.message))
@@ -261,7 +261,7 @@ def schema_findings(problems: Sequence[Problem]) -> tuple[Finding, ...]:
 
 
 def schema_error(problems: Sequence[Problem]) -> InvalidRequest:
-    """What a program is told whose arguments do not fit."""
+    """The error for a program whose arguments do not fit the schema."""
     listed = "; ".join(map(str, problems))
     places = [{"pointer": p.pointer, "message": p.message} for p in problems]
     return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)

@@ -1,1 +1,1 @@
-"""A thread, its transcript, and the next step."""
+"""Chat threads, their transcript, and the next step of a turn."""

@@ -1,4 +1,4 @@
-"""What comes next in a thread, read from its log alone: a thread keeps nothing else."""
+"""The next step of a thread, computed from its log alone: a thread has no other state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.core.chat.transcript import PendingCall, TurnState, read_turn_sta
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Of one message: turns of the model, tokens, and milliseconds that model and tools took together."""
+    """Limits per message: turns of the model, tokens, and milliseconds that model and tools took together."""
 
     turns: int = 30
     tokens: int = 500_000
@@ -23,16 +23,16 @@ DEFAULT_LIMITS = TurnLimits()
 
 
 class CallModel(NamedTuple):
-    """`attempt` counts from 1; not before this time, after a failure."""
+    """Call the model; `attempt` counts from 1, and after a failure `not_before` is the earliest time to retry."""
 
     attempt: int = 1
     not_before: int = 0
 
 
 class HandleCalls(NamedTuple):
-    """Calls that have no result yet: to ask the gate about, to start, and to wait for.
+    """Calls without a result: to propose to the gate, to start, and to wait for.
 
-    `withdrawal`: it was stopped, or something newer was said, so what has not started is withdrawn.
+    `withdrawal`: the turn was stopped or a newer message came, so calls that have not started are withdrawn.
     """
 
     to_propose: tuple[PendingCall, ...] = ()
@@ -49,14 +49,14 @@ class EndTurn(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """Nothing to do until somebody says something."""
+    """Nothing to do until the next message."""
 
 
 ThreadStep = CallModel | HandleCalls | EndTurn | Idle
 
 
 def next_step(log: Sequence[ThreadEntry], limits: TurnLimits = DEFAULT_LIMITS) -> ThreadStep:
-    """What a thread needs next."""
+    """The next step of a thread."""
     state = read_turn_state(log)
     waiting = [call for call in state.calls.values() if not call.ended]
     if waiting:

@@ -1,4 +1,4 @@
-"""A conversation that acts: a row that says who has it and when to look at it, and the lines that are its log."""
+"""Chat threads: the row with status, lease and due time, and the entries that are the thread's log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, InvalidRequest, LeaseLost
 from interlock.core.ledger.event import Event, Moment
 
-THREAD_ID_PREFIX = "thread-"  # of every thread's id, before a UUID: a thread is also the run of its calls
+THREAD_ID_PREFIX = "thread-"  # prefix of every thread id, before a UUID: a thread is also the run of its calls
 _ID = re.compile(r"thread-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_TEXT = 100_000
 MAX_TITLE = 80
@@ -22,7 +22,7 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
     "waiting": frozenset({"waiting", "ready", "running"}),
     "idle": frozenset({"idle", "ready"}),
 }
-# What of a line's body the ledger may know: structure, and never what was said or which arguments were given.
+# The fields of an entry's body that may go into the ledger: structure, never messages or arguments.
 LEDGER_FIELDS = (
     "agent",
     "call",
@@ -39,7 +39,7 @@ LEDGER_FIELDS = (
 
 
 class ThreadEntry(NamedTuple):
-    """One thing that happened in a thread; `body` is JSON."""
+    """One entry of a thread's log; `body` is JSON."""
 
     number: int
     at: int
@@ -49,7 +49,7 @@ class ThreadEntry(NamedTuple):
 
 
 class NewThreadEntry(NamedTuple):
-    """A line that is about to be written."""
+    """A thread entry to be written."""
 
     kind: str
     actor: str
@@ -58,9 +58,9 @@ class NewThreadEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """`due_at` is when somebody has to look at it: for one that runs, the end of its lease.
+    """A chat thread; `due_at` is when it has to be processed: for a running one, the end of its lease.
 
-    `wake_count` counts what happened around it, so that whoever parks it notices what came meanwhile.
+    `wake_count` counts wake-ups since the lease was acquired, so that suspending the thread misses none.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Thread:
 
 
 class ThreadTransition(NamedTuple):
-    """A thread's next state, and the lines that explain it. `wake_threads` are threads that have to look again."""
+    """A thread's next state and the entries that explain it; `wake_threads` are the threads to wake."""
 
     thread: Thread
     entries: tuple[NewThreadEntry, ...] = ()
@@ -93,7 +93,7 @@ class ThreadTransition(NamedTuple):
 
 
 class ThreadOrigin(NamedTuple):
-    """Where a thread comes from: whose it is, and which call of which thread began it."""
+    """The origin of a thread: its workspace, agent and person, and the call and thread that began it."""
 
     workspace: str
     agent: str
@@ -104,7 +104,7 @@ class ThreadOrigin(NamedTuple):
 
 
 def is_thread_id(name: str) -> bool:
-    """Whether it is a name that only the chat gives; programs may well call theirs thread-7."""
+    """Whether the name has the form that only the chat gives; programs may well call theirs thread-7."""
     return _ID.fullmatch(name) is not None
 
 
@@ -138,10 +138,11 @@ def open_thread(thread_id: str, origin: ThreadOrigin, text: str, moment: Moment,
 
 
 def add_message(thread: Thread, person: str, text: str, moment: Moment, via: str = "") -> ThreadTransition:
-    """A message of its person. If it answers an open confirmation, that is a decision; all else closes it undecided.
+    """Add a message of the thread's person.
 
-    While the turn that asks is still at work, nobody can have read the question: what is said then is no answer to it.
-    Nor is a yes that came `via` an interface that does not show the question: it may be to another one of the model's.
+    An answer to an open confirmation is a decision; every other message closes the confirmation undecided. While the
+    turn that asks is still running, nobody can have read the question, so a message is no answer to it. Nor is a yes
+    that came `via` an interface that does not show the question: it may answer another question of the model.
     """
     check_text(text)
     entries = [NewThreadEntry("said", person, {"text": text, **_via_field(via)})]
@@ -154,9 +155,9 @@ def add_message(thread: Thread, person: str, text: str, moment: Moment, via: str
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
         entries.insert(0, NewThreadEntry("confirmed", person, body))
         content = {"args_sha256": open_one.args_sha256}
-        content |= {} if answer == "closed" else {"text": text[:MAX_TITLE]}  # what answers nothing is a message
+        content |= {} if answer == "closed" else {"text": text[:MAX_TITLE]}  # a text that answers nothing is a message
     elif open_one is not None:
-        confirmation = None  # a yes that was not used by the very next turn is over
+        confirmation = None  # a yes that the very next turn did not use is void
     said = replace(_wake(thread, moment), confirmation=confirmation)
     return ThreadTransition(said, tuple(entries), content=content)
 
@@ -166,7 +167,7 @@ def _via_field(via: str) -> dict[str, object]:
 
 
 def stop(thread: Thread, person: str, moment: Moment) -> ThreadTransition:
-    """Ends the turn; whoever runs it has lost it. A call that has started cannot be stopped, and is waited for."""
+    """End the turn, and the lease of its runner. A call that has started cannot be stopped, and is waited for."""
     if thread.status == "idle":
         return ThreadTransition(thread)
     stopped = replace(_wake(thread, moment), status="ready", due_at=moment.now, runner="", fence=thread.fence + 1)
@@ -180,7 +181,10 @@ def retry(thread: Thread, person: str, moment: Moment) -> ThreadTransition:
 
 
 def acquire(thread: Thread, runner: str, lease: int, moment: Moment, *, runner_is_dead: bool) -> ThreadTransition:
-    """One process at a time. Who takes over from one that is gone says so: what that one was told is said again."""
+    """Acquire the lease, one process at a time.
+
+    Taking over from a runner that is gone adds an entry, which ends its draft: that text is streamed again.
+    """
     due = thread.due_at is not None and moment.now >= thread.due_at
     if not due and not (thread.status == "running" and runner_is_dead):
         raise Conflict("Somebody else is at this thread, or there is nothing to do.", thread_id=thread.id)
@@ -200,21 +204,21 @@ def append(thread: Thread, fence: int, entries: Sequence[NewThreadEntry], moment
 
 
 def mirror(thread: Thread, entries: Sequence[NewThreadEntry], moment: Moment) -> ThreadTransition:
-    """What happened in a thread below it, for whoever reads this one; nothing follows from it here."""
+    """Copy entries of a child thread for readers of this one; nothing follows from them here."""
     return ThreadTransition(replace(thread, updated_at=moment.now), tuple(entries))
 
 
 def request_confirmation(
     thread: Thread, fence: int, confirmation: Confirmation, entries: Sequence[NewThreadEntry], moment: Moment
 ) -> ThreadTransition:
-    """One open confirmation per thread: a new one replaces the old."""
+    """Request a confirmation; a new one replaces the open one of the thread."""
     body = {"call": confirmation.call, "tool": confirmation.tool, "args_sha256": confirmation.args_sha256}
     asked = replace(_check_lease(thread, fence), confirmation=confirmation, updated_at=moment.now)
     return ThreadTransition(asked, (NewThreadEntry("confirming", confirmation.person, body), *entries))
 
 
 def use_confirmation(thread: Thread, fence: int, call: str, tool: str, args_sha256: str) -> ThreadTransition:
-    """Spends the yes on this call; raises Conflict if there is none. Asked again for the same call, it stands."""
+    """Use the yes for this call; raises Conflict if there is none. A retry for the same call succeeds."""
     leased, confirmation = _check_lease(thread, fence), thread.confirmation
     fits = confirmation is not None and (confirmation.tool, confirmation.args_sha256) == (tool, args_sha256)
     if confirmation is None or not fits or confirmation.answer not in ("yes", f"used {call}"):
@@ -223,7 +227,7 @@ def use_confirmation(thread: Thread, fence: int, call: str, tool: str, args_sha2
 
 
 def suspend(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> ThreadTransition:
-    """Until then, or until it is woken. What happened since it was claimed makes it due at once."""
+    """Suspend the thread until `due_at` or a wake-up; a wake-up since the lease was acquired makes it due at once."""
     leased = _check_lease(thread, fence)
     if thread.wake_count:
         return ThreadTransition(replace(leased, status="ready", due_at=moment.now, runner=""))
@@ -233,9 +237,9 @@ def suspend(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> T
 def end(
     thread: Thread, fence: int, seen_up_to: int, entries: Sequence[NewThreadEntry], moment: Moment
 ) -> ThreadTransition:
-    """The turn is over, unless something was said that it has not `seen_up_to`.
+    """End the turn, unless there are entries after `seen_up_to`.
 
-    A question of a turn that did not come to its end was perhaps never told to anybody: it is closed.
+    The question of a turn that did not complete may never have been shown, so it is closed.
     """
     leased = _check_lease(thread, fence)
     if thread.entry_count != seen_up_to:
@@ -248,7 +252,7 @@ def end(
 
 
 def erase(thread: Thread, by: str, moment: Moment) -> ThreadTransition:
-    """Takes what was said; that there was a conversation, whose and when, stays. The store takes the lines before."""
+    """Erase messages; that there was a conversation, whose and when, stays. The store deletes the entries first."""
     if thread.status != "idle":
         raise Conflict("This thread is at work. Stop it first.", thread_id=thread.id)
     erased = replace(thread, title="", confirmation=None, updated_at=moment.now)
@@ -256,7 +260,7 @@ def erase(thread: Thread, by: str, moment: Moment) -> ThreadTransition:
 
 
 def ledger_events(transition: ThreadTransition) -> list[Event]:
-    """One entry of the ledger for each line, about the thread's structure alone."""
+    """One ledger entry for each thread entry, with the thread's structure only."""
     thread, events = transition.thread, []
     for number, entry in enumerate(transition.entries, thread.entry_count + 1):
         facts = {name: entry.body[name] for name in LEDGER_FIELDS if entry.body.get(name)}
@@ -267,7 +271,7 @@ def ledger_events(transition: ThreadTransition) -> list[Event]:
 
 
 def _wake(thread: Thread, moment: Moment) -> Thread:
-    """One that runs goes on, and looks again before it rests."""
+    """Wake a thread: a running one goes on, and checks for new entries before it is suspended."""
     woken = replace(thread, wake_count=thread.wake_count + 1, updated_at=moment.now)
     return woken if thread.status == "running" else replace(woken, status="ready", due_at=moment.now)
 
@@ -279,10 +283,10 @@ def _check_lease(thread: Thread, fence: int) -> Thread:
 
 
 def check_text(text: str) -> None:
-    """Whether it can be said at all."""
+    """Raise InvalidRequest for a text that cannot be a message."""
     if not text.strip() or len(text) > MAX_TEXT:
         raise InvalidRequest(f"A message has 1 to {MAX_TEXT:,} characters.")
-    canonical(text)  # NUL and lone surrogates cannot be kept
+    canonical(text)  # NUL and lone surrogates cannot be stored
 
 
 YES = frozenset({"yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"})
@@ -292,7 +296,7 @@ ConfirmationAnswer = Literal["yes", "no", "closed"]
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`answer` is "open", "yes", or "used" with the call that it was used for.
+    """A confirmation; `answer` is "open", "yes", or "used" with the call that it was used for.
 
     `args_sha256` is of the arguments without `confirmed`; `call` is the first call, whose result was the question.
     """
@@ -305,7 +309,7 @@ class Confirmation:
 
 
 def parse_answer(text: str) -> ConfirmationAnswer:
-    """The whole message has to be one of the words; a sentence that contains one is something else."""
+    """Parse an answer: the whole message has to be one of the words; a sentence that contains one is no answer."""
     words = re.sub(r"[\s.!,]+", " ", text.replace("\u2019", "'")).strip()
     if not words.isascii():  # letters that only look like those of a yes
         return "closed"

@@ -1,4 +1,4 @@
-"""Reads a thread's lines: where its turn stands, and what its model has to be told."""
+"""The transcript of a thread: the state of its turn, and the messages of the model's prompt."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MISSING_RESULT: Mapping[str, object] = {
 
 @dataclass(slots=True)
 class PendingCall:
-    """One call of the model's last turn; `approval_id` once the gate knows it.
+    """One call of the model's last turn; `approval_id` is set once the gate knows it, `decision` once there is one.
 
-    `decision` once people said something; `running` if it was found at work in another process.
+    `child` is the thread of the sub-agent that the call was delegated to.
     """
 
     tool_request: ToolRequest
-    reply_number: int  # of the reply that it is in: providers number calls anew in each
+    reply_number: int  # of the reply that holds it: providers restart their numbering in each
     _: KW_ONLY
     approval_id: str = ""
     decision: str = ""
@@ -33,21 +33,21 @@ class PendingCall:
 
     @property
     def id(self) -> str:
-        """As the gate knows it."""
+        """The call id that the gate knows."""
         return f"{self.reply_number}:{self.tool_request.id}"[:200]
 
 
 @dataclass(slots=True, kw_only=True)
 class TurnState:
-    """Where the turn stands. The counts are since the last message: they are what limits are about."""
+    """The state of the turn. Counts are since the last message, as limits are per message."""
 
     calls: dict[str, PendingCall] = field(default_factory=dict)
-    last_message: int = 0  # the line of the last message
-    seen_up_to: int = 0  # the line up to which the last reply knew everything
+    last_message: int = 0  # the entry of the last message
+    seen_up_to: int = 0  # the entry up to which the last reply knew everything
     replied: bool = False
     stopped: bool = False
     is_over: bool = True
-    attempts: int = 0  # that failed since the last reply
+    attempts: int = 0  # failed attempts since the last reply
     not_before: int = 0
     turns: int = 0
     tokens: int = 0
@@ -55,7 +55,7 @@ class TurnState:
 
     @property
     def has_unseen(self) -> bool:
-        """Whether something was said that no reply knew."""
+        """Whether there is a message that no reply has taken into account."""
         return self.last_message > self.seen_up_to
 
 
@@ -67,7 +67,7 @@ def read_turn_state(entries: Sequence[ThreadEntry]) -> TurnState:
 
 
 def prompt_messages(entries: Sequence[ThreadEntry]) -> tuple[PromptMessage, ...]:
-    """Exactly one result for each call, in the order of the calls; what was said during a turn comes behind it."""
+    """The prompt: exactly one result for each call, in call order; messages sent during a turn come after it."""
     messages: list[PromptMessage] = []
     user_messages: list[tuple[int, PromptUserMessage]] = []
     tool_requests: tuple[ToolRequest, ...] = ()
@@ -97,7 +97,7 @@ def parse_reply(body: Mapping[str, Any]) -> ModelReply:
 
 
 def last_reply_text(entries: Sequence[ThreadEntry]) -> str:
-    """What the model said last, which is what a sub-agent hands to its caller."""
+    """The model's last reply, which a sub-agent returns to its caller."""
     return next((str(entry.body["text"]) for entry in reversed(entries) if entry.kind == "replied"), "")
 
 
@@ -163,7 +163,7 @@ MAX_ID = 150  # characters of a call's id
 
 
 class ToolRequest(NamedTuple):
-    """A call as the model wrote it; `args` is its own text, which need not even be JSON."""
+    """A tool call as the model wrote it; `args` is its own text, which may not be valid JSON."""
 
     id: str
     tool: str
@@ -171,13 +171,13 @@ class ToolRequest(NamedTuple):
 
 
 class PromptUserMessage(NamedTuple):
-    """What a person told the agent."""
+    """A person's message to the agent."""
 
     text: str
 
 
 class ModelReply(NamedTuple):
-    """A whole turn of the model. `opaque` is what its provider wants to see again, and only its provider reads it."""
+    """A complete turn of the model; `opaque` is state that only its provider reads and needs back."""
 
     text: str
     tool_requests: tuple[ToolRequest, ...] = ()
@@ -186,7 +186,7 @@ class ModelReply(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """What became of a call; `content` is JSON."""
+    """The result of a call; `content` is JSON."""
 
     call_id: str
     tool: str
@@ -197,7 +197,7 @@ PromptMessage = PromptUserMessage | ModelReply | ToolResult
 
 
 class PromptTool(NamedTuple):
-    """A tool as a model is told of it."""
+    """A tool as described to a model."""
 
     name: str
     description: str
@@ -206,7 +206,7 @@ class PromptTool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Every wish of a reply has exactly one result behind it, in the order of the wishes."""
+    """A prompt in which every tool request of a reply is followed by exactly one result, in request order."""
 
     instructions: str
     messages: tuple[PromptMessage, ...]
@@ -214,23 +214,23 @@ class Prompt:
 
 
 class Delta(NamedTuple):
-    """A piece of the text, as it comes."""
+    """A piece of streamed text."""
 
     text: str
 
 
 class ChatModel(Protocol):
-    """`name` is as in the configuration: `provider:name`."""
+    """A chat model; `name` is as in the configuration: `provider:name`."""
 
     @property
     def name(self) -> str: ...
 
     def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
-        """One turn: pieces of text, then the whole of it as the last item. Raises ModelFailed."""
+        """Run one turn: yield pieces of text, then the complete reply as the last item. Raises ModelFailed."""
 
 
 def with_unique_ids(tool_requests: Sequence[ToolRequest]) -> tuple[ToolRequest, ...]:
-    """With an id of its own for each: what a provider left out, gave twice or made odd is replaced."""
+    """Give each request a unique id: a missing, duplicate or unprintable id of the provider is replaced."""
     given = {tool_request.id for tool_request in tool_requests}
     free = (name for number in count() if (name := f"call_{number}") not in given)
     taken: set[str] = set()

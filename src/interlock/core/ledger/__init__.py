@@ -1,1 +1,1 @@
-"""The record: events, their hash chain, what must hold of them, and how content is erased."""
+"""The audit ledger: events, their hash chain, the invariants, and erasure of content."""

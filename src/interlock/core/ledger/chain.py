@@ -1,7 +1,7 @@
-"""The hash chain over events, its heads, and the verifier, which has the laws checked as well.
+"""The hash chain over events, its signed heads (checkpoints), and the verifier, which also checks the invariants.
 
-An entry's `digest` is sha256(salt + content): salt and content lie apart and can be erased together. Its `link`
-is sha256(previous link + skeleton), and the skeleton holds the digest, so erasure leaves the chain whole.
+An entry's `digest` is sha256(salt + content): salt and content are stored apart and can be erased together. Its `link`
+is sha256(previous link + skeleton), and the skeleton holds the digest, so erasure leaves the chain intact.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FREEZE_KINDS = frozenset({"frozen", "unfrozen"})
 TRACKED_KINDS = TABLE_KINDS | {
     "erased",
     *CREATION_KINDS,
-}  # kinds that say something of other tables, or of other entries
+}  # kinds that describe rows of other tables, or other entries
 
 
 class Head(NamedTuple):
-    """The newest entry of a workspace's chain; kept elsewhere, it shows a cut or rewritten tail."""
+    """The newest entry of a workspace's chain; a copy kept elsewhere reveals a cut or rewritten tail."""
 
     workspace: str
     seq: int = 0
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One row of the ledger. `content` is None when there was none, and when it was erased with its salt."""
+    """One row of the ledger. `content` is None if there was none, and if it was erased with its salt."""
 
     workspace: str
     seq: int
@@ -73,13 +73,13 @@ def make_entry(event: Event, head: Head, at: int, salt: bytes) -> Entry:
     return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, digest, link, salt, content))
 
 
-_new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
+_new = tuple.__new__  # used for every entry: a named tuple's constructor takes three times as long
 
 
 def skeleton(
     workspace: str, seq: int, at: int, kind: str, actor: str, approval_id: str, data: str, digest: str = ""
 ) -> bytes:
-    """The very bytes that are hashed: canonical JSON, spelled out because a million of them are verified at once."""
+    """The exact bytes that are hashed: canonical JSON, built by hand because a million of them are verified at once."""
     return (
         f'{{"actor":{quoted(actor)},"approval":{quoted(approval_id)},"at":{at},"data":{data},'
         f'"digest":"{digest}","kind":{quoted(kind)},"seq":{seq},"workspace":{quoted(workspace)}}}'
@@ -90,13 +90,13 @@ def hash_link(previous: str, body: bytes) -> str:
     return sha256(previous.encode() + body).hexdigest()
 
 
-PARSE_ERRORS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)  # what forged rows do
+PARSE_ERRORS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)  # raised by forged rows
 
 
 class Verifier:
-    """Fed with entries in order, it collects faults; memory grows with approvals, not with entries.
+    """Verifier of entries fed in order; collects violations. Memory grows with approvals, not with entries.
 
-    `head` is one that was kept elsewhere; `start` is the entry before the first, where that is not the beginning.
+    `head` is a head that was kept elsewhere; `start` is the entry before the first, if that is not the beginning.
     """
 
     def __init__(self, workspace: str, head: Head | None = None, start: Head | None = None) -> None:
@@ -106,7 +106,7 @@ class Verifier:
         self.invariants = InvariantChecker(self.violations, starts_at_genesis=self.start.seq == 0)
         self.erasures = ErasureTracker()
         self.tables = ExpectedTables()
-        self.erased = 0  # known once it is finished
+        self.erased = 0  # known after `finish`
         self._seq, self._link, self._at = self.start[1:]
         self._trusted_head = head
         self._trusted_seq = -1 if head is None else head.seq
@@ -125,7 +125,7 @@ class Verifier:
                 self.add_unreadable(entry.seq, entry.link, error)
 
     def feed_raw(self, entries: Iterable[tuple[Entry, bytes]]) -> None:
-        """Entries with the very bytes of their skeletons: those are hashed, not what was read from them."""
+        """Feed entries with the exact bytes of their skeletons: those are hashed, not the parsed values."""
         for entry, body in entries:
             try:
                 self._verify_entry(entry, body)
@@ -133,7 +133,7 @@ class Verifier:
                 self.add_unreadable(entry.seq, entry.link, error)
 
     def join(self, later: Verifier) -> bool:
-        """Takes over a part that was verified by itself; False if that has to be done again, one after the other."""
+        """Join a part that was verified separately; False if it has to be verified again sequentially."""
         if (
             later.start != self.head
             or self.violations
@@ -146,7 +146,7 @@ class Verifier:
         return self.tables.join(later.tables) and not self.violations
 
     def finish(self, stored: Head | None = None) -> None:
-        """Compares the end of the chain with the head that the database keeps and the one that was kept elsewhere."""
+        """Compare the end of the chain with the head in the database and with the head that was kept elsewhere."""
         trusted_head = self._trusted_head
         if stored is not None and (stored.seq, stored.link) != (self._seq, self._link):
             self.add_violation(
@@ -164,7 +164,7 @@ class Verifier:
             self.add_violation(first, _missing_content_message(first, last))
 
     def add_unreadable(self, seq: int, link: str, error: Exception) -> None:
-        """An entry that cannot even be read is a fault like any other."""
+        """Record an unreadable entry as a violation."""
         self.add_violation(seq, f"The entry was altered: it cannot be read: {error}.")
         self._seq, self._link = seq, link
 
@@ -190,7 +190,7 @@ class Verifier:
             self._track_entry(entry)
 
     def _track_entry(self, entry: Entry) -> None:
-        """What is said of other tables: grants are used by births, and births tell which version wrote them."""
+        """Track statements about other tables: created approvals use grants, and show which version wrote them."""
         if entry.kind == "erased":
             if complaint := self.erasures.note(entry):
                 self.add_violation(entry.seq, complaint)
@@ -232,7 +232,7 @@ SIGNED_HEAD_FIELDS = HEAD_FIELDS | {"signed_at", "key", "fingerprint", "signatur
 
 @dataclass(frozen=True, slots=True)
 class SignedHead:
-    """Without a key it is only a head, and proves as much as the place where it was kept."""
+    """A signed head; without a key it is only a head, and proves as much as the place where it was kept."""
 
     head: Head
     signed_at: int = 0
@@ -244,7 +244,7 @@ class SignedHead:
 
     @property
     def signed_bytes(self) -> bytes:
-        """What the signature is over: the canonical JSON of all the other members."""
+        """The bytes that are signed: the canonical JSON of all other members."""
         return plain_json(self._claims()).encode()
 
     def _claims(self) -> dict[str, object]:
@@ -257,7 +257,7 @@ class SignedHead:
 
 
 def sign(head: Head, signer: HeadSigner | None, now: int) -> SignedHead:
-    """Without a signer the head stays as it is."""
+    """Sign a head; without a signer it stays unsigned."""
     if signer is None:
         return SignedHead(head)
     unsigned = SignedHead(head, now, signer.key)
@@ -265,7 +265,7 @@ def sign(head: Head, signer: HeadSigner | None, now: int) -> SignedHead:
 
 
 def read_head(body: object) -> SignedHead | None:
-    """None for what `to_json` never gives: nothing may stand in a signed head that the signature does not cover."""
+    """Parse a head; None for other members than `to_json` gives, as the signature has to cover everything."""
     if not isinstance(body, Mapping) or body.keys() not in (HEAD_FIELDS, SIGNED_HEAD_FIELDS):
         return None
     match body:
@@ -277,7 +277,7 @@ def read_head(body: object) -> SignedHead | None:
 
 
 def key_fingerprint(key: str) -> str:
-    """Short enough to be compared by eye."""
+    """A short digest of the key, to compare by eye."""
     return sha256(key.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Forgetting: what of an approval is taken and what stays, and the event that says what was taken, and for whom."""
+"""Erasure and retention: which parts of an approval are erased, and the event that says what was erased and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Scope = Literal["retention", "approval", "thread", "person"]
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be forgotten, who wants it, and why; `target` is an approval's id, a thread or a person's name."""
+    """An erasure: its scope, actor and reason; `target` is an approval's id, a thread or a person's name."""
 
     scope: Scope
     target: str = ""
@@ -35,7 +35,7 @@ RETENTION = Erasure("retention")
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """How many approvals, entries of the ledger and threads; `skipped` are ids and statuses of what had to be left."""
+    """Numbers of approvals, ledger entries and threads; `skipped` are ids and statuses of what could not be erased."""
 
     approvals: int = 0
     entries: int = 0
@@ -53,13 +53,16 @@ class ErasureResult:
 
 
 def is_final(approval: Approval, now: int) -> bool:
-    """Whether nothing can come of it any more; a rejection ends when it can no longer be undone."""
+    """Whether it can no longer change; a rejection is final when it can no longer be undone."""
     released = approval.status == "rejected" and now >= (approval.release_at or 0)
     return released or approval.status in FINAL_STATUSES
 
 
 def erase_content(approval: Approval, by: str, at: int) -> Approval:
-    """Who, when and what became of it stay. Without nonce and digests nobody can check a guess of the arguments."""
+    """Erase content; who, when and the outcome stay.
+
+    Without nonce and digests no guess of the arguments can be checked.
+    """
     decision_record = approval.decision
     return next_version(
         approval,
@@ -75,7 +78,7 @@ def erase_content(approval: Approval, by: str, at: int) -> Approval:
 
 
 def erase_words_by(approval: Approval, person: str) -> Approval:
-    """The same approval if the person said nothing about it that is kept in its row."""
+    """Erase a person's words from the row; the same approval if it holds none."""
     decision_record = approval.decision
     if (
         decision_record is None
@@ -87,14 +90,14 @@ def erase_words_by(approval: Approval, person: str) -> Approval:
 
 
 def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:
-    """What was asked for is content, since it may be a name; so it can be erased in its turn."""
+    """The event of an erasure; its target is content, since it may be a name, so it can be erased as well."""
     data = {"scope": erasure.scope, "entries": to_ranges(entries), "approvals": approvals}
     content = {"what": erasure.target, "reason": erasure.reason} if erasure.target else None
     return Event("erased", erasure.by, data, "", content)
 
 
 def to_ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """First and last of each run of consecutive numbers."""
+    """The first and last of each run of consecutive numbers."""
     found: list[list[int]] = []
     for number in sorted(numbers):
         if found and number <= found[-1][1] + 1:
@@ -125,7 +128,7 @@ class ErasureTotal:
 
 
 class ErasureTracker:
-    """Told of every content that is missing and of every erasure, as the entries come by."""
+    """Tracker of missing contents and of erasures, fed as the entries are read."""
 
     def __init__(self) -> None:
         self.missing = array("q")
@@ -134,7 +137,7 @@ class ErasureTracker:
         self._merged: tuple[list[int], list[int]] | None = None
 
     def note(self, entry: Entry) -> str:
-        """What is wrong with an entry of the kind `erased`; empty if nothing is."""
+        """The problem with an entry of the kind `erased`; empty if there is none."""
         read = _parse_erasure(entry.data)
         if read is None:
             return "The entry does not say in the known form what was erased."
@@ -158,13 +161,13 @@ class ErasureTracker:
         return ""
 
     def covers(self, seq: int) -> bool:
-        """Whether somebody is said to have erased the content of an entry."""
+        """Whether an erasure covers the content of an entry."""
         firsts, lasts = self._merged = self._merged or _merge_ranges(self._ranges)
         place = bisect_right(firsts, seq)
         return place > 0 and seq <= lasts[place - 1]
 
     def unexplained(self) -> Iterator[Range]:
-        """Neighbours count as one: a whole table that was emptied is one fault, not a million."""
+        """Missing contents without an erasure; consecutive entries are one range: an emptied table is one violation."""
         run: Range | None = None
         for seq in self.missing:
             if self.covers(seq):
@@ -219,7 +222,7 @@ def _is_range(pair: object) -> bool:
 
 
 def _merge_ranges(named: list[Range]) -> tuple[list[int], list[int]]:
-    """Where the ranges begin and where they end, in order and without overlaps."""
+    """The starts and the ends of the ranges, sorted and without overlaps."""
     firsts: list[int] = []
     lasts: list[int] = []
     for first, last in sorted(named):

@@ -1,4 +1,4 @@
-"""One immutable past-tense line per thing that happened: audit, live feed and outbox at once."""
+"""Events: one immutable past-tense record per change, used for audit, live feed and outbox."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from interlock.core.approval.approval import Approval
     from interlock.core.grant import Grant
 
-SYSTEM_ACTOR = "interlock"  # the actor of what time did by itself
+SYSTEM_ACTOR = "interlock"  # the actor of timers
 
 
 class Event(NamedTuple):
-    """`data` is structure and stays for ever; `content` is what people wrote or saw, and can be erased."""
+    """An event; `data` is structure and permanent, `content` is what people wrote or saw, and can be erased."""
 
     kind: str
     actor: str
@@ -25,7 +25,7 @@ class Event(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """The large and the private part of an approval; None leaves what is stored as it is."""
+    """The large and private part of an approval; None leaves the stored value unchanged."""
 
     args: bytes | None = None
     shown: bytes | None = None
@@ -37,9 +37,7 @@ class Payload(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The time of a transaction, read after its locks. `is_clock_behind`: the clock stands before the ledger's last
-    entry.
-    """
+    """The time of a transaction, read after its locks; `is_clock_behind`: before the ledger's last entry."""
 
     now: int
     is_clock_behind: bool = False
@@ -56,7 +54,7 @@ T = TypeVar("T")
 
 
 class Change(NamedTuple, Generic[T]):
-    """New state and the events that explain it. `error` is raised once they are kept: a refusal is history too."""
+    """New state and the events that explain it; `error` is raised after they are stored: refusals are recorded too."""
 
     state: T
     events: tuple[Event, ...] = ()

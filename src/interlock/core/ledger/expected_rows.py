@@ -1,4 +1,4 @@
-"""What the entries of one approval say that its row holds, field by field, and where the row says otherwise."""
+"""The row of an approval as its ledger entries state it, field by field, and differences to the stored row."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
 
 Facts = Mapping[str, Any]
-StatedValue = tuple[object, int]  # a value, and the entry that gives it
+StatedValue = tuple[object, int]  # a value, and the entry that states it
 
 
 class RowDifference(NamedTuple):
-    """`actual` and `expected` are None where the values are not for everybody's eyes."""
+    """A field that differs; `actual` and `expected` are None if the values are private."""
 
     field: str
     seq: int
@@ -48,7 +48,7 @@ def _approval_getter(spell: Callable[[Approval], object]) -> Callable[[Stored], 
     return lambda stored: spell(stored.approval)
 
 
-# What people wrote, what tools gave, and digests: named when they differ, and never printed.
+# Words of people, results of tools, and digests: named when they differ, never printed.
 PRIVATE_FIELDS = frozenset(
     {"decision.reason", "decision.comment", "error", "result", "sentence", "agent_says", "preview", "alarms"}
     | {"misfits", "args_sha256", "binding", "terms", "subject", "shown"}
@@ -75,13 +75,13 @@ GETTERS = {**{name: _approval_getter(spell) for name, spell in FIELD_GETTERS.ite
 DATA_FIELDS = frozenset(
     {"status", "binding", "fence", "release_at", "terms", "expires_at", "subject", "tool", "idempotent", "votes"}
 )
-INITIALLY_EMPTY = (  # what is nothing until an entry says otherwise
+INITIALLY_EMPTY = (  # empty until an entry states a value
     *("fence", "escalated", "reminded", "asked", "votes", "votes.seats", "editors", "replied", "delegations"),
     *("claimed_by", "release_at", "result", "error", "start_by", "grant_id", *COMPOSITE_FIELDS["decision"]),
     *("deferred", "deferred_until"),
 )
 NOT_STATED: StatedValue = (None, 0)
-# What is taken when an approval is erased; the rest is compared for ever.
+# What erasure removes; all other fields are always compared.
 ERASED_FIELDS = frozenset(
     {"args_sha256", "alarms", "misfits", "sentence", "agent_says", "preview", "result", "error", "shown"}
     | {"decision.reason", "decision.comment"}
@@ -89,11 +89,11 @@ ERASED_FIELDS = frozenset(
 
 
 class ExpectedRow:
-    """Fed with the entries of one approval in order; what an entry does not state is not compared."""
+    """The expected row, fed with the entries of one approval in order; unstated fields are not compared."""
 
     def __init__(self) -> None:
         self.first = 0
-        self.has_content = False  # the content of its first entry
+        self.has_content = False  # whether its first entry still has its content
         self._edited = 0
         self._stated: dict[str, StatedValue] = {}
 
@@ -117,7 +117,7 @@ class ExpectedRow:
                 self._drop(name)
 
     def apply_baseline(self, seq: int, subject: str, terms: str, shown: str) -> None:
-        """What one entry said of all that was open then; what later entries of this approval said counts more."""
+        """Apply the baseline entry, which states all approvals open at that time; later entries take precedence."""
         for name, value in (("subject", subject), ("terms", terms), ("shown", shown)):
             known = self._stated.get(name)
             if known is None or known[1] < seq:
@@ -132,10 +132,10 @@ class ExpectedRow:
                 continue
             get = GETTERS.get(name)
             found = field_json(stored.approval, name) if get is None else get(stored)
-            if found != said and (found or said):  # nothing is nothing, however it is spelled
+            if found != said and (found or said):  # empty values are equal in every spelling
                 yield RowDifference(name, seq) if name in PRIVATE_FIELDS else RowDifference(name, seq, found, said)
 
-    # What each kind of entry says
+    # Statements by kind of entry
 
     def _begin(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self.first, self.has_content = entry.seq, content is not None
@@ -253,13 +253,13 @@ class ExpectedRow:
             self._drop("votes", "votes.seats", "delegations", "claimed_by")
 
     def _defer(self, entry: Entry, data: Facts, content: Facts | None) -> None:
-        """The time to start is spelled as that of the decision, and moves as far."""
+        """The start deadline is stored relative to the decision, and moves by the same amount."""
         self._move("deferred", data["by"], entry)
         self._set("deferred_until", entry.at, entry)
         if data.get("start_by") is not None:
             self._move("start_by", data["by"], entry)
 
-    # Parts of steps
+    # Helpers
 
     def _move(self, name: str, by: int, entry: Entry) -> None:
         before: Any = self._stated.get(name, NOT_STATED)[0]
@@ -269,7 +269,7 @@ class ExpectedRow:
         self._stated[name] = (value, entry.seq)
 
     def _add(self, name: str, value: object, entry: Entry, *, once: bool = False) -> None:
-        """To what was said before, if that is known."""
+        """Append to the stated value, if it is known."""
         known = self._stated.get(name)
         if known is not None:
             before: Sequence[object] = known[0] or []  # type: ignore[assignment]  # nothing, or a list
@@ -332,7 +332,7 @@ _scan = json.JSONDecoder().raw_decode
 
 
 def read_json(text: str) -> Facts:
-    """Of what the program wrote: a million of these are read at once."""
+    """Parse JSON that the program wrote, fast: a million of these are read at once."""
     value, end = _scan(text)
     if end != len(text) or type(value) is not dict:
         raise ValueError("it is not a JSON object")
@@ -340,7 +340,7 @@ def read_json(text: str) -> Facts:
 
 
 def _decision_words(kind: str, data: Facts, content: Facts | None) -> Facts | None:
-    """What was said with a decision; None where the entry does not say it."""
+    """The words of a decision; None if the entry does not hold them."""
     if content is None:
         return None
     if "decision" in content:
@@ -351,7 +351,7 @@ def _decision_words(kind: str, data: Facts, content: Facts | None) -> Facts | No
 
 
 def _runner_name(name: str) -> str:
-    """An attempt whose answer was heard goes by the name of a runner."""
+    """A start token whose response was received has the name of a runner."""
     return f"runner:{name.removeprefix(START_TOKEN_PREFIX)}" if name.startswith(START_TOKEN_PREFIX) else name
 
 

@@ -1,7 +1,8 @@
-"""What the ledger says that people, keys, policies, grants, agents, freezes and pins are, and where their rows differ.
+"""Expected rows of people, keys, policies, grants, agents, freezes and pins by the ledger, and their differences.
 
-The last entry that states a field counts. Entries name a column as the row's class does, or as ALIASES says; then a
-new column needs no line here. A whole new table is one `Table` and one line for each kind of entry that changes it.
+The last entry that states a field counts. Entries name a column as the row's class does, or by an alias of the table;
+then a new column needs no line here. A new table is one `AuditedTable` and one line for each kind of entry that changes
+it.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
 
 Facts = Mapping[str, Any]
-DELETED = "gone"  # whether a row was taken away; no column has this name
-UNKNOWN_VALUE = (None, 0)  # an entry set it, and does not say to what
+DELETED = "gone"  # whether the row was deleted; no column has this name
+UNKNOWN_VALUE = (None, 0)  # an entry set it without stating the value
 STATED_KIND = "stated"
 CONFIGURATION_ACTOR = "configuration"  # as the author of policies
 
 
 class KeyRow(NamedTuple):
-    """An API key as it is stored: what may be shown of it, and the digest that it is recognised by."""
+    """An API key as stored: its public part, and the digest that it is recognised by."""
 
     key: Any
     digest: str
 
 
 class FreezeRow(NamedTuple):
-    """A freeze as it is stored: also with its name as the database compares it."""
+    """A freeze as stored, with its folded name, which the database compares."""
 
     freeze: Any
     folded: str
 
 
 class AuditedTable(NamedTuple):
-    """`label` is what people call a row. `fields` are those that are not attributes of the row.
+    """A table that the ledger audits; `label` names a row, `fields` are getters for what is no attribute of it.
 
-    `stated` are the fields that one entry states for a database from before; `erasable` those of its content.
+    `stated` are the fields that the baseline entry of an older database states; `erasable` those in its content.
     """
 
     label: str
@@ -55,7 +56,7 @@ class AuditedTable(NamedTuple):
     aliases: Mapping[str, str] = {}
 
     def value(self, row: Any, name: str) -> object:
-        """Raises AttributeError for what is no field of the row."""
+        """The value of a field; raises AttributeError for what is no field of the row."""
         spelled = self.fields.get(name)
         if spelled is not None:
             return spelled(row)
@@ -63,7 +64,7 @@ class AuditedTable(NamedTuple):
 
 
 def scope_sha256(grant: Any) -> str:
-    """What a grant covers and whose yes it stands for, without the words of its maker: it stays when those go."""
+    """The digest of a grant's scope and maker, without the maker's words, so that it outlasts their erasure."""
     return digest(plain_json([grant.id, grant.agent, grant.when, sorted(grant.teams), grant.role]).encode())
 
 
@@ -123,7 +124,7 @@ PRIVATE_FIELDS = frozenset({"sha256", "body", "reason", "scope", "when", "email"
 
 
 class RowStatement(NamedTuple):
-    """What one entry says of one row; `unknown` are fields that it set to something that it does not give."""
+    """The statement of one entry about one row; `unknown` are fields that it set without stating the value."""
 
     table: str
     id: str
@@ -133,13 +134,11 @@ class RowStatement(NamedTuple):
 
 
 class ExpectedTables:
-    """Fed with entries about no approval, and with uses of grants, in order; parts of a ledger can be joined."""
+    """Expected tables, fed in order with entries about no approval and uses of grants; parts can be joined."""
 
     def __init__(self) -> None:
-        self.first_full_entry = (
-            0  # the first entry that states what entries stated only later: no statement counts behind it
-        )
-        self.baseline_entry = 0  # the entry that stated all that there was
+        self.first_full_entry = 0  # the first entry that states all fields: no baseline counts after it
+        self.baseline_entry = 0  # the entry that stated all rows
         self.open_approvals: dict[str, tuple[str, str, str]] = {}  # approvals that were open then
         self._rows: dict[str, dict[str, dict[str, tuple[object, int]]]] = {name: {} for name in TABLES}
 
@@ -158,7 +157,7 @@ class ExpectedTables:
             statement = statement.next_statement
 
     def join(self, later: ExpectedTables) -> bool:
-        """False where the later part took a statement for good that does not count."""
+        """Join a later part; False if it accepted a baseline that does not count."""
         if later.baseline_entry and self.first_full_entry:
             return False
         if later.baseline_entry:
@@ -175,11 +174,11 @@ class ExpectedTables:
         return True
 
     def ids(self, table: str) -> Iterable[str]:
-        """Of the rows that have to be there."""
+        """The ids of the rows that have to exist."""
         return [row_id for row_id, said in self._rows[table].items() if not said.get(DELETED, UNKNOWN_VALUE)[0]]
 
     def differences(self, table: str, row_id: str, row: Any) -> Iterator[RowDifference]:
-        """Of a row that is there. A row that no entry speaks of differs in its id."""
+        """The differences of an existing row; a row that no entry mentions differs in its id."""
         said = self._rows[table].get(row_id)
         if said is None or said.get(DELETED, UNKNOWN_VALUE)[0]:
             yield RowDifference("id", 0 if said is None else said[DELETED][1])
@@ -188,12 +187,12 @@ class ExpectedTables:
             try:
                 found = TABLES[table].value(row, name)
             except AttributeError:
-                continue  # what an entry says besides, and a column of a later version
+                continue  # other facts of an entry, and columns of a later version
             if seq and found != value and (found or value):
                 yield RowDifference(name, seq) if name in PRIVATE_FIELDS else RowDifference(name, seq, found, value)
 
     def last(self, table: str, row_id: str) -> int:
-        """The newest entry that speaks of a row."""
+        """The newest entry about a row."""
         return max((seq for _, seq in self._rows[table].get(row_id, {}).values()), default=0)
 
     def _apply_statement(self, statement: RowStatement, seq: int) -> None:
@@ -204,18 +203,18 @@ class ExpectedTables:
 
     def _apply_baseline(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if self.first_full_entry or self.baseline_entry:
-            return  # everything is known already: whoever writes this again wants a change to be believed
+            return  # everything is known already: a second baseline would hide a change
         self.baseline_entry = entry.seq
         self.open_approvals = {each: (said[0], said[1], said[2]) for each, said in data["approvals"].items()}
         self._rows = {name: {} for name in TABLES}
-        for table in TABLES.keys() & data.keys():  # not what a later version knows
+        for table in TABLES.keys() & data.keys():  # without tables of a later version
             for row_id, values in data[table].items():
                 private = {} if content is None else content[table].get(row_id, {})
                 self._apply_statement(RowStatement(table, row_id, {**values, **private}), entry.seq)
 
 
 def stated_event(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mapping[str, Iterable[str]]) -> Event:
-    """The one entry of a database from before: everything as it is, to be compared from now on."""
+    """The baseline entry of an older database: all rows as they are, to be compared from now on."""
     data: dict[str, object] = {"approvals": {each: list(said) for each, said in approvals.items()}}
     content: dict[str, object] = {}
     for name, table in TABLES.items():
@@ -226,7 +225,7 @@ def stated_event(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mappi
 
 
 def user_changed_event(user: Any, author: str) -> Event:
-    """Says all of a person that is kept, so that the last such entry is what their row holds."""
+    """State everything stored about a person, so that the last such entry equals their row."""
     gone = {} if user.removed_at is None else {"removed": True, "removed_at": user.removed_at}
     data = {"user": user.name, "role": user.role, "away_until": user.away_until, **gone}
     private = {"email": user.email, "away_to": user.away_to and _people(user.away_to)}
@@ -234,7 +233,7 @@ def user_changed_event(user: Any, author: str) -> Event:
     return Event("user_changed", author, data, "", content)
 
 
-# What each kind of entry says
+# Statements by kind of entry
 
 
 def _user_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
@@ -265,7 +264,7 @@ def _away_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatem
 
 
 def _key_created(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
-    """What it does not say of a binding or an end, the key does not have."""
+    """A binding or an expiry that it does not state, the key does not have."""
     requester = data.get("user", "") if data.get("role") == AGENT else ""
     bound: Facts = {
         "agents": [],
@@ -288,7 +287,7 @@ def _key_rotated(entry: Entry, data: Facts, content: Facts | None) -> RowStateme
 
 
 def _key_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
-    """Of a kind that came later: what it names is what it set."""
+    """A later kind of entry: the fields it names are the ones it set."""
     return RowStatement("keys", data["key"], data)
 
 
@@ -297,7 +296,7 @@ def _key_revoked(entry: Entry, data: Facts, content: Facts | None) -> RowStateme
 
 
 def _policy_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
-    """The source of what the configuration put in force before entries named it was set by a migration."""
+    """The source of configured policies that are older than entries with a source was set by a migration."""
     values = {"sha256": data["policy"], "body": data["policy"], "author": entry.actor, "at": entry.at}
     unknown = ("source",) if entry.actor == CONFIGURATION_ACTOR and "source" not in data else ()
     values["source"] = data.get("source", "person")
@@ -334,7 +333,7 @@ def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> RowState
 
 
 def _frozen(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
-    """A freeze that nobody released is not settled: else it would hold up nothing."""
+    """A freeze that is not released is not settled: else it would pause no deadlines."""
     scope = {"scope": data["scope"], "name": data["name"], "folded": fold(data["name"])}
     made = {"by": entry.actor, "at": entry.at, "released_at": None, "released_by": "", "settled_at": None}
     if content is None:
@@ -357,7 +356,7 @@ def _unpinned(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
 
 
 def _no_statement(entry: Entry, data: Facts, content: Facts | None) -> None:
-    """What is stated for all tables at once is read by itself."""
+    """The baseline for all tables is read separately."""
 
 
 _READERS: Mapping[str, Callable[[Entry, Facts, Facts | None], RowStatement | None]] = {

@@ -1,4 +1,4 @@
-"""What an approval's entries may say: the legal course of a call, checked from the ledger alone."""
+"""Invariants of the ledger: the legal transitions of an approval, replayed from the ledger alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that is wrong with the record, and where: an entry, or a field of a row that says otherwise."""
+    """One violation: an entry, or a field of a row that contradicts the ledger."""
 
     seq: int
     message: str
@@ -32,7 +32,7 @@ class Violation:
 
 @dataclass(slots=True)
 class ReplayState:
-    """What the ledger alone says of one approval; `first` is the entry that it began with."""
+    """The state of one approval by the ledger alone; `first` is its first entry."""
 
     first: int = 0
     _: KW_ONLY
@@ -44,15 +44,15 @@ class ReplayState:
     fence: int = 0
     voters: frozenset[str] = frozenset()
     expires_at: int | None = None
-    data_prefix: str = "?"  # how the data of its next entry begins, if that is about the same arguments
+    data_prefix: str = "?"  # start of the data of its next entry, if that is about the same arguments
     agent: str = ""
     tool: str = ""
     first_content: bytes | None = (
-        None  # the content of its first entry, while that is kept and the call may still start
+        None  # the content of its first entry, while that is stored and the call may still start
     )
 
 
-# What each kind of entry makes of an approval.
+# The statuses that each kind of entry leads to.
 RESULTING_STATUSES: Mapping[str, tuple[str, ...]] = {
     "proposed": ("pending",),
     "allowed": ("approved",),
@@ -81,8 +81,8 @@ RESULTING_STATUSES: Mapping[str, tuple[str, ...]] = {
 }
 KINDS_WITHOUT_TRANSITION = frozenset(
     {"decision_refused", "finished_late", "commented", "deferred"}
-) | {  # a refused attempt, evidence, words, a deadline that a freeze held up
-    *("delivered", "delivery_parked", "delivery_again")  # what became of messages to people
+) | {  # a refused attempt, evidence, a comment, a deadline that a freeze paused
+    *("delivered", "delivery_parked", "delivery_again")  # notifications of people
 }
 LEGAL_TRANSITIONS = frozenset(
     (old, kind, new)
@@ -91,26 +91,26 @@ LEGAL_TRANSITIONS = frozenset(
     for old, allowed in TRANSITIONS.items()
     if new in allowed and (kind in CREATION_KINDS) == (old == "")
 )
-BINDING_PREFIX = '{"binding":"'  # members are sorted, so this is how most data begins
+BINDING_PREFIX = '{"binding":"'  # members are sorted, so most data begins with this
 DIGEST_LENGTH = 64
 BINDING_END = len(BINDING_PREFIX) + DIGEST_LENGTH
 KEY_OWNER_PREFIX = (
-    "key:"  # how the owner of a call begins whose key is bound to no agent; the first key of its chain follows
+    "key:"  # prefix of a call's owner if its key is bound to no agent; the first key of its chain follows
 )
-MAX_CACHED_ENDINGS = 1_000  # different ends of data; there are few, since what varies is the binding
+MAX_CACHED_ENDINGS = 1_000  # different ends of data; there are few, since only the binding varies
 Facts = Mapping[str, object]
 NO_ENDING: tuple[str, Facts] = ("", {})
 
 
 class InvariantChecker:
-    """Fed with an approval's entries in order. What has ended is kept as one text each: a ledger holds years of it."""
+    """Checker fed with entries in order. Ended approvals are packed into texts: a ledger holds years of them."""
 
     def __init__(self, violations: list[Violation], *, starts_at_genesis: bool) -> None:
-        self.unknown_entries: list[Entry] = []  # began before the first entry that was read
+        self.unknown_entries: list[Entry] = []  # entries of approvals that began before the first entry read
         self._entries_to_replay: list[
             Entry
-        ] = []  # they and what was frozen between them, for whoever read what came before
-        self._freezes: dict[str, Freeze] = {}  # those that are on
+        ] = []  # these and the freezes between them, for the checker of the earlier part
+        self._freezes: dict[str, Freeze] = {}  # active freezes
         self._starts_at_genesis = starts_at_genesis
         self._violations = violations
         self._open: dict[str, ReplayState] = {}
@@ -129,7 +129,7 @@ class InvariantChecker:
         return self._open.get(approval_id) if ended is None else _unpack(ended)
 
     def check(self, entry: Entry) -> None:
-        """The usual entry is quickly done with: known arguments, a known ending, a legal step."""
+        """Check an entry; fast for the usual one: known arguments, a known ending, a legal transition."""
         kind, approval_id, data = entry[3], entry[5], entry[6]
         state = self._open.get(approval_id)
         if state is not None and data.startswith(state.data_prefix):
@@ -145,7 +145,7 @@ class InvariantChecker:
         self._check_slowly(entry)
 
     def join(self, later: InvariantChecker) -> bool:
-        """Takes over what a later part found; False if an approval begins in both, which the laws forbid."""
+        """Join a later part; False if an approval begins in both, which is illegal."""
         if self._freezes or not (_is_disjoint(self, later._open) and _is_disjoint(self, later._ended)):
             return False
         self._open |= later._open
@@ -155,7 +155,7 @@ class InvariantChecker:
         return True
 
     def apply_freeze(self, entry: Entry) -> None:
-        """For entries of the kinds frozen and unfrozen, which are about no approval."""
+        """Apply an entry of the kinds frozen and unfrozen, which are about no approval."""
         facts = _parse_object(entry.data) or {}
         freeze_id, scope, name = (str(facts.get(each, "")) for each in ("freeze", "scope", "name"))
         if not self._starts_at_genesis:
@@ -219,7 +219,7 @@ class InvariantChecker:
             self._add_violation(entry.seq, "An approval is proposed once, and before all else.")
 
     def _cache_ending(self, ending: str) -> None:
-        """The same few endings come again and again, behind one binding or another, and name none themselves."""
+        """Cache the few endings that recur after different bindings; none that names a binding itself."""
         facts = _parse_object(BINDING_PREFIX + ending) or {}
         status = facts.get("status")
         names_another = "\\" in ending or '"binding"' in ending
@@ -252,7 +252,7 @@ class InvariantChecker:
         state.voters |= {entry.actor}
 
     def _withdraw(self, entry: Entry, facts: Facts, state: ReplayState, binding: str) -> None:
-        """Of a person who was removed or may do less: their votes count no more."""
+        """Remove the votes of a person who was removed or has a lower role now."""
         voters = facts.get("voters")
         state.voters -= {str(each) for each in voters} if isinstance(voters, list) else set()
 
@@ -294,12 +294,12 @@ _HANDLERS: Mapping[str, Callable[[InvariantChecker, Entry, Facts, ReplayState, s
 
 def _set_binding(state: ReplayState, binding: str) -> None:
     state.binding = binding
-    plain = len(binding) == DIGEST_LENGTH and binding.isalnum()  # spelled in JSON as it is
+    plain = len(binding) == DIGEST_LENGTH and binding.isalnum()  # needs no escaping in JSON
     state.data_prefix = BINDING_PREFIX + binding if plain else "?"
 
 
 def _start_target(entry: Entry, state: ReplayState) -> FreezeTarget:
-    """What a start is known to be of: never more than the program itself looked at, which knew the call's key."""
+    """The target of a start, as far as the ledger shows it: never more than the program checked, which knew the key."""
     told = _parse_object((state.first_content or b"{}").decode(errors="replace")) or {}
     path, owner = told.get("agent_path"), str(told.get("owner", ""))
     agents = [str(each) for each in path] if isinstance(path, list) else [state.agent] if state.agent else []
@@ -327,7 +327,7 @@ _scan = json.JSONDecoder().raw_decode
 def _parse_object(text: str) -> Facts | None:
     try:
         value, end = _scan(text) if text[0] == "{" else (None, 0)
-        if end != len(text):  # not as the program writes it, which may still be JSON
+        if end != len(text):  # not the program's own form, which may still be JSON
             value = json.loads(text)
     except (ValueError, IndexError, RecursionError):
         return None

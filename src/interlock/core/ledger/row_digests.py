@@ -1,9 +1,9 @@
-"""What an entry states of the row that it changed, so that a verifier can compare the two.
+"""Statements in ledger entries about the row that a change made, so that a verifier can compare the two.
 
-An entry of a known kind explains some fields by itself: an `approved` says who decided and when. Whatever else a
-change did to the row of an approval is stated beside that: `data` names the fields, `content` holds their values, so
-that they are erased with the content and leave no guess behind. A new field of `Approval` is stated without a line
-here, once it differs from its default.
+An entry of a known kind explains some fields by itself: an `approved` says who decided and when. All other changes to
+the row of an approval are stated as well: `data` names the fields, `content` holds their values, so that they are
+erased with the content and cannot be guessed. A new field of `Approval` is stated without a line here, once it differs
+from its default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from interlock.core.ledger.event import Change, Event, Payload, Stored
 
 Values = Mapping[str, object]
 
-# Which attributes of an approval an entry of each kind explains by itself. Leases are no history.
+# The attributes of an approval that an entry of each kind explains by itself. Leases are not recorded.
 ALWAYS_EXPLAINED = frozenset({"id", "created_at", "status", "binding", "version", "lease_until", "runner"})
 _CREATION_FIELDS = {"subject", "terms", "args_sha256", "expires_at", "alarms", "misfits"}
 _ANSWER = {"decision"}
@@ -51,7 +51,7 @@ EXPLAINED_FIELDS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 CREATION_KINDS = ("proposed", "allowed")
-KINDS_WITHOUT_WORDS = ("allowed", "expired", "responded")  # their contents do not say all the words of the decision
+KINDS_WITHOUT_WORDS = ("allowed", "expired", "responded")  # their contents lack some words of the decision
 STATING_KINDS = frozenset(
     {*CREATION_KINDS, *KINDS_WITHOUT_WORDS, "edited", "resolved", "reviewer_removed"}
 )  # entries that always state more
@@ -60,7 +60,7 @@ STATING_KINDS = frozenset(
 def stamp_events(
     change: Change[Approval], old: Approval | None = None, moved: Collection[str] | None = None
 ) -> tuple[Event, ...]:
-    """The events of a change with what they state of the row; `old` is None at its birth.
+    """The events of a change with their statements about the row; `old` is None for a new approval.
 
     `moved` are the names of the attributes that differ, if they are known already.
     """
@@ -70,13 +70,13 @@ def stamp_events(
     if moved is None:
         moved = (
             new.__dict__ if old is None else changed_fields(old, new)
-        )  # of a new one: what is not as it is by default
+        )  # for a new one: the values that are not defaults
     rest = (
         _unexplained_fields(events[0].kind)
         if len(events) == 1
         else _unexplained_fields(*[event.kind for event in events])
     )
-    if rest.explained.issuperset(moved):  # most changes are explained by the kinds of their entries
+    if rest.explained.issuperset(moved):  # the kinds of their entries explain most changes
         return _stamp_by_kind(change) if rest.may_state else events
     before, after = rest.defaults if old is None else rest.values(old), rest.values(new)
     stamps = list(_stamp_by_kind(change))
@@ -89,10 +89,10 @@ def stamp_events(
 
 
 def subject_sha256(approval: Approval) -> str:
-    """Stays comparable when the content was erased. `proposed`, which only the row has, keeps it from being guessed.
+    """Digest of the subject that outlasts erasure; `proposed`, which only the row has, keeps it from being guessed.
 
-    What is empty is left out, so that a field that comes later does not change what was stated before it; so is the
-    owner that a migration gave to calls from before.
+    Empty fields are left out, so that a field added later does not change earlier digests; so is the owner that a
+    migration gave to older calls.
     """
     values = approval.subject[:_NONCE] + approval.subject[_NONCE + 1 :]
     known = list(compress(zip(_SUBJECT_FIELDS, values, strict=True), values))
@@ -104,7 +104,7 @@ def subject_sha256(approval: Approval) -> str:
 _NONCE = Subject._fields.index("nonce")
 _SUBJECT_FIELDS = (*Subject._fields[:_NONCE], *Subject._fields[_NONCE + 1 :])
 
-# How a field of a row is spelled in an entry; what is not here is spelled as it is.
+# How an entry spells a field of a row; all others are spelled as they are.
 FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
     "decision.kind": lambda a: a.decision and a.decision.kind,
     "decision.by": lambda a: a.decision and a.decision.by,
@@ -123,7 +123,7 @@ FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
     "misfits": lambda a: [str(problem) for problem in a.misfits],
     "subject": subject_sha256,
     "terms": lambda a: a.terms.sha256,
-    "start_by": lambda a: a.start_by and a.start_by - a.terms.start_within,  # as the time of the decision
+    "start_by": lambda a: a.start_by and a.start_by - a.terms.start_within,  # relative to the decision
 }
 COMPOSITE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "decision": ("decision.kind", "decision.by", "decision.at", "decision.via", "decision.reason", "decision.comment"),
@@ -132,7 +132,7 @@ COMPOSITE_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def shown_texts_sha256(stored: Stored) -> str:
-    """What people are shown of an approval beside its arguments; without its nonce nobody can check a guess."""
+    """Digest of the texts shown beside the arguments; without the nonce no guess can be checked."""
     approval, payload = stored
     texts = [payload.sentence, payload.agent_says, payload.preview]
     return digest(plain_json([approval.subject.nonce, texts, field_json(approval, "alarms")]).encode())
@@ -163,7 +163,7 @@ def result_sha256(payload: Payload) -> str | None:
 
 
 def _stamp_by_kind(change: Change[Approval]) -> tuple[Event, ...]:
-    """The events with what those of their kinds always state."""
+    """The events with the statements that their kinds always have."""
     events = change.events
     if len(events) == 1:
         return (_stamp_event(events[0], change),) if _always_states(events[0]) else events
@@ -188,7 +188,7 @@ def _stamp_event(event: Event, change: Change[Approval]) -> Event:
         case "responded" | "resolved":
             content = {"result_sha256": result_sha256(payload)}
         case "reviewer_removed":
-            data = {"votes": field_json(state, "votes")}  # those that are left
+            data = {"votes": field_json(state, "votes")}  # the remaining ones
         case _:
             pass
     if _lacks_words(event):
@@ -229,7 +229,7 @@ def _decision_words(approval: Approval) -> dict[str, object]:
 
 
 class UnexplainedFields(NamedTuple):
-    """The attributes that no entry of some kinds explains, how to read them all at once, and what they are at first.
+    """The attributes that no entry of some kinds explains, a getter for all of them, and their defaults.
 
     `explained` are the others. `may_state`: an entry of one of the kinds may state more than that.
     """
@@ -241,7 +241,7 @@ class UnexplainedFields(NamedTuple):
     may_state: bool
 
     def changed(self, before: tuple[object, ...], after: tuple[object, ...]) -> list[str]:
-        """The fields that changed though no entry says so by itself."""
+        """The fields that changed without being explained by an entry's kind."""
         both = zip(self.names, before, after, strict=True)
         return [part for name, was, now in both if was != now for part in COMPOSITE_FIELDS.get(name, (name,))]
 

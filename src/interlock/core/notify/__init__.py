@@ -1,1 +1,1 @@
-"""Who is told of what, where and when, as values."""
+"""Notifications as values: recipients, channels and times, and their delivery."""

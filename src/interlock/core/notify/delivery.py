@@ -1,6 +1,7 @@
-"""One message through one channel, about one approval: what it has to say, and what became of it.
+"""Deliveries: one message through one channel about one approval, with retries, lease, rate limit and dead letters.
 
-A delivery says the newest and nothing in between: what is `wanted` is compared with what was `said`.
+A delivery sends the newest state only: `desired_state` is compared with `sent_state`. A dead letter has the status
+`parked`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ Status = Literal["due", "sending", "sent", "parked", "dropped", "grouped"]
 Reason = Literal["asked", "escalated", "expired", "woken", "group", "test"]
 
 LEASE = 60_000  # milliseconds; longer than a channel may take for one message
-GIVE_UP_AFTER = 24 * 3_600_000  # what could not be said for so long is parked
-RETRY_DELAYS = (1, 2, 5, 10, 20, 30, 60)  # seconds before the next try
+GIVE_UP_AFTER = 24 * 3_600_000  # a delivery that failed for so long becomes a dead letter
+RETRY_DELAYS = (1, 2, 5, 10, 20, 30, 60)  # seconds before the next retry
 MINUTE = 60_000
 
 
 class DeliveryTarget(NamedTuple):
-    """Where something is told: to one person, or at a place, which is the channel's own one if it is empty."""
+    """The target of a delivery: one person, or a destination, which is the channel's own one if it is empty."""
 
     channel: str
     destination: str = ""
@@ -34,9 +35,9 @@ class DeliveryTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """`due_at` is None when all is said; `pending_since` is when there was something new to say.
+    """A delivery; `due_at` is None if nothing is left to send; `pending_since` is when there was something new to send.
 
-    `ref` is what the channel gave for the message, and is given back to change it.
+    `ref` is the channel's reference to the message, needed to update it.
     """
 
     workspace: str
@@ -51,34 +52,34 @@ class Delivery:
     pending_since: int
     due_at: int | None
     sent_state: str = ""
-    reminders_due: int = 0  # how often those who were told are to be disturbed again, and how often they were
+    reminders_due: int = 0  # how often the recipients are to be notified again, and how often they were
     reminders_sent: int = 0
     ref: str = ""
     attempts: int = 0
     fence: int = 0
     runner: str = ""
-    sent_at: int | None = None  # when it last made a noise, or may have made one
+    sent_at: int | None = None  # when it last notified somebody, or may have done so
     error: str = ""
     used_at: int | None = None  # when its link was used to decide
 
     @property
     def message_id(self) -> str:
-        """The same for every try to say the same thing."""
+        """The same for every attempt to send the same state: an idempotency key."""
         return f"{self.id}.{sha256(f'{self.desired_state}/{self.reminders_due}'.encode()).hexdigest()[:12]}"
 
     @property
     def is_notifying(self) -> bool:
-        """Whether somebody is disturbed by it; changing a message that is there disturbs nobody, nor does waking."""
+        """Whether sending it notifies somebody; updating an existing message does not, nor does a wake-up."""
         return self.reason != "woken" and (not self.sent_state or self.reminders_due > self.reminders_sent)
 
     @property
     def is_possibly_sent(self) -> bool:
-        """Whether somebody was told, or may have been: a try whose end nobody knows."""
+        """Whether it was sent, or may have been: an attempt with an unknown outcome."""
         return bool(self.sent_state) or self.sent_at is not None
 
 
 def is_revised(delivery: Delivery) -> bool:
-    """Whether the arguments are others than those that were told."""
+    """Whether the arguments differ from those that were sent."""
     return (
         bool(delivery.sent_state and delivery.approval_id)
         and _parse_fingerprint(delivery.sent_state).args != _parse_fingerprint(delivery.desired_state).args
@@ -86,7 +87,7 @@ def is_revised(delivery: Delivery) -> bool:
 
 
 class ApprovalFingerprint(NamedTuple):
-    """What a message shows of an approval: while it stays the same, there is nothing to say."""
+    """What a message shows of an approval: while it stays the same, there is nothing to send."""
 
     status: str
     args: str
@@ -100,14 +101,14 @@ class ApprovalFingerprint(NamedTuple):
         return "/".join(map(str, self))
 
     def needs_renotification(self, earlier: ApprovalFingerprint, escalation_level: int) -> bool:
-        """Whether those who were told have to look again: a reminder, other arguments, or a rung that names them."""
+        """Whether to notify recipients again: a reminder, other arguments, or an escalation that names them."""
         return self.reminded > earlier.reminded or self.args != earlier.args or escalation_level > earlier.escalated
 
 
 def new_delivery(
     target: DeliveryTarget, delivery_id: str, approval: Approval, reason: Reason, now: int, due_at: int
 ) -> Delivery:
-    """Reminders from before it are not made up for."""
+    """A new delivery; earlier reminders are not sent."""
     return Delivery(
         workspace=approval.subject.workspace,
         id=delivery_id,
@@ -132,10 +133,10 @@ def approval_fingerprint(approval: Approval) -> ApprovalFingerprint:
 def update_delivery(
     delivery: Delivery, approval: Approval, now: int, notify_at: int, escalation_level: int | None
 ) -> Delivery:
-    """After its approval changed. `escalation_level` is the last one that names its way, 0 if it was told from the
-    beginning.
+    """Update a delivery after its approval changed.
 
-    Without one nobody there has to do anything: what was said is kept right, and what was not is dropped.
+    `escalation_level` is the last one that names its target, 0 for one notified from the beginning. With None nobody
+    there has to act: a sent message is kept up to date, and an unsent one is dropped.
     """
     if delivery.reason == "expired":
         return delivery
@@ -156,25 +157,25 @@ def update_delivery(
 
 
 def decision_final_at(approval: Approval, now: int) -> int:
-    """From when on a decision stands: a rejection can be taken back for a while."""
+    """The time from which a decision is final: a rejection can be undone for a while."""
     return max(now, approval.release_at or 0) if approval.status == "rejected" else now
 
 
 def drop(delivery: Delivery) -> Delivery:
-    """There is nobody to tell any more; what is being sent is looked at when it was."""
+    """Drop a delivery without a recipient; one that is being sent is checked afterwards."""
     if delivery.due_at is None or delivery.status == "sending":
         return delivery
     return replace(delivery, status="dropped", due_at=None)
 
 
 def lease(delivery: Delivery, runner: str, now: int) -> Delivery:
-    """In the hands of a runner, who has it alone until the lease ends. Who had it before may have told it."""
+    """Lease the delivery to one runner until the lease ends. A previous runner may have sent it."""
     before = release_unconfirmed(delivery, now) if delivery.status == "sending" else delivery
     return replace(before, status="sending", runner=runner, fence=delivery.fence + 1, due_at=now + LEASE)
 
 
 def mark_sent(delivery: Delivery, claimed: Delivery, ref: str, now: int) -> Delivery:
-    """`claimed` is what was claimed and is said now; meanwhile there may be more to say."""
+    """Mark as sent; `claimed` is the delivery as it was leased and sent, since then there may be more to send."""
     updated = replace(
         delivery,
         sent_state=claimed.desired_state,
@@ -198,10 +199,10 @@ def mark_failed(
     jitter: float = 1.0,
     retry_delays: Sequence[int] = (),
 ) -> Delivery:
-    """Tried again; `retry_after` are milliseconds that the channel asked for, and `retry_delays` the channel's own.
+    """Schedule a retry; `retry_after` are milliseconds that the channel asked for, `retry_delays` the channel's own.
 
-    It is parked when those are over; without them, when it has waited too long. What has ended before anybody heard
-    of it needs no other try.
+    It becomes a dead letter when those are used up; without them, when it has waited too long. A request that ended
+    before anybody was notified is not retried.
     """
     asks = delivery.reason in ("asked", "escalated")
     if asks and not delivery.is_possibly_sent and _parse_fingerprint(delivery.desired_state).status != "pending":
@@ -214,31 +215,31 @@ def mark_failed(
 
 
 def mark_dead(delivery: Delivery, error: str) -> Delivery:
-    """Given up, until somebody says to send it again."""
+    """Give up: a dead letter, until somebody retries it."""
     return replace(
         delivery, status="parked", runner="", due_at=None, attempts=delivery.attempts + 1, error=error or "unknown"
     )
 
 
 def release_unconfirmed(delivery: Delivery, now: int) -> Delivery:
-    """Out of the hands of a runner who died, stands still or got no answer: perhaps it was told."""
+    """Release a delivery whose runner died, stopped responding or got no response: it may have been sent."""
     return replace(release(delivery, now), sent_at=now if delivery.is_notifying else delivery.sent_at)
 
 
 def drop_obsolete(delivery: Delivery) -> Delivery:
-    """There is nothing to decide any more, and nobody was asked."""
+    """Drop a request that needs no decision any more and was not sent."""
     return replace(delivery, status="dropped", runner="", due_at=None)
 
 
 def postpone_wakeup(delivery: Delivery, now: int) -> Delivery:
-    """A wake-up whose decision does not stand. Whoever follows the ledger may not know yet: then it is looked again."""
+    """Postpone a wake-up whose decision is not final; the ledger follower may be behind, so it is checked again."""
     if _parse_fingerprint(delivery.desired_state).status == "pending":
         return drop_obsolete(delivery)
     return replace(release(delivery, now), due_at=now + RETRY_DELAYS[0] * 1000)
 
 
 def release(delivery: Delivery, now: int) -> Delivery:
-    """Out of the hands of a runner who did not try."""
+    """Release a delivery that the runner did not try to send."""
     return replace(delivery, status="due", runner="", due_at=now)
 
 
@@ -249,7 +250,7 @@ def retry(delivery: Delivery, now: int) -> Delivery:
 
 
 class RateLimitPlan(NamedTuple):
-    """What may go by itself, what becomes one message, and what waits for the next minute."""
+    """Deliveries to send singly, to batch into one message, and to defer to the next minute."""
 
     send_now: Sequence[Delivery]
     batch: Sequence[Delivery] = ()
@@ -257,10 +258,9 @@ class RateLimitPlan(NamedTuple):
 
 
 def plan_rate_limit(due: Sequence[Delivery], recent_count: int, rate_per_minute: int) -> RateLimitPlan:
-    """Of what is due for one person or place, of whom `recent_count` were told within a minute; the most urgent go
-    first.
+    """Plan what is due for one recipient, who got `recent_count` messages within a minute; most urgent first.
 
-    Only what asks becomes one message: a notice needs no answer, and can wait.
+    Only requests are batched into one message: a notice needs no answer, and can wait.
     """
     silent = [each for each in due if not each.is_notifying or each.reason == "test"]
     notifying = sorted((each for each in due if each.is_notifying and each.reason != "test"), key=_urgency)
@@ -276,12 +276,12 @@ def plan_rate_limit(due: Sequence[Delivery], recent_count: int, rate_per_minute:
 
 
 def mark_batched(delivery: Delivery) -> Delivery:
-    """Told as one of many; there is no message of its own that could be changed."""
+    """Mark as sent within a batch; it has no message of its own that could be updated."""
     return replace(delivery, status="grouped", runner="", due_at=None)
 
 
 def make_batch_delivery(deliveries: Sequence[Delivery], delivery_id: str, now: int) -> Delivery:
-    """One message in the place of many: how many wait. One that was not sent yet can become part of another."""
+    """One message instead of many, with their number. An unsent batch can become part of another."""
     first = deliveries[0]
     count = str(sum(int(each.desired_state) if each.reason == "group" else 1 for each in deliveries))
     return Delivery(
@@ -300,7 +300,7 @@ def make_batch_delivery(deliveries: Sequence[Delivery], delivery_id: str, now: i
 
 
 def make_test_delivery(workspace: str, delivery_id: str, target: DeliveryTarget, by: str, now: int) -> Delivery:
-    """A message that shows that the channel works; `by` wanted to know."""
+    """A test message for a channel, requested by `by`."""
     return Delivery(
         workspace=workspace,
         id=delivery_id,
@@ -329,9 +329,9 @@ def _parse_fingerprint(text: str) -> ApprovalFingerprint:
 
 
 def _update_wakeup(delivery: Delivery, approval: Approval, now: int) -> Delivery:
-    """A decision that was taken back wakes nobody; the next one does, also if somebody was quick and woken before."""
+    """Update a wake-up: an undone decision wakes nothing; the next one does, even after an earlier wake-up."""
     after = approval_fingerprint(approval).text
-    if delivery.status == "sending":  # whoever sends it looks again afterwards
+    if delivery.status == "sending":  # the sender checks it afterwards
         was_taken_back = "pending" in (approval.status, _parse_fingerprint(delivery.desired_state).status)
         return replace(delivery, desired_state=after) if was_taken_back else delivery
     if approval.status == "pending":
@@ -344,7 +344,7 @@ def _update_wakeup(delivery: Delivery, approval: Approval, now: int) -> Delivery
 
 
 def _update_silently(delivery: Delivery, before: ApprovalFingerprint, after: ApprovalFingerprint, now: int) -> Delivery:
-    """Nobody there has to do anything: no noise any more, and no message that was not there yet."""
+    """Nobody there has to act: no notification any more, and no new message."""
     if delivery.status in ("dropped", "grouped"):
         return delivery
     is_known = delivery.sent_state or (delivery.is_possibly_sent and after.status != "pending")
@@ -359,12 +359,12 @@ def _set_desired(delivery: Delivery, desired_state: str, reminders_due: int, now
         return delivery
     changed = replace(delivery, desired_state=desired_state, reminders_due=reminders_due, attempts=0)
     if delivery.status == "sending":
-        return changed  # whoever sends it looks again afterwards
+        return changed  # the sender checks it afterwards
     return _refresh_status(replace(changed, due_at=notify_at if changed.is_notifying else now), now)
 
 
 def _notify_again(delivery: Delivery, after: ApprovalFingerprint, now: int, notify_at: int) -> Delivery:
-    """Those who were not to be told, or were told as one of many, have to hear of it now."""
+    """Notify recipients who were not to be notified, or only got a batch message."""
     reminders_due = delivery.reminders_due + (1 if delivery.sent_state else 0)
     updated = replace(
         delivery, status="due", desired_state=after.text, reminders_due=reminders_due, attempts=0, error=""
@@ -373,7 +373,7 @@ def _notify_again(delivery: Delivery, after: ApprovalFingerprint, now: int, noti
 
 
 def _refresh_status(delivery: Delivery, now: int) -> Delivery:
-    """Due if something is left to say; `due_at` says when it may be said."""
+    """Due if something is left to send; `due_at` is when it may be sent."""
     if (delivery.desired_state, delivery.reminders_due) == (delivery.sent_state, delivery.reminders_sent):
         return replace(delivery, status="sent", due_at=None)
     return replace(delivery, status="due", pending_since=now, due_at=delivery.due_at or now)
@@ -388,7 +388,7 @@ Purpose = Literal["ask", "escalate", "remind", "changed", "ended", "expired", "w
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A person with an address, or a place that many look at; both are empty for the channel's own place."""
+    """A person with an address, or a shared destination; both are empty for the channel's own destination."""
 
     person: str = ""
     email: str = ""
@@ -397,20 +397,19 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
-    """One approval as people see it. `status` is by the clock; `schema` is the tool's, for those who can edit.
+    """One approval as people see it; `status` is by the clock, `schema` is the tool's, for editors.
 
-    `args` are the arguments as they are shown, canonical, with marks in the place of secrets; `secret_pointers` says
-    where these are.
+    `args` are the redacted arguments, canonical; `secret_pointers` says where the secrets are.
     """
 
     approval: Approval
     status: str
     card: Card
     schema: Mapping[str, object] | None = None
-    result: str = ""  # what came of it, in one line; made visible
+    result: str = ""  # the result, in one line, escaped
     args: bytes = b""
     secret_pointers: tuple[str, ...] = ()
-    declared: bool = False  # only the agent's program says what the tool is
+    declared: bool = False  # only the agent's program declares the tool
 
     @property
     def is_open(self) -> bool:
@@ -419,10 +418,10 @@ class ApprovalView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """`id` is the same for every try, `thread` for all messages of one delivery; `link` leads to the page.
+    """A message; `id` is the same for every attempt, `thread` for all messages of one delivery.
 
-    `approval_view` is missing from a test and from a message for many, of which there are `count`. `requested_by`
-    wanted a test. `revised`: the arguments are others than those that were told before.
+    `link` opens the web app. `approval_view` is missing from a test and from a batch of `count` approvals.
+    `requested_by` asked for a test. `revised`: the arguments differ from those that were sent before.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Who is told of an approval, where and from when on: a pure function of the approval, the routes and the people.
+"""Routing of notifications: who is notified of an approval, through which channels and from when on, as pure functions.
 
-Where: what the rule says; else what leads from the action and from the teams that decide next, together with what
-leads from the priority; else the default. A place in Slack that belongs to a team takes the place of Slack's own one.
+Channels: those of the rule; else those of the tool and of the teams that decide next, together with those of the
+priority; else the default. A team's Slack destination takes precedence over the channel's own one.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from interlock.core.notify import delivery
 from interlock.core.notify.delivery import Delivery, DeliveryTarget
 from interlock.core.policy.policy import EscalationStep
 
-DESTINATION_PREFIX = "#"  # begins the name of a place, where others are names of channels
-DASHBOARD = "dashboard"  # the inbox itself: there all can be seen, and nothing is sent
-MAX_DELIVERIES = 500  # deliveries of one approval; where more people may decide, the others find it in the inbox
+DESTINATION_PREFIX = "#"  # prefix of a destination's name; other names are channels
+DASHBOARD = "dashboard"  # the inbox itself: it shows everything, and nothing is sent
+MAX_DELIVERIES = 500  # deliveries of one approval; if more people may decide, the others find it in the inbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelCapabilities:
-    """What a channel is: `personal` reaches people one by one, `has_destinations` knows places such as #finance-ops.
+    """Capabilities of a channel: `personal` messages, or `has_destinations` such as #finance-ops.
 
-    `rate_per_minute` are messages a minute for one person or place. `retry_delays` are seconds before each new try, if
-    they are its own. `engine` is the engine whose workflows it wakes: those whose run ids begin with that word and a
+    `rate_per_minute` are messages a minute for one recipient. `retry_delays` are seconds before each retry, if the
+    channel has its own. `engine` is the engine whose workflows it wakes: those whose run ids begin with that word and a
     colon.
     """
 
@@ -45,7 +45,7 @@ class ChannelCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class QuietPeriod:
-    """Times of day between which only what is urgent makes a noise; `end` may be on the next day."""
+    """Times of day between which only urgent messages notify; `end` may be on the next day."""
 
     start: time
     end: time
@@ -54,7 +54,7 @@ class QuietPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Names of channels, and places, by priority and by team or action; `capabilities` are all channels there are."""
+    """Channels and destinations by priority and by team or tool; `capabilities` has all channels."""
 
     capabilities: Mapping[str, ChannelCapabilities] = field(default_factory=dict)
     default: str = DASHBOARD
@@ -68,9 +68,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Somebody of the workspace; `delegations_to_me` are those in whose place they decide now, `away` if they are away
-    now.
-    """
+    """A member of the workspace; `away` now, and voting now for those in `delegations_to_me`."""
 
     name: str
     role: str
@@ -92,9 +90,9 @@ def plan_deliveries(
     now: int,
     targets: Mapping[DeliveryTarget, int] | None = None,
 ) -> Iterator[Delivery]:
-    """What is new or has changed among the deliveries of an approval; a new one has no id yet.
+    """New and changed deliveries of an approval; a new one has no id yet.
 
-    `targets` are those of `ways_of`, for the same approval and people, if somebody worked them out before.
+    `targets` are those of `delivery_targets` for the same approval and people, if already computed.
     """
     notify_at, targets = (
         _notify_at(approval, routes.quiet, now),
@@ -125,7 +123,7 @@ def plan_deliveries(
 
 
 def wakeup_targets(run_id: str, routes: Routes) -> list[DeliveryTarget]:
-    """What wakes the workflow that a run is, when its call is decided."""
+    """Targets that wake the workflow of a run when its call is decided."""
     engine = run_id.partition(":")[0] if ":" in run_id else ""
     return [
         DeliveryTarget(name)
@@ -135,9 +133,9 @@ def wakeup_targets(run_id: str, routes: Routes) -> list[DeliveryTarget]:
 
 
 def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ...]:
-    """Those whose vote is missing: who may decide now and has not.
+    """People whose vote is missing: they may decide now and have not.
 
-    Who is away, or has let somebody else decide, is told only if those who are left are too few.
+    Those who are away or have delegated are included only if the others are too few.
     """
     stage = voting.open_stage(approval)
     if stage >= len(approval.terms.stages):
@@ -155,7 +153,7 @@ def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Conta
 
 
 def approval_channels(approval: Approval, routes: Routes) -> tuple[str, ...]:
-    """Channels and places that a call is told at. What takes no call of its priority gives way to what comes next."""
+    """Channels and destinations for a call; one that does not accept its priority is replaced by the next choice."""
     terms = approval.terms
     people = terms.stages[voting.open_stage(approval)].approvers
     found = _routed_channels(routes, approval.subject.tool, *(sorted(people.teams) if people is not None else ()))
@@ -167,7 +165,7 @@ def approval_channels(approval: Approval, routes: Routes) -> tuple[str, ...]:
 
 
 def quiet_end(quiet: QuietPeriod, now: int) -> int | None:
-    """When the quiet hours end that it is in now; None outside of them."""
+    """The end of the current quiet hours; None outside of them."""
     here = datetime.fromtimestamp(now / 1000, UTC).astimezone(quiet.zone)
     clock = here.time()
     over_midnight = quiet.start > quiet.end
@@ -177,11 +175,11 @@ def quiet_end(quiet: QuietPeriod, now: int) -> int | None:
     day = here.date() + timedelta(days=1) if over_midnight and clock >= quiet.start else here.date()
     end = datetime.combine(day, quiet.end, quiet.zone)
     at = round(end.timestamp() * 1000)
-    return at if at > now else round(end.replace(fold=1).timestamp() * 1000)  # clocks were set back: it comes again
+    return at if at > now else round(end.replace(fold=1).timestamp() * 1000)  # clocks set back: the hour is repeated
 
 
 def find_unreachable(routes: Routes) -> list[str]:
-    """What would reach nobody: a priority, or a team or an action, without a channel that takes it."""
+    """Priorities, teams and tools without a channel that accepts them, which would reach nobody."""
     found = []
     for priority in PRIORITIES:
         names = routes.priorities.get(priority) or (routes.default,)
@@ -199,7 +197,7 @@ def find_unreachable(routes: Routes) -> list[str]:
 
 
 def channel_origins(routes: Routes) -> dict[str, list[str]]:
-    """What leads to each channel, in words."""
+    """The routes that lead to each channel, as text."""
     leads = [
         ("everything else", (routes.default,)),
         *((f"the priority {name}", routes.priorities.get(name, ())) for name in PRIORITIES),
@@ -218,7 +216,7 @@ def channel_origins(routes: Routes) -> dict[str, list[str]]:
 
 
 def accepting_channels(routes: Routes, names: Sequence[str], priority: str) -> list[str]:
-    """Channels among the names that take this priority; a place counts for the channel that it is in."""
+    """Channels among the names that accept this priority; a destination counts as its channel."""
     found = [
         _destination_channel(routes, names, priority) if name.startswith(DESTINATION_PREFIX) else name for name in names
     ]
@@ -230,9 +228,9 @@ def accepting_channels(routes: Routes, names: Sequence[str], priority: str) -> l
 
 
 def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contact]) -> dict[DeliveryTarget, int]:
-    """Everything that should be told by now, with the last rung that names it, or 0.
+    """All targets that should be notified by now, with the last escalation level that names each, or 0.
 
-    A call of a chat is in front of the requester already; if they may decide it alone, nobody else is disturbed.
+    A call of a chat is already shown to the requester; if they may decide it alone, nobody else is notified.
     """
     if approval.status != "pending":
         return {}
@@ -254,7 +252,7 @@ def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contac
 
 
 def _escalation_channels(step: EscalationStep, default_channels: tuple[str, ...], routes: Routes) -> tuple[str, ...]:
-    """Where a rung is told: what it says; else what leads from its teams and from escalation; else as ever."""
+    """Channels of an escalation step: its own; else those of its teams and of escalation; else the default ones."""
     found = _routed_channels(routes, *sorted(step.to.teams)) + ((routes.escalation,) if routes.escalation else ())
     return step.channels or found or default_channels
 
@@ -277,7 +275,7 @@ def _targets_at(
 
 
 def _destination_channel(routes: Routes, names: Iterable[str], priority: str) -> str:
-    """The channel that a place is in: one of the names if possible, else the first there is."""
+    """The channel of a destination: one of the names if possible, else the first that has destinations."""
     able = [
         name
         for name, capabilities in routes.capabilities.items()
@@ -291,7 +289,7 @@ def _channels_of_any_priority(routes: Routes, names: Sequence[str]) -> list[str]
 
 
 def _effective_voter(approval: Approval, contact: Contact, stage: int) -> str | None:
-    """Most people have a seat of their own or none, which is seen quickly: there may be thousands."""
+    """Check the person's own vote first, which is fast: there may be thousands of people."""
     if voting.may_vote(approval, contact.name, contact.role, contact.teams, stage):
         return contact.name
     return (
@@ -302,12 +300,12 @@ def _effective_voter(approval: Approval, contact: Contact, stage: int) -> str | 
 
 
 def _is_chat_requester(approval: Approval, contact: Contact) -> bool:
-    """Whether this is the one who talks with the agent: the card is on their screen."""
+    """Whether this person chats with the agent: the card is on their screen."""
     return is_thread_id(approval.subject.run_id) and contact.name == approval.subject.requester
 
 
 def _is_handled_in_chat(approval: Approval, voters: Sequence[Contact]) -> bool:
-    """Whether the one who looks at it is all that it needs; a rule that names people or channels wants those."""
+    """Whether the chat's requester is enough to decide; not if the rule names people or channels."""
     terms = approval.terms
     named = bool(terms.channels) or any(stage.approvers is not None for stage in terms.stages)
     alone = voting.total_quorum(approval) == 1 and any(_is_chat_requester(approval, each) for each in voters)
@@ -317,9 +315,9 @@ def _is_handled_in_chat(approval: Approval, voters: Sequence[Contact]) -> bool:
 def _expiry_targets(
     approval: Approval, known: Sequence[Delivery], routes: Routes, people: Sequence[Contact]
 ) -> Iterator[DeliveryTarget]:
-    """Where it has to be said that time ran out: to the escalation channel and to the requester.
+    """Targets of the expiry notice: the escalation channel and the requester.
 
-    Where there is a message about it, that one says so.
+    A target that already has a message about it gets an update of that message instead.
     """
     if not routes.notify_on_expiry or approval.status != "expired":
         return
@@ -336,7 +334,7 @@ def _expiry_targets(
 
 
 def _wakeup_deliveries(approval: Approval, known: Sequence[Delivery], routes: Routes, now: int) -> Iterator[Delivery]:
-    """Whoever waits in an engine is told once, when it is decided for good. What was never asked, nobody waited for."""
+    """Wake a waiting engine once, when the decision is final; calls decided by the policy or a grant had no wait."""
     decision = approval.decision
     was_awaited = approval.status != "pending" and (
         decision is None or (decision.by != "policy" and decision.via != "grant")
@@ -350,7 +348,7 @@ def _wakeup_deliveries(approval: Approval, known: Sequence[Delivery], routes: Ro
 
 
 def _notify_at(approval: Approval, quiet: QuietPeriod | None, now: int) -> int:
-    """What is urgent disturbs at any time, and so does what would be over before the quiet hours are."""
+    """When to notify: urgent messages at once, and so calls that would expire during the quiet hours."""
     end = _quiet_until(approval, quiet, now)
     return now if end >= approval.expires_at else end
 

@@ -1,1 +1,1 @@
-"""Rules, verdicts and what they are judged by; what a policy did, or would have done."""
+"""Policy: rules, verdicts, claims of callers, and analysis of what a policy did or would have done (rehearsal)."""

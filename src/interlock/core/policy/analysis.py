@@ -1,4 +1,4 @@
-"""What a draft policy would have done with calls that were made: a rehearsal before it is put in force."""
+"""Policy rehearsal (dry run): what a draft policy would have done with recorded calls; usage of rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from interlock.core.policy.policy import Allow, Ask, People, Policy, Verdict, Ve
 
 VerdictPair = tuple[VerdictKind, VerdictKind]
 RUNS_ON_EXPIRY = 1  # runs although nobody answered
-RUNS_UNASKED = 2  # runs, and nobody is asked
+RUNS_UNASKED = 2  # runs without asking anybody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """A call as it was proposed, and what the policy of that time said; a denied one has redacted arguments."""
+    """A call as proposed, with its verdict at that time; a denied one has redacted arguments."""
 
     call: ToolCall
     spec: ToolSpec
@@ -35,7 +35,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCall:
-    """A call that the draft would treat otherwise. `loosened`: it could run without the people who are asked now."""
+    """A call that the draft treats differently; `loosened`: it could run without the people who are asked now."""
 
     recorded: RecordedCall
     old: Verdict
@@ -49,7 +49,7 @@ class ChangedCall:
 
 @dataclass(frozen=True, slots=True)
 class VerdictChangeCause:
-    """By which rule a kind of change comes about; "" stands for the defaults."""
+    """The rules behind a kind of change; "" stands for the defaults."""
 
     old: VerdictKind
     new: VerdictKind
@@ -60,11 +60,11 @@ class VerdictChangeCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReport:
-    """`verdict_counts` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come
-    first.
+    """Result of a rehearsal; the most severe `causes` and `changed` come first.
 
-    `answers_needed` counts, for each group of people, how many of them would have had to answer: in force, and by the
-    draft. `outdated` counts the calls that the policy in force judges otherwise than the one of their time did.
+    `verdict_counts` counts calls by their verdict in force and by the draft. `answers_needed` counts, for each group of
+    people, how many of them would have had to answer: in force, and by the draft. `outdated` counts the calls that the
+    policy in force judges differently from the one of their time.
     """
 
     calls: int = 0
@@ -94,7 +94,7 @@ def rehearse(recorded: Iterable[RecordedCall], in_force: Policy, draft: Policy, 
 
 
 class Rehearsal:
-    """Fed page by page, oldest first: memory grows with the rules and with `keep`, not with the calls."""
+    """A rehearsal, fed page by page, oldest first: memory grows with the rules and `keep`, not with the calls."""
 
     def __init__(self, in_force: Policy, draft: Policy, keep: int = 100) -> None:
         self._in_force = in_force
@@ -139,7 +139,7 @@ class Rehearsal:
     def _note(self, changed: ChangedCall) -> None:
         old, new = changed.old, changed.new
         self._causes[VerdictChangeCause(old.kind, new.kind, old.rule, new.rule, changed.loosened)] += 1
-        entry = ((changed.loosened, old.kind != new.kind), self._calls, changed)  # the number settles every tie
+        entry = ((changed.loosened, old.kind != new.kind), self._calls, changed)  # the number breaks every tie
         if len(self._kept) < self._keep:
             heappush(self._kept, entry)
         elif self._keep:
@@ -147,7 +147,7 @@ class Rehearsal:
 
 
 def _cause_order(item: tuple[VerdictChangeCause, int]) -> tuple[bool, bool, int]:
-    """What is loosened first, then what gets another verdict, then what happens most often."""
+    """Loosened first, then those with another verdict, then the most frequent."""
     cause, count = item
     return not cause.loosened, cause.old == cause.new, -count
 
@@ -157,8 +157,8 @@ def _change_rank(kept: RankedChange) -> tuple[tuple[bool, bool], int]:
 
 
 def judge_recorded(policy: Policy, each: RecordedCall) -> Verdict:
-    """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
-    call = fast_replace(each.call, condition_budgets={})  # another policy has spent nothing on it yet
+    """Judge a recorded call; a question to people stays one even where reads are allowed, as it needs an answer."""
+    call = fast_replace(each.call, condition_budgets={})  # no other policy has spent budget on it yet
     verdict = claims.judge(policy, call, each.spec).verdict
     question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
     return policy.default_ask if question and isinstance(verdict, Allow) else verdict
@@ -171,7 +171,7 @@ def _count_asked(verdict: Verdict, asked: Counter[People | None]) -> None:
 
 
 def _same_terms(old: Verdict, new: Verdict) -> bool:
-    """Whether two verdicts of one kind mean the same to people: a rule may get another name."""
+    """Whether two verdicts of one kind mean the same to people: a rule may be renamed."""
     return not isinstance(old, Ask) or not isinstance(new, Ask) or replace(old, rule=new.rule) == new
 
 
@@ -186,12 +186,12 @@ def _permissiveness(verdict: Verdict) -> int:
 
 
 VERDICTS: Mapping[str, VerdictKind] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
-SHADOW_KEY = b'"shadow"'  # most entries have no such note, and need not be read
+SHADOW_KEY = b'"shadow"'  # most entries have no such note, and need not be parsed
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowRuleUsage:
-    """One rule: how many calls it would have decided, and from which verdict to which."""
+    """One shadow rule: how many calls it would have decided, and from which verdict to which."""
 
     rule: str
     calls: int
@@ -202,7 +202,7 @@ class ShadowRuleUsage:
 
 @dataclass(frozen=True, slots=True)
 class ShadowReport:
-    """`calls` were looked at; of `erased` ones nobody knows what the rules noted."""
+    """Usage of shadow rules in `calls`; what the rules noted for `erased` ones is unknown."""
 
     calls: int
     erased: int
@@ -210,7 +210,7 @@ class ShadowReport:
 
 
 class ShadowRuleCounter:
-    """Fed page by page: memory grows with the rules, not with the ledger."""
+    """Counter fed page by page: memory grows with the rules, not with the ledger."""
 
     def __init__(self, since: int = 0) -> None:
         self._since = since
@@ -244,19 +244,19 @@ class ShadowRuleCounter:
 
 
 def _shadow_notes(content: bytes) -> list[tuple[str, VerdictKind]]:
-    notes = json.loads(content).get("shadow", [])  # the mark may also stand in a text of the call
+    notes = json.loads(content).get("shadow", [])  # the marker may also occur in a text of the call
     return [(note["rule"], note["then"]) for note in notes]
 
 
 def recorded_verdict(entry: Entry) -> VerdictKind:
-    """What a grant let pass was asked about, as far as the policy goes: the grant was the answer."""
+    """The policy's verdict; a call that a grant allowed counts as asked, with the grant as the answer."""
     data = cast(Mapping[str, object], json.loads(entry.data))
     return "ask" if data.get("by") == "grant" else VERDICTS[entry.kind]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleUsage:
-    """One rule, or "" for calls that none decided: how many it allowed, asked about and denied."""
+    """One rule, or "" for calls that no rule decided: how many it allowed, asked about and denied."""
 
     rule: str
     verdicts: Mapping[VerdictKind, int]
@@ -268,7 +268,7 @@ class RuleUsage:
 
 
 class RuleUsageCounter:
-    """Fed page by page: memory grows with the rules, not with the ledger."""
+    """Counter fed page by page: memory grows with the rules, not with the ledger."""
 
     def __init__(self, since: int = 0) -> None:
         self._since = since

@@ -1,8 +1,9 @@
-"""The law of claims: what a program says of its own call can only tighten what the policy makes of it.
+"""Claims of callers: what a program says about its own call can only tighten the policy's verdict.
 
 Tool and arguments are the question. Everything else in a call that comes with an agent's key is a claim. Such a call is
-judged as its program tells it and as the server knows it, and the stricter verdict holds. There is one exception, while
-the policy trusts declared effects: what an unknown tool is said to do counts in both, unless the policy names the tool.
+judged as its program describes it and as the server knows it, and the stricter verdict holds. There is one exception,
+while the policy trusts declared effects: the declared effect of an unknown tool counts in both, unless the policy names
+the tool.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.identity import AGENT, ApiKey
 from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Rule, Stage, Verdict, imitation_reason
 
-FillTerms = Callable[[Ask, ToolCall], Ask]  # what an interface puts where a rule leaves terms open
-_new = tuple.__new__  # for the judgement of every call: the constructor of a named tuple takes three times as long
+FillTerms = Callable[[Ask, ToolCall], Ask]  # fills terms that a rule leaves open, for an interface
+_new = tuple.__new__  # used for every judgement: a named tuple's constructor takes three times as long
 ANY_EFFECT = ("", *EFFECTS)
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 UNKNOWN_REQUESTER_NOTE = (
@@ -37,7 +38,7 @@ _claimed_fields = attrgetter(
 
 
 class Judgement(NamedTuple):
-    """`readings` are all that the call may be, `effects` all that its tool may do; `warnings` are for its program."""
+    """A verdict with all possible `readings` of the call and `effects` of its tool; `warnings` are for its program."""
 
     verdict: Verdict
     readings: tuple[ToolCall, ...]
@@ -73,7 +74,7 @@ def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerm
     verdict = strictest_verdict(policy, readings, effects, spec, fill)
     if isinstance(verdict, Allow):
         return _new(Judgement, (verdict, readings, effects, ()))
-    if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # which interface it came by is its choice
+    if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # the program chooses its interface
         ways = tuple(fast_replace(reading, setting=setting) for reading in readings for setting in SETTINGS)
         verdict = strictest_verdict(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
@@ -93,9 +94,9 @@ def judge_stored(
     *,
     removed: bool = False,
 ) -> Verdict:
-    """A call that was asked about before, by the policy of now: with these arguments, by the same law.
+    """Judge a stored call by the current policy, with these arguments and as strictly as a new one.
 
-    `teams` and `aliases` are those of its requester now; nobody vouches for one who was removed.
+    `teams` and `aliases` are the requester's current ones; a removed requester is not vouched for.
     """
     subject, caller = approval.subject, stored_caller(approval.subject)
     if caller is not None and caller.requester:
@@ -120,7 +121,7 @@ def judge_stored(
 
 
 def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
-    """The call as its program tells it, and as the server knows it: once for each agent that its key may stand for."""
+    """The call as its program describes it, and as the server knows it: once for each agent its key may stand for."""
     caller = call.caller
     if caller is None or _claims_nothing(call, caller):
         return (call,)
@@ -147,7 +148,7 @@ def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
 
 
 def possible_effects(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
-    """What the tool may do: one thing if it is known or believed, else anything, and then the strictest holds."""
+    """The possible effects: one if it is known or trusted, else all, and then the strictest verdict holds."""
     if not spec.declared:
         return (spec.effect,)
     if not spec.effect:
@@ -159,7 +160,7 @@ def possible_effects(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolS
 
 
 def _trusts_declared(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
-    """Whether what a program says of an unknown tool counts: where the policy trusts it, and does not name the tool."""
+    """Whether a declared effect of an unknown tool counts: the policy trusts it, and does not name the tool."""
     defaults = policy.defaults
     if not defaults.trust_declared or defaults.unknown_tools == "deny":
         return False
@@ -167,7 +168,7 @@ def _trusts_declared(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
 
 
 def find_denial(policy: Policy, call: ToolCall) -> Deny | None:
-    """Why no rule is asked: a name that only looks like one that is known is nobody's mistake."""
+    """The denial that precedes all rules: a name that only looks like a known one is no accident."""
     if call.refusal:
         return Deny(call.refusal)
     imitated = next(filter(None, (each.find_imitated_name(call) for each in policy.layers)), "")
@@ -175,7 +176,7 @@ def find_denial(policy: Policy, call: ToolCall) -> Deny | None:
 
 
 def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
-    """What is asked although a rule would let it pass, with the shortest time that any reading of the call gives."""
+    """Terms for a call that is asked about although a rule allows it, with the shortest time of all its readings."""
     asked = [each.default_terms(reading, spec) for each in policy.layers for reading in call_readings(call)]
     return reduce(join_terms, asked)
 
@@ -187,7 +188,10 @@ def strictest_verdict(
     spec: ToolSpec,
     fill: FillTerms | None = None,
 ) -> Verdict:
-    """Of all readings and effects. Where no rule sets a priority it only says who is told, and the call may choose."""
+    """The strictest verdict over all readings and effects.
+
+    Where no rule sets a priority it only decides who is notified, and the call may choose it.
+    """
     wanted = readings[0].priority
     if len(readings) == len(effects) == 1 and fill is None and not wanted:  # most calls
         return policy.judge(readings[0], spec, effects[0])
@@ -208,7 +212,7 @@ def _with_priority(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
 
 
 def _claims_nothing(call: ToolCall, caller: Caller) -> bool:
-    """Whether the call as its program tells it is the very one that the server knows."""
+    """Whether the call as its program describes it is exactly the one that the server knows."""
     known = (caller.agents, caller.setting, caller.requester, caller.teams, None, (), "", "", (), "")
     return ((call.agent,), *_claimed_fields(call)) == known and (not call.aliases or bool(caller.requester))
 
@@ -227,7 +231,7 @@ def _same_claims(call: ToolCall, other: ToolCall) -> bool:
 
 
 def _require_extra_approver(verdict: Verdict, call: ToolCall) -> Verdict:
-    """Whoever excludes the requester has to know them: else one of those who approve may be the one."""
+    """Require one more approver if the requester is excluded but unknown: one of the approvers may be the requester."""
     if not isinstance(verdict, Ask) or "requester" not in verdict.exclude or _knows_requester(call):
         return verdict
     stages = tuple(Stage(stage.approvers, stage.quorum + 1) for stage in verdict.stages)
@@ -239,7 +243,7 @@ def _knows_requester(call: ToolCall) -> bool:
 
 
 def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judgement: Judgement) -> Iterator[str]:
-    """Why it is not let pass although a rule or a switch seems to say so: only for want of a key that is bound."""
+    """Why a call is not allowed although a rule or a switch seems to allow it: only because its key is not bound."""
     claimed, known, effects = judgement.readings[0], judgement.readings[-1], judgement.effects
     if (
         claimed is known
@@ -279,7 +283,7 @@ MAX_NAMED_RULES = 3  # names of rules in a message
 
 
 def unbound_keys_warning(policy: Policy, keys: Iterable[ApiKey], now: int) -> str:
-    """What to say about them, or nothing."""
+    """The warning about unbound keys that rules depend on, or ""."""
     tightening = [rule for rule in policy.rules if rule.then != "allow" and not rule.shadow]
     by_agent = [rule.name for rule in tightening if _names_an_agent(rule)]
     by_person = [rule.name for rule in tightening if _names_a_person(rule)]

@@ -1,4 +1,4 @@
-"""What the conditions on one call have cost: nothing that a call is judged by gets that time a second time."""
+"""The time budget for evaluating conditions on one call, with cached results, so that no time is spent twice."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ if TYPE_CHECKING:
 
 
 class ConditionBudget:
-    """Of one call, in whatever ways it is read and by whatever rules and grants.
+    """The budget of one call, over all its readings and all rules and grants.
 
-    `spent` is in nanoseconds, as counted beforehand; `cheap_evaluations` counts what was not worth that. What a
-    condition made of the call is known by the condition and all that it could see beside the arguments, and is not
-    found out again.
+    `spent` is in nanoseconds, as estimated beforehand; `cheap_evaluations` counts those too cheap to estimate. The
+    result of a condition is cached by the condition and everything it could see beside the arguments.
     """
 
     __slots__ = ("_results", "args", "cheap_evaluations", "spent")
@@ -26,18 +25,18 @@ class ConditionBudget:
         self._results: dict[Hashable, tuple[object, Exception | None]] = {}
 
     def evaluate_once(self, place: Hashable, evaluate: Callable[[], object]) -> object:
-        """What it gave or raised the first time."""
+        """The result or error of the first evaluation."""
         known = self._results.get(place)
         if known is None:
             known = self._results[place] = _outcome(evaluate)
         result, error = known
         if error is not None:
-            raise error.with_traceback(None)  # else it would grow with every time
+            raise error.with_traceback(None)  # else it would grow with every raise
         return result
 
 
 def call_budget(call: ToolCall) -> ConditionBudget:
-    """Spent on judging these arguments, in all ways to read the call."""
+    """The budget for judging these arguments, shared by all readings of the call."""
     budget = call.condition_budgets.get(call.args)
     if budget is None:
         budget = call.condition_budgets[call.args] = ConditionBudget(call.parsed_args)
@@ -47,5 +46,5 @@ def call_budget(call: ToolCall) -> ConditionBudget:
 def _outcome(evaluate: Callable[[], object]) -> tuple[object, Exception | None]:
     try:
         return evaluate(), None
-    except Exception as error:  # noqa: BLE001  whatever it is, it is raised again
+    except Exception as error:  # noqa: BLE001  any error is raised again
         return None, error

@@ -1,4 +1,4 @@
-"""Ordered rules, first match wins: a verdict is a machine's, immediate and pure.
+"""Policy: ordered rules, first match wins; a verdict is immediate and a pure function.
 
 It is long because a verdict is found by rules, switches and defaults in one order, and that order is the subject.
 """
@@ -23,10 +23,10 @@ Condition = Callable[[Facts], object]
 OnExpiry = Literal["reject", "escalate", "approve"]
 VerdictKind = Literal["allow", "deny", "ask"]
 FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
-BUDGET_FACT = "effort"  # no name that a condition can see: what is spent on the call, in all facts that are made of it
+BUDGET_FACT = "effort"  # hidden from conditions: the budget of the call, shared by all facts made from it
 MAX_CACHED = 10_000
 SHORT_ARGS = 2_000  # bytes of arguments over which no condition takes long
-HALF_TIME = 0  # as a time of a reminder: when half of the time to decide has passed
+HALF_TIME = 0  # as a reminder time: after half of the time to decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`quorum` different people out of `approvers`; None means the requester and every reviewer."""
+    """A stage: `quorum` different people out of `approvers`; None means the requester and every reviewer."""
 
     approvers: People | None = None
     quorum: int = 1
@@ -48,7 +48,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class EscalationStep:
-    """One step of an escalation ladder: from `after` milliseconds on, these people may decide too."""
+    """One escalation step: from `after` milliseconds on, these people may decide too."""
 
     after: int
     to: People = People()
@@ -72,7 +72,7 @@ class Ask:
     remind: tuple[int, ...] = ()
     undo_window: int = 8_000
     start_within: int = 3_600_000
-    channels: tuple[str, ...] = ()  # where people are told of it; empty: where the configuration says
+    channels: tuple[str, ...] = ()  # where people are notified; empty: as configured
     notes: tuple[str, ...] = ()  # why more is asked than the rule says, for people
 
     @cached_property
@@ -119,7 +119,7 @@ Verdict = Allow | Deny | Ask
 
 @dataclass(frozen=True)
 class Rule:
-    """Empty matchers match everything; `when` is a condition over the facts of the call, compiled from `source`."""
+    """A rule; empty matchers match everything; `when` is a condition over the call's facts, compiled from `source`."""
 
     name: str
     then: VerdictKind
@@ -138,7 +138,7 @@ class Rule:
     source: str = ""
 
     def matches(self, key: MatchKey) -> bool:
-        """All but the condition. A tightening rule holds for sub-agents; a loosening one needs all of the path."""
+        """Match all but the condition; a tightening rule matches sub-agents, a loosening one needs the whole path."""
         return (
             (not self.effects or key.effect in self.effects)
             and (not self.priorities or key.priority in self.priorities)
@@ -155,21 +155,21 @@ class Rule:
         return bool(hits) and (all(hits) if self.then == "allow" else any(hits))
 
     def _fits(self, patterns: tuple[str, ...], name: str) -> bool:
-        """A rule that lets pass takes names as they are written; the others take what a reader would take for them."""
+        """An allowing rule matches names exactly; the others also match names that look the same."""
         if not patterns or any(matches_pattern(name, pattern) for pattern in patterns):
             return True
         return self.then != "allow" and any(matches_pattern(fold(name), fold_pattern(pattern)) for pattern in patterns)
 
     def names_tool(self, tool: str) -> bool:
-        """Whether it speaks of this tool, and not of all of them."""
+        """Whether it names this tool specifically, not all tools."""
         named = tuple(pattern for pattern in self.tools if pattern.strip("*"))
         return bool(named) and self._fits(named, tool)
 
     def holds(self, facts: Facts) -> bool:
-        """A condition that raises or gives no boolean holds for `deny` and `ask`, never for `allow`.
+        """Evaluate the condition: one that raises or gives no boolean holds for `deny` and `ask`, never for `allow`.
 
-        It is tried with names as they are written and folded: `allow` needs both, the others one of them. Rules that
-        tighten also hold for another name of the same person, such as their e-mail address.
+        It is evaluated with names as written and folded: `allow` needs both, the others one of them. Rules that tighten
+        also hold for another name of the same person, such as their e-mail address.
         """
         if self.when is None:
             return True
@@ -187,7 +187,7 @@ class Rule:
     def _holds(self, when: Condition, facts: Facts) -> bool:
         try:
             result = when(facts)
-        except Exception:  # noqa: BLE001  whatever went wrong in a condition must tighten, not crash
+        except Exception:  # noqa: BLE001  any error in a condition must tighten, not crash
             return self.then != "allow"
         return result if isinstance(result, bool) else self.then != "allow"
 
@@ -215,7 +215,7 @@ class Policy:
     second_policy: Policy | None = None  # judged by as well: the stricter verdict holds
 
     def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
-        """One call, taken at its word; `trusted_effect` is what its tool is believed to do, else what the tool says."""
+        """Judge one call, taken at its word; `effect` is the effect to assume, None for `trusted_effect`."""
         believed = self.trusted_effect(spec) if effect is None else effect
         found = self._match_cache.get(
             (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)
@@ -236,13 +236,13 @@ class Policy:
 
     @cached_property
     def max_inline_bytes(self) -> int:
-        """The most bytes of arguments of a call that may be judged where others wait for it."""
+        """The maximum size of arguments that may be judged on the event loop."""
         return SHORT_ARGS if any(rule.when for each in self.layers for rule in each.rules) else MAX_BYTES
 
     def _apply_rule(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
         if rule.then == "deny":
             reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
-            if not rule.names_tool(call.tool):  # else it is meant for this tool, whatever somebody vouches for
+            if not rule.names_tool(call.tool):  # else it is meant for this tool, vouched for or not
                 reason += declared_effect_hint(spec, key.effect, lambda effect: self._match(call, effect).rules)
             return Deny(reason, rule.name)
         if rule.then == "ask":
@@ -252,7 +252,7 @@ class Policy:
         return Allow(rule.name, self.defaults.start_within)
 
     def trusted_effect(self, spec: ToolSpec) -> str:
-        """What the policy believes of a tool's effect: a claim by an unregistered program may not count."""
+        """The tool's effect that the policy trusts: a claim by an unregistered program may not count."""
         return "" if spec.declared and not self.defaults.trust_declared else spec.effect
 
     def is_switched_on(self, path: tuple[str, ...], tool: str) -> bool:
@@ -282,7 +282,7 @@ class Policy:
         return ""
 
     def shadow_verdicts(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, VerdictKind], ...]:
-        """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
+        """What each shadow rule would have done, had it alone been enforced; those never reached do nothing."""
         if not self._shadow_rules:
             return ()
         found = self._match(call, self.trusted_effect(spec))
@@ -306,11 +306,11 @@ class Policy:
         )
 
     def default_terms(self, call: ToolCall, spec: ToolSpec) -> Ask:
-        """On which a call is asked about that no rule speaks of."""
+        """The terms for a call that no rule matches."""
         return self._terms(self.default_ask, None, call, spec)
 
     def _match(self, call: ToolCall, effect: str) -> RuleMatch:
-        """What is remembered, or found now; `judge` looks by itself first, since this is most of its time."""
+        """The cached match, or a new one; `judge` reads the cache by itself first, since this is most of its time."""
         rest = (call.requester, call.teams, call.priority, call.aliases)
         place = (call.tool, effect, call.agent_path, call.agent, *rest)
         found = self._match_cache.get(place)
@@ -340,7 +340,7 @@ class Policy:
         return Allow("", self.defaults.start_within)
 
     def _asks_by_default(self, call: ToolCall, key: MatchKey) -> bool:
-        """Folded over the agent path by *or*: a sub-agent can tighten and never loosen."""
+        """Combined over the agent path by *or*: a sub-agent can tighten and never loosen."""
         default = key.effect != "read" and call.switch != "off"
         if not self.toggles:
             return default or call.switch == "on"
@@ -348,7 +348,7 @@ class Policy:
         return toggled or call.switch == "on" or self.is_switched_on(key.path, call.tool)
 
     def _terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
-        """The same terms are one object, so that their snapshot is encoded and hashed once."""
+        """The terms, cached so that the same terms are encoded and hashed once."""
         own = () if spec.declared else spec.decisions  # of a tool that is only declared they are a claim of the call
         key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, own, call.decisions)
         terms = self._terms_cache.get(key)
@@ -385,7 +385,7 @@ class Policy:
 
     @cached_property
     def rules_with_priority(self) -> frozenset[str]:
-        """The rules that say how urgent their calls are."""
+        """The rules that set a priority."""
         return frozenset(rule.name for rule in self.rules if rule.then == "ask" and rule.ask.priority)
 
     @cached_property
@@ -395,7 +395,7 @@ class Policy:
 
     @cached_property
     def _names_in_rules(self) -> Mapping[str, tuple[str, ...]]:
-        """The names and patterns that the rules in force have, by what they are names of."""
+        """The names and patterns in the enforced rules, by what they name."""
         rules = [rule for rule in self.rules if not rule.shadow]
         return {
             "tools": tuple({name for rule in rules for name in rule.tools}),
@@ -408,7 +408,7 @@ class Policy:
         return all(name.isascii() for names in self._names_in_rules.values() for name in names)
 
     def _naming(self, call: ToolCall, effects: tuple[str, ...]) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
-        """The rules that tighten and name the tool, by effect; no effect that has none."""
+        """The rules that tighten and name the tool, by effect; effects without any are left out."""
         known = (call.tool, effects, call.path, call.requester, call.teams, call.priority, call.aliases)
         found = self._naming_cache.get(known)
         if found is None:
@@ -455,7 +455,7 @@ def parse_terms(snapshot: bytes) -> Ask:
 
 
 def call_facts(call: ToolCall, effect: str) -> Facts:
-    """What a condition can look at; it cannot see the clock, so a verdict can be repeated."""
+    """The facts that a condition can see; not the clock, so a verdict is reproducible."""
     budget = call_budget(call)
     return {
         "args": budget.args,
@@ -485,7 +485,7 @@ def mixed_alphabets_reason(mixture: str) -> str:
 
 
 def folded_facts(facts: Facts) -> Facts:
-    """The same with names folded; the very same object where folding changes nothing."""
+    """The facts with names folded; the same object if folding changes nothing."""
     tool, agent, user = cast(tuple[str, str, str], (facts["tool"], facts["agent"], facts["user"]))
     names = {"tool": fold(tool), "agent": fold(agent), "user": fold(user)}
     return facts if (tool, agent, user) == tuple(names.values()) else {**facts, **names}

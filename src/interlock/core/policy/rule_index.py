@@ -1,4 +1,4 @@
-"""Which rules can match a call: found without a look at those that cannot."""
+"""An index of rules by matcher, to find the rules that can match a call without scanning all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class MatchKey(NamedTuple):
-    """What rules match on without looking at arguments: candidates are remembered per key."""
+    """What rules match on without arguments: candidates are cached per key."""
 
     tool: str
     effect: str
@@ -25,10 +25,10 @@ class MatchKey(NamedTuple):
 
 
 class RuleMatch(NamedTuple):
-    """What is known of all calls with the same key. `imitated_name` is a name in a rule that one of theirs only looks
-    like.
+    """What all calls with the same key share.
 
-    `unconditional_rule` is the first of the rules, if it has no condition: then no argument has to be looked at.
+    `imitated_name` is a name in a rule that a name of the call only looks like. `unconditional_rule` is the first of
+    the rules, if it has no condition: then no argument has to be evaluated.
     """
 
     key: MatchKey
@@ -38,7 +38,7 @@ class RuleMatch(NamedTuple):
 
 
 class RuleIndex:
-    """Rules by their most telling matcher, under names as they are written and folded."""
+    """Rules by their most selective matcher, under names as written and folded."""
 
     def __init__(self, rules: list[Rule]) -> None:
         self._rules = rules
@@ -49,7 +49,7 @@ class RuleIndex:
             self._file(number, rule)
 
     def _file(self, number: int, rule: Rule) -> None:
-        """Under its most telling matcher: tools, else exact agents or users, else with those that always count."""
+        """File a rule by its most selective matcher: tools, else exact agents or users, else as always considered."""
         if rule.tools:
             for pattern in {*rule.tools, *map(fold_pattern, rule.tools)}:
                 prefix = _literal_prefix(pattern)
@@ -77,7 +77,7 @@ class RuleIndex:
 
 
 def drop_unreachable(rules: list[Rule]) -> tuple[Rule, ...]:
-    """Nothing behind a rule without a condition can ever be reached."""
+    """Drop the rules after one without a condition, which can never be reached."""
     for number, rule in enumerate(rules):
         if rule.when is None:
             return tuple(rules[: number + 1])

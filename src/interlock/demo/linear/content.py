@@ -1,4 +1,4 @@
-"""The issues of the demo: a small team that builds a web shop."""
+"""Demo issues: a small team that builds a web shop."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ STATES = {
     "Done": "completed",
     "Canceled": "canceled",
 }
-PEOPLE = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Katherine Johnson")  # the first is whose key it is
+PEOPLE = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Katherine Johnson")  # the first is the key's owner
 LABELS = {"Bug": "#eb5757", "Feature": "#bb87fc", "Improvement": "#4ea7fc", "Security": "#f2994a", "Docs": "#95a2b3"}
 PROJECT = "Checkout that nobody leaves"
 STATUSES = {"Backlog": "backlog", "In Progress": "started", "Completed": "completed"}
 
 
 async def fill_linear(records: ToolItemStore) -> bool:
-    """Puts the demo's team and its issues, once; False when there is a team already."""
+    """Add the demo's team and its issues once; return False if there is a team already."""
     if await records.list("linear_team"):
         return False
     return bool(await records.change("", _put_all))
@@ -68,7 +68,7 @@ def _put_all(transaction: ToolItemTransaction) -> bool:
 
 
 def _put_references(transaction: ToolItemTransaction) -> None:
-    """What the issues point at."""
+    """Add the records that the issues refer to."""
     team = _id("linear_team", TEAM)
     first_state = _id("linear_state", "Todo")
     demo = {"key": "DEMO", "name": TEAM, "visibility": "public", "defaultIssueState": first_state}

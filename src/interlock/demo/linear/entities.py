@@ -1,4 +1,4 @@
-"""What the stand-in keeps, and how a thing of it is found and shown."""
+"""Entities of the fake Linear: look-up, stored and derived fields, and errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_entities(transaction: ToolItemTransaction, kind: str) -> list[Entity]:
 
 
 def find_entity(transaction: ToolItemTransaction, kind: str, wanted: str) -> Entity:
-    """By id, or an issue by its identifier, such as DEMO-12 (documented); raises what Linear answers (seen)."""
+    """Find by id, or an issue by its identifier, such as DEMO-12 (documented); raises Linear's error (seen)."""
     record = transaction.get(kind, wanted)
     if record is not None:
         return _to_entity(kind, record)
@@ -47,7 +47,7 @@ def find_entity(transaction: ToolItemTransaction, kind: str, wanted: str) -> Ent
 
 
 def field_value(transaction: ToolItemTransaction, thing: Entity, name: str) -> Any:
-    """A field that is kept, or one that follows from those that are."""
+    """Return a stored field, or one derived from stored fields."""
     match thing.get("__kind__"), name:
         case "linear_issue", "identifier":
             return f"{find_entity(transaction, 'linear_team', thing['team'])['key']}-{thing['number']}"
@@ -69,7 +69,7 @@ def not_found_error(name: str) -> GraphQLError:
 
 
 def input_error(message: str, code: str = "INPUT_ERROR", words: str = "") -> GraphQLError:
-    """Seen: the shape of what Linear answers to a wrong input."""
+    """Seen: the form of Linear's error for an invalid input."""
     return GraphQLError(
         message,
         extensions={

@@ -1,4 +1,4 @@
-"""What each field of Linear's schema gives. A field that the stand-in does not know is refused, never made up."""
+"""GraphQL resolvers of the fake Linear. A field that it does not know is an error, never invented."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USUAL_PAGE, LARGEST_PAGE = 50, 250  # documented, and seen
 
 
 class RecordSnapshot:
-    """What the records held a moment ago, to be read like a shelf."""
+    """A read-only snapshot of the records, with the interface of a transaction."""
 
     now = 0
 
@@ -45,7 +45,7 @@ class RecordSnapshot:
 
 
 def resolve_field(source: Any, info: GraphQLResolveInfo[ToolItemTransaction], **args: Any) -> Any:
-    """Serves every field of every type."""
+    """Resolve every field of every type."""
     transaction = info.context
     match info.parent_type.name:
         case "Query":
@@ -80,7 +80,7 @@ def _field(transaction: ToolItemTransaction, thing: Entity, name: str, args: Map
 
 
 def _search(transaction: ToolItemTransaction, args: Mapping[str, Any]) -> object:
-    """Linear ranks by meaning; here all words have to be there, in any order (assumed)."""
+    """Search; Linear ranks by meaning, here all words have to occur, in any order (assumed)."""
     sought = str(args["term"]).casefold().split()
 
     def has_all(issue: Entity) -> bool:
@@ -94,7 +94,7 @@ def _search(transaction: ToolItemTransaction, args: Mapping[str, Any]) -> object
 
 
 def _page(transaction: ToolItemTransaction, all_of: Iterable[Entity], args: Mapping[str, Any]) -> dict[str, object]:
-    """Documented: 50 at a time, the newest first, and what is archived or in the trash only if asked for."""
+    """Documented: 50 at a time, the newest first; archived or trashed ones only on request."""
     first = args.get("first") or USUAL_PAGE
     if not 1 <= first <= LARGEST_PAGE or args.get("before") or args.get("last"):
         raise input_error(f"The demo's stand-in for Linear takes first: 1 to {LARGEST_PAGE}, and after.")
@@ -197,7 +197,7 @@ def _condition_holds(transaction: ToolItemTransaction, thing: Entity, name: str,
 
 
 def _related_holds(transaction: ToolItemTransaction, related: str | None, kind: str, condition: Filter) -> bool:
-    """Documented: `null: true` holds where there is none; every other condition needs one."""
+    """Documented: `null: true` holds if there is none; every other condition needs one."""
     rest = {name: part for name, part in condition.items() if name != "null"}
     if (null := condition.get("null")) is not None and (related is None) is not null:
         return False
@@ -313,7 +313,7 @@ def _issue_update(transaction: ToolItemTransaction, args: Args) -> Mapping[str, 
 
 
 def _issue_delete(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
-    """Documented: it goes to the trash for 30 days. Assumed: to delete it again is no error."""
+    """Documented: it goes to the trash for 30 days. Assumed: deleting it again is no error."""
     issue = find_entity(transaction, ISSUE, args["id"])
     if args.get("permanentlyDelete"):
         raise input_error("Only admins may delete for good.", "FORBIDDEN")
@@ -321,7 +321,7 @@ def _issue_delete(transaction: ToolItemTransaction, args: Args) -> Mapping[str, 
 
 
 def _issue_add_label(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
-    """Assumed: a label that is there already stays, and nothing is said."""
+    """Assumed: adding a label that is there already is no error and changes nothing."""
     issue = find_entity(transaction, ISSUE, args["id"])
     label = _label(transaction, args["labelId"], issue["team"])
     labels = issue["labelIds"]
@@ -386,7 +386,7 @@ def _issue_fields(transaction: ToolItemTransaction, new: Args, team: str) -> dic
         field, kind = REFERENCES[name]
         body[field] = None if new[name] is None else find_entity(transaction, kind, new[name])["id"]
     if body.get("state") and find_entity(transaction, "linear_state", body["state"])["team"] != team:
-        raise input_error("Discrepancy between issue team and state team.")  # seen in parts
+        raise input_error("Discrepancy between issue team and state team.")  # seen in part
     if "labelIds" in new:
         body["labelIds"] = [_label(transaction, label, team) for label in new["labelIds"]]
     return body
@@ -401,7 +401,7 @@ def _label(transaction: ToolItemTransaction, label_id: str, team: str) -> str:
 
 
 def _create_entity(transaction: ToolItemTransaction, kind: str, wanted: str | None, body: Args) -> Entity:
-    """Documented: whoever makes a thing may give its id, a UUID of version 4. Seen: the answer to one that exists."""
+    """Documented: the creator may give the id, a version 4 UUID. Seen: the response to one that exists."""
     count = len(transaction.list(kind))
     new_id = wanted or str(uuid5(NAMESPACE_URL, f"{kind} {count} {transaction.now}"))
     if wanted is not None and not _is_version_4(wanted):

@@ -1,4 +1,4 @@
-"""The stand-in as a transport: requests that would go to Linear end here."""
+"""The fake Linear as an HTTP transport: requests to Linear are answered in this process."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Resolver = Callable[..., Any]
 
 
 class FakeLinear(httpx2.AsyncBaseTransport):
-    """Keeps what it knows in `records`, in kinds that begin with `linear_`, where it can be counted from outside."""
+    """Stores its data in `records`, in kinds that begin with `linear_`, where it can be counted from outside."""
 
     def __init__(
         self, records: ToolItemStore, schema: GraphQLSchema | None = None, resolver: Resolver | None = None
     ) -> None:
-        """`schema` takes the place of the part of Linear's that is kept here, and `resolver` of what serves it."""
+        """`schema` replaces the included part of Linear's, and `resolver` the resolvers."""
         self._records = records
         self._given = schema
         self._resolver = resolver or resolve_field
@@ -51,7 +51,7 @@ class FakeLinear(httpx2.AsyncBaseTransport):
         return httpx2.Response(status, json=answer, request=request)
 
     async def answer(self, method: str, authorization: str, body: bytes) -> tuple[int, Mapping[str, object]]:
-        """The status and the JSON that Linear would give."""
+        """Return the status and the JSON that Linear would return."""
         if method != "POST":
             return _error_response(405, _error("Linear takes POST.", "INPUT_ERROR"))
         if refusal := _authentication_error(authorization):
@@ -62,7 +62,7 @@ class FakeLinear(httpx2.AsyncBaseTransport):
         return await self._execute(*asked)
 
     async def _execute(self, text: str, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
-        """Seen: a document that is not valid is refused with 400; what fails while it runs comes with 200."""
+        """Seen: an invalid document is refused with 400; an error during execution comes with 200."""
         try:
             document = parse(text)
         except GraphQLError as error:
@@ -78,7 +78,7 @@ class FakeLinear(httpx2.AsyncBaseTransport):
         return _result_response(self._run(document, variables, shelf))
 
     async def _mutate(self, document: DocumentNode, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
-        """All of it or nothing. That several mutations in one document stand or fall together is assumed."""
+        """Run a mutation in one transaction. That several mutations in one document are atomic is assumed."""
 
         def step(transaction: ToolItemTransaction) -> object:
             result = self._run(document, variables, transaction)
@@ -108,7 +108,7 @@ class FakeLinear(httpx2.AsyncBaseTransport):
 
 
 class _RolledBack(Exception):
-    """Carries an answer with errors out of a transaction, which is thereby undone."""
+    """Carries a response with errors out of a transaction, which it rolls back."""
 
     def __init__(self, result: ExecutionResult) -> None:
         super().__init__("The mutation failed.")
@@ -117,7 +117,7 @@ class _RolledBack(Exception):
 
 @lru_cache(maxsize=1)
 def _load_schema() -> GraphQLSchema:
-    """Read once: that takes 80 ms."""
+    """Load the schema once: it takes 80 ms."""
     packed = files(__package__).joinpath("schema.graphql.gz").read_bytes()
     schema = build_schema(gzip.decompress(packed).decode(), assume_valid=True)
     times = assert_scalar_type(schema.get_type("DateTime"))
@@ -135,7 +135,7 @@ def _check_time(value: object) -> str:
 
 
 def _authentication_error(authorization: str) -> tuple[int, Mapping[str, object]] | None:
-    """Documented: personal keys are sent bare, tokens after `Bearer`. Seen: the answers to no key, and to a mix-up."""
+    """Documented: personal keys are sent bare, tokens after `Bearer`. Seen: the errors for no key, and for a mix-up."""
     if not authorization.strip():
         words = "You need to authenticate to access this operation."
         return _error_response(401, _error("Authentication required, not authenticated", "AUTHENTICATION_ERROR", words))
@@ -161,7 +161,7 @@ def _parse_body(body: bytes) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def _result_response(result: ExecutionResult) -> tuple[int, Mapping[str, object]]:
-    """Assumed: variables that do not fit the schema are refused like a document that does not."""
+    """Assumed: variables that do not match the schema are refused like an invalid document."""
     if not result.errors:
         return 200, {"data": result.data}
     errors = [error.formatted for error in result.errors]

@@ -1,7 +1,7 @@
-"""LangChain and LangGraph: a middleware for `create_agent`, and the same gate for `ToolNode` and for plain graphs.
+"""LangChain and LangGraph: a middleware for `create_agent`, and the same gate for `ToolNode` and plain graphs.
 
-A call that waits for people pauses the graph in its own checkpointer. Whatever it is resumed with, what counts is the
-decision that stands in Interlock.
+A pending call pauses the graph in its own checkpointer. Only the decision recorded in Interlock counts, not the value
+that the graph is resumed with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         resumer,
     )
 
-__all__ = [  # noqa: PLE0604, RUF100  loaded on first use: the wire shapes are read without LangChain
+__all__ = [  # noqa: PLE0604, RUF100  loaded on first use: `interrupts` must be importable without LangChain
     "Gate",
     "InterlockMiddleware",
     "approvals_field",

@@ -1,4 +1,4 @@
-"""The gate of one LangChain or LangGraph agent: its middleware, its node, and what resumes it."""
+"""The gate of a LangChain or LangGraph agent: its middleware, its tool node, and the function that resumes threads."""
 
 from __future__ import annotations
 
@@ -43,18 +43,19 @@ from interlock.sdk.agent import Agent, Executed
 
 __all__ = ["Gate", "InterlockMiddleware", "approvals_field", "each_call", "gated_subagents", "resumer"]
 ReadPerson = Callable[[Config], str]
-SWITCHES_KEY = "tool_approvals"  # the key in a config, as the Open Agent Platform has it
-UNDO_SECONDS = 30.0  # seconds that one's own rejection is waited for while it can be undone
+SWITCHES_KEY = "tool_approvals"  # key in a config, as the Open Agent Platform names it
+UNDO_SECONDS = 30.0  # seconds to wait after the reviewer's own rejection, while it can be undone
 
 
 @dataclass
 class Gate:
-    """One agent's gate. `effects` says what tools do: "read", "write", "destructive", or a ToolSpec that says more.
+    """One agent's gate. `effects` maps tools to "read", "write", "destructive", or to a complete ToolSpec.
 
-    A tool in `delegates` hands over to another agent, whose calls have a gate of their own: it is asked about only if
-    it has an effect as well, and then once, before it begins. `reviewer` and `requester` name people by the config of
-    the run. With a `reviewer` the answers of front ends are decisions of that person; without one they decide nothing.
-    `from_config` takes the switches of `config["configurable"]["tool_approvals"]`: what it does not name is not asked.
+    A tool in `delegates` hands over to another agent, whose calls have their own gate: it needs approval only if it
+    also has an effect, and then once, before it starts. `reviewer` and `requester` return names of people from the
+    config of the run. With a `reviewer`, answers from front ends are decisions of that person; without one they decide
+    nothing. With `from_config` the switches come from `config["configurable"]["tool_approvals"]`: a tool not named
+    there needs no approval.
     """
 
     agent: Agent
@@ -88,9 +89,9 @@ class Gate:
             return step.to_tool_message(await run_steps_async(self._run_call(step, handler)))
 
     def run(self, tool: Any, args: Args, call_id: str = "") -> Any:
-        """For a node that calls a tool by itself: what the tool gave, or what there is to tell instead.
+        """Run a tool from a custom node; returns its result, or the message for the model if it did not run.
 
-        Without a `call_id` the same tool with the same arguments in one step is one call.
+        Without a `call_id`, the same tool with the same arguments in one step is one call.
         """
         step = self._own_step(tool, args, call_id)
         return step.to_plain_result(run_steps(self._run_call(step, tool.invoke)))
@@ -100,10 +101,10 @@ class Gate:
         with self._concurrent_calls.enter(step.location):
             return step.to_plain_result(await run_steps_async(self._run_call(step, tool.ainvoke)))
 
-    # One call
+    # Calls
 
     def _make_step(self, request: Any) -> ToolCallStep | ToolMessage | None:
-        """None: it is not this gate's. A message: there is nothing that could run."""
+        """The step for a call; None for a call without this gate, a message if there is no such tool to run."""
         tool_call = request.tool_call
         name, ident = tool_call["name"], tool_call["id"]
         if name in self.delegates and name not in self.effects:
@@ -152,7 +153,7 @@ class Gate:
         return found
 
     def _run_call(self, step: ToolCallStep, handler: Handler) -> StepGenerator:
-        """From the model's wish to its result."""
+        """Process a call, from the model's request to its outcome."""
         delegated = step.call.tool in self.delegates
         try:
             outcome = yield from self._wait_until_runnable(step, None if delegated else handler)
@@ -172,7 +173,7 @@ class Gate:
                 return outcome
 
     def _wait_until_runnable(self, step: ToolCallStep, handler: Handler | None) -> StepGenerator:
-        """Leaves by an interrupt while people have to decide."""
+        """Attempt the call; raises the graph's interrupt while a decision is pending."""
         outcome: Executed | Outcome = yield step.attempt(self.agent, handler)
         problem = ""
         if isinstance(outcome, Waiting) and self.reviewer is not None:
@@ -185,14 +186,14 @@ class Gate:
         return outcome
 
     def _save_pause(self, step: ToolCallStep) -> SyncAsyncAction:
-        """Kept before the graph says so: who decides at once finds the run."""
+        """Save the pause before the interrupt, so that an immediate decision finds the run."""
         kept = {SWITCHES_KEY: step.location.configurable.get(SWITCHES_KEY)} if self.from_config else {}
         state, thread, agent = json.dumps(kept).encode(), step.location.thread, self.agent
         return SyncAsyncAction(lambda: agent.pause_sync(thread, state), lambda: agent.pause(thread, state))
 
     def _interrupt(self, step: ToolCallStep, waiting: Waiting, problem: str) -> None:
-        """Raises the interrupt. What earlier pauses were resumed with is passed over, since it was looked at."""
-        with self._interrupt_lock:  # tools of one node in several threads share a list of answers
+        """Raise the interrupt. Resume values of earlier interrupts are consumed first: they were already processed."""
+        with self._interrupt_lock:  # tools of one node in several threads share a list of resume values
             interrupt(step.make_interrupt(waiting, problem, len(step.load_answers())).value(self.shape))
 
     def _sync_async(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> SyncAsyncAction:
@@ -202,12 +203,12 @@ class Gate:
 
         return SyncAsyncAction(now, work)
 
-    # What a person answered, where the graph says who that is
+    # Answers from front ends, if the graph names the reviewer
 
     def _apply_answer(
         self, step: ToolCallStep, waiting: Waiting, reviewer: ReadPerson
     ) -> Generator[SyncAsyncAction, Any, str]:
-        """Decides as that person, if there is an answer to what was shown; gives what is wrong with it."""
+        """Decide as the reviewer, if there is an answer to the current interrupt; returns what is wrong with it."""
         with self._interrupt_lock:
             given = step.load_answers()
         shown = yield step.location.read_shown_mark()
@@ -230,7 +231,7 @@ class Gate:
 
 
 class InterlockMiddleware(AgentMiddleware):
-    """For `create_agent` and for deep agents; its options are those of `Gate`."""
+    """The gate as a middleware for `create_agent` and deep agents, with the options of `Gate`."""
 
     def __init__(self, agent: Agent, effects: Mapping[str, str | ToolSpec] | None = None, **options: Any) -> None:
         super().__init__()
@@ -244,9 +245,9 @@ class InterlockMiddleware(AgentMiddleware):
 
 
 def each_call(node: str = "tools", messages_key: str = "messages") -> Callable[[Any], list[Send] | str]:
-    """For `add_conditional_edges`: every call of the last message to the node on its own, or the end.
+    """For `add_conditional_edges`: route each call of the last message to the node separately, or to the end.
 
-    So each call pauses on its own, and what ran is not run again when another one is resumed.
+    Each call then pauses separately, and resuming one does not repeat the others.
     """
 
     def route(state: Any) -> list[Send] | str:
@@ -258,9 +259,9 @@ def each_call(node: str = "tools", messages_key: str = "messages") -> Callable[[
 
 
 def approvals_field(tools: Sequence[str] = (), **more: Any) -> Any:
-    """A field for a graph's configuration, which the Open Agent Platform shows as one switch for each tool.
+    """A field for a graph's configuration, which the Open Agent Platform shows as one switch per tool.
 
-    An empty map means that nothing is asked, unless a rule of the policy says so. Goes with `from_config=True`.
+    An empty map means that nothing needs approval, unless a rule of the policy says so. Use it with `from_config=True`.
     """
     shown = {"type": "tool_approvals", "default": {}, "tools": list(tools), **more}
     return Field(default_factory=dict, json_schema_extra={"x_oap_ui_config": shown})
@@ -272,10 +273,10 @@ def gated_subagents(
     effects: Mapping[str, str | ToolSpec] | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """For `create_deep_agent(subagents=…)`: each gets a gate of its own, by its name below `agent`.
+    """For `create_deep_agent(subagents=…)`: give each sub-agent its own gate, by its name below `agent`.
 
-    A spec may say `tool_approvals`, and `effects` that go before those of all. The general-purpose sub-agent, which
-    deep agents make by themselves and without any gate, is among them. One that is compiled already stays as it is.
+    A spec may have `tool_approvals`, and `effects` that take precedence over the common ones. The general-purpose
+    sub-agent, which deep agents would add without a gate, is included. A compiled sub-agent is left unchanged.
     """
     named = {spec["name"] for spec in specs}
     general = [] if GENERAL_SUBAGENT["name"] in named else [GENERAL_SUBAGENT]
@@ -299,15 +300,15 @@ def _gate_subagent(
     return {**spec, "middleware": [*spec.get("middleware", ()), gate]}
 
 
-MAX_BUSY_ATTEMPTS = 3  # how often a thread may be found under way before its process counts as dead
+MAX_BUSY_ATTEMPTS = 3  # attempts that find a thread running before its process counts as dead
 
 
 def resumer(
     graph: Any, config: Callable[[Pause], Mapping[str, Any]] | None = None
 ) -> Callable[[Pause], Awaitable[None]]:
-    """For `agent.resume_all` and `interlock runs resume`. `config` gives what else a thread needs, such as its user.
+    """For `agent.resume_all` and `interlock runs resume`. `config` returns more config of a thread, such as its user.
 
-    A thread that went on by hand meanwhile is left alone. Interrupts that are not Interlock's stay as they are.
+    A thread that was continued manually meanwhile is left alone, and so are interrupts of others.
     """
 
     async def resume(pause: Pause) -> None:
@@ -330,7 +331,7 @@ def thread_config(pause: Pause, more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _read_state(graph: Any, where: Mapping[str, Any]) -> tuple[Any, Callable[..., Awaitable[Any]]]:
-    """Where the thread stands, and what goes on with it: a checkpointer may be for threads of the system alone."""
+    """The thread's state, and the function that resumes it; a checkpointer may be synchronous only."""
     try:
         return await graph.aget_state(where), graph.ainvoke
     except NotImplementedError:

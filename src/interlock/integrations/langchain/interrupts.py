@@ -1,4 +1,4 @@
-"""What LangGraph shows to people when it pauses, in the new shape and in the old one, and what their answers mean."""
+"""Interrupt payloads of LangGraph, in the current and the legacy shape, and parsing of the answers to them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from interlock.core.decision import KINDS, MAX_COMMENT, Acknowledgement, Approve
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
 
 Shape = Literal["hitl", "legacy"]
-LOOK_AGAIN = (
-    "look again"  # what a thread is resumed with by a process that goes on with all of them: it decides nothing
-)
-LEGACY_TYPES = {"accept": "approve", "ignore": "reject", "response": "respond"}  # the old shape's words for the same
+LOOK_AGAIN = "look again"  # the resume value of an automatic resume: it decides nothing
+LEGACY_TYPES = {"accept": "approve", "ignore": "reject", "response": "respond"}  # decision types of the legacy shape
 NO_MARKUP = re.compile(r"[\w .,:;'\"@$€%+/=?&-]*")
 PYTHON_TYPES: Mapping[str, Any] = {
     "integer": int,
@@ -31,7 +29,7 @@ PYTHON_TYPES: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptRequest:
-    """One call that waits for people. `answered` is how many answers its task had when it was put."""
+    """The interrupt of a pending call. `answered` is the number of resume values that its task had before."""
 
     approval_id: str
     args_sha256: str
@@ -54,7 +52,7 @@ class InterruptRequest:
 
 
 def safe_sentence(spec: ToolSpec, args: Args) -> str:
-    """Front ends show it as Markdown: words that could be markup, a link or a line of their own are left out."""
+    """A description for front ends, which render Markdown; a generic one if it could hold markup or links."""
     words = spec.sentence(args)
     markup = any(part in words for part in ("://", "www.", "__"))
     return f"Execute {spec.name}?" if markup or not NO_MARKUP.fullmatch(words) else words
@@ -62,7 +60,7 @@ def safe_sentence(spec: ToolSpec, args: Args) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InterruptMark:
-    """What was shown, as the checkpoint kept it."""
+    """The identification of an interrupt, as stored in the checkpoint."""
 
     approval_id: str
     args_sha256: str
@@ -70,7 +68,7 @@ class InterruptMark:
 
 
 def read_mark(value: object) -> InterruptMark | None:
-    """None for an interrupt that is somebody else's."""
+    """Read the mark; None for an interrupt that is not Interlock's."""
     inner = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
     if not isinstance(inner, Mapping):
         return None
@@ -82,7 +80,7 @@ def read_mark(value: object) -> InterruptMark | None:
 
 
 def parse_decision(answer: object, spec: ToolSpec, shown: InterruptMark) -> Decision:
-    """An answer in either shape. Strict: what is not exactly one decision about this very call decides nothing."""
+    """Parse an answer in either shape. Strict: anything but exactly one decision about this very call is invalid."""
     said = _single_decision(answer)
     for name in ("approval_id", "args_sha256"):
         if said.get(name, getattr(shown, name)) != getattr(shown, name):
@@ -103,7 +101,7 @@ def parse_decision(answer: object, spec: ToolSpec, shown: InterruptMark) -> Deci
 
 
 def coerce_arguments(args: Args, schema: Mapping[str, Any] | None) -> dict[str, object]:
-    """Front ends with one text field for each argument send texts: read as what the schema asks for, where they fit."""
+    """Convert text values to the types of the schema where they fit: some front ends have only text fields."""
     properties = (schema or {}).get("properties", {})
     return {name: _coerce_value(value, properties.get(name), schema or {}) for name, value in args.items()}
 
@@ -149,13 +147,13 @@ def _coerce_value(value: object, schema: object, root: Mapping[str, Any]) -> obj
     try:
         found = json.loads(value)
     except ValueError:
-        return value  # the gate refuses it, and says so to the person
+        return value  # the gate refuses it with a message to the person
     fits = any(isinstance(found, PYTHON_TYPES.get(name, ())) for name in wanted)
     return value if not fits or (isinstance(found, bool) and "boolean" not in wanted) else found
 
 
 def _types(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """The JSON types that a schema takes, through references and alternatives."""
+    """The JSON types that a schema accepts, through references and alternatives."""
     kinds = schema.get("type", ())
     yield from [kinds] if isinstance(kinds, str) else kinds
     if not kinds and "enum" in schema:

@@ -1,4 +1,4 @@
-"""One call of a LangGraph tool on its way: where it stands in its graph, what it is asked as, and what comes of it."""
+"""One tool call inside a LangGraph graph: its location, attempts, interrupt, resume values and result message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INBOX = "Decide about it in Interlock's own inbox."
 
 
 class SyncAsyncAction(NamedTuple):
-    """One thing to do, for a graph that runs in a thread and for one that runs in an event loop."""
+    """One action, for synchronous and for asynchronous graphs."""
 
     run: Callable[[], Any]
     run_async: Callable[[], Awaitable[Any]]
@@ -45,7 +45,7 @@ StepGenerator = Generator[SyncAsyncAction, Any, Executed | Outcome]
 
 @dataclass(frozen=True)
 class GraphLocation:
-    """Where in which graph a call is: the thread, and the task in it, which is the same when it is replayed."""
+    """The thread of a call and its task in the graph, which stays the same on replay."""
 
     config: Config
     thread: str
@@ -65,7 +65,7 @@ class GraphLocation:
         return values
 
     def read_shown_mark(self) -> SyncAsyncAction:
-        """Reads back what this task showed when it paused; None if it showed nothing."""
+        """Read the interrupt that this task last raised from the checkpoint; None if there is none."""
         saver = self.configurable.get("__pregel_checkpointer")
         where = {"configurable": {"thread_id": self.thread, "checkpoint_ns": self.task.rpartition("|")[0]}}
 
@@ -84,7 +84,7 @@ class GraphLocation:
 
 @dataclass(kw_only=True)
 class ToolCallStep:
-    """One call on its way; without a request a node of a plain graph made it. `result` is what the tool gave."""
+    """One tool call; `request` is None for a call from a plain node. `result` is the tool's own result."""
 
     call: ToolCall
     spec: ToolSpec
@@ -94,7 +94,7 @@ class ToolCallStep:
     resume_values: list[Any] | None = None
 
     def attempt(self, agent: Agent, handler: Handler | None) -> SyncAsyncAction:
-        """Without a handler nothing runs but the permission, which is recorded with its arguments."""
+        """Attempt the call. Without a handler only the permission is recorded, with the approved arguments."""
 
         def body(args: Args) -> object:
             passed = self._answers_used(agent)
@@ -121,17 +121,17 @@ class ToolCallStep:
         args, passed = permission
         read_resume_values(
             passed if again else 0
-        )  # they were to the question of the permission: the next one is the tool's own
+        )  # resume values of the permission's interrupt: the next one is for the tool itself
         return SyncAsyncAction(lambda: handler(self._make_request(args)), lambda: handler(self._make_request(args)))
 
     def load_answers(self) -> list[Any]:
-        """All that this task was resumed with so far, the newest last."""
+        """All values that this task was resumed with so far, the newest last."""
         if self.resume_values is None:
             self.resume_values = read_resume_values()
         return self.resume_values
 
     def make_interrupt(self, waiting: Waiting, problem: str, answered: int) -> InterruptRequest:
-        """As the model asked for it. What people made of it since is in the inbox alone, and so are secrets."""
+        """The interrupt with the model's own arguments; edits by reviewers, and secrets, are only in the inbox."""
         own = digest(self.call.args)
         args = redact(self.call.args, self.spec, os.urandom(32)).value if self.spec.secret else self.call.parsed_args
         words = [problem, safe_sentence(self.spec, args), f"Agent: {' → '.join(self.call.path)}."]
@@ -169,13 +169,13 @@ class ToolCallStep:
         return asking.override(tool=single_use_tool(self.request.tool, self.spec, args))
 
     def _make_request(self, args: Args) -> Any:
-        """What LangGraph injects is put in when the tool runs, whatever was edited."""
+        """The request with the approved arguments; LangGraph adds the injected ones when the tool runs."""
         if self.request is None:
             return dict(args)
         return self.request.override(tool_call={**self.request.tool_call, "args": dict(args)})
 
     def _answers_used(self, agent: Agent) -> int:
-        """A tool that asks people by itself must not take what the gate's own question was answered with."""
+        """The number of resume values used by the gate: a tool that interrupts by itself must not get them."""
         return 0 if agent.lock.execution() is None else len(self.load_answers())
 
     def _record_result(self, result: Any) -> object:
@@ -186,7 +186,7 @@ class ToolCallStep:
 
 
 class ToolReturnedError(Exception):
-    """The tool gave an error as its result: it failed, and the model gets it as it is."""
+    """Raised if the tool returned an error message: the call failed, and the model gets the message unchanged."""
 
     def __init__(self, result: Any) -> None:
         super().__init__(str(result.content)[:2_000])
@@ -194,7 +194,7 @@ class ToolReturnedError(Exception):
 
 
 class PausedInside(BaseException):
-    """A graph inside of the tool paused or jumped: the tool did not fail, and nobody knows how far it came."""
+    """Raised if a graph inside the tool paused or jumped: not a failure, but the effect is unknown."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -210,7 +210,7 @@ def wrap_graph_pause() -> Iterator[None]:
 
 
 def read_resume_values(most: int = sys.maxsize) -> list[Any]:
-    """Reads them one by one: the interrupt that has none raises."""
+    """Consume resume values one by one; the first interrupt without a value raises."""
     found: list[Any] = []
     with suppress(GraphInterrupt):
         while len(found) < most:
@@ -219,9 +219,9 @@ def read_resume_values(most: int = sys.maxsize) -> list[Any]:
 
 
 class ConcurrentCalls:
-    """Calls of one node that run at once in an event loop: the node must not stop while one of them is at work.
+    """Concurrent calls of one node in an event loop: the node must not pause while one of them is running.
 
-    LangGraph's ToolNode would leave it behind, to be cancelled when the loop ends.
+    LangGraph's ToolNode would abandon the running one, which is cancelled when the loop ends.
     """
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ class ConcurrentCalls:
             self._exit(key)
 
     async def wait_for_others(self, location: GraphLocation) -> None:
-        """Until all others of this node have ended, or wait here as well."""
+        """Wait until all other calls of this node have ended or also wait here."""
         key = (location.task, id(asyncio.get_running_loop()))
         idle = self._idle.setdefault(key, asyncio.Event())
         self._exit(key)
@@ -260,13 +260,13 @@ def make_tool_message(tool_call: Mapping[str, Any], content: object, status: str
 
 
 def run_steps(steps: StepGenerator) -> Any:
-    """Goes the way in this thread."""
+    """Run the steps in this thread."""
     try:
         action = next(steps)
         while True:
             try:
                 value = action.run()
-            except BaseException as error:  # noqa: BLE001  the way decides what becomes of it
+            except BaseException as error:  # noqa: BLE001  passed to the generator, which handles it
                 action = steps.throw(error)
             else:
                 action = steps.send(value)
@@ -275,13 +275,13 @@ def run_steps(steps: StepGenerator) -> Any:
 
 
 async def run_steps_async(steps: StepGenerator) -> Any:
-    """Goes the way in this event loop."""
+    """Run the steps in this event loop."""
     try:
         action = next(steps)
         while True:
             try:
                 value = await action.run_async()
-            except BaseException as error:  # noqa: BLE001  the way decides what becomes of it
+            except BaseException as error:  # noqa: BLE001  passed to the generator, which handles it
                 action = steps.throw(error)
             else:
                 action = steps.send(value)

@@ -1,4 +1,4 @@
-"""A LangChain tool as people and the record know it: its schema, its arguments as plain JSON, its result as text."""
+"""A LangChain tool for the gate: its spec and schema, its arguments as plain JSON, and its result as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlock.core.errors import InvalidRequest, Misconfigured
 
 @dataclass(frozen=True)
 class LangChainTool:
-    """What is looked up once for each tool. `model` is None where the schema is plain JSON, as of MCP tools."""
+    """A tool inspected once. `model` is None if the schema is plain JSON, as for MCP tools."""
 
     tool: Any
     spec: ToolSpec
@@ -27,9 +27,9 @@ class LangChainTool:
     fixed: frozenset[str]
 
     def to_json_args(self, args: Args) -> Args:
-        """The arguments as the tool will read them, fixed defaults included; as they came if they have no JSON form.
+        """The arguments as the tool will parse them, with fixed defaults; unchanged if they have no JSON form.
 
-        A default that is made anew each time is left to the tool, since a replayed call has to look the same.
+        Defaults from a factory are left to the tool, since a replayed call must have the same arguments.
         """
         if self.model is None:
             return args
@@ -44,7 +44,7 @@ class LangChainTool:
 
 
 def inspect_tool(tool: Any, said: str | ToolSpec, name: str) -> LangChainTool:
-    """Without what LangGraph injects: people do not see it, and the model does not write it."""
+    """Inspect a tool, without arguments that LangGraph injects: neither reviewers nor the model see those."""
     shape = None if tool is None else tool.tool_call_schema
     model = shape if isinstance(shape, type) and issubclass(shape, BaseModel) else None
     schema = model.model_json_schema() if model else shape if isinstance(shape, Mapping) else None
@@ -55,7 +55,7 @@ def inspect_tool(tool: Any, said: str | ToolSpec, name: str) -> LangChainTool:
 
 
 def single_use_tool(tool: Any, spec: ToolSpec, args: Args) -> Any:
-    """The tool for one call as it was approved: middleware behind the gate can neither repeat it nor change it."""
+    """The tool restricted to one approved call, so that later middleware can neither repeat nor change it."""
     if not isinstance(tool, BaseTool):
         return tool
     guarded, left = tool.model_copy(), [canonical_args(args)]
@@ -83,7 +83,7 @@ def single_use_tool(tool: Any, spec: ToolSpec, args: Args) -> Any:
 
 
 def find_model_message(state: Any, key: str, call_id: str) -> AIMessage | None:
-    """The message of the model that holds the call."""
+    """The message of the model that contains the call."""
     messages: Any = state if isinstance(state, list) else None
     if messages is None:
         messages = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
@@ -94,12 +94,12 @@ def find_model_message(state: Any, key: str, call_id: str) -> AIMessage | None:
 
 
 def model_text(turn: AIMessage | None) -> str:
-    """What the model said beside its calls, without what cannot be stored."""
+    """The model's text beside its calls, without characters that cannot be stored."""
     return str(turn.text).replace("\x00", "").encode("utf-8", "replace").decode()[:MAX_TEXT_LENGTH] if turn else ""
 
 
 def result_content(result: Any, call_id: str) -> object:
-    """What the record keeps of a result: what the model is told."""
+    """The result for the ledger: the content that the model gets."""
     match result:
         case ToolMessage():
             return result.content
@@ -114,11 +114,11 @@ def result_content(result: Any, call_id: str) -> object:
 
 
 def message_content(value: object) -> str | list[Any]:
-    """As the content of a message: text, or the blocks that a tool gave."""
+    """The content of a message: text, or the content blocks that a tool returned."""
     if isinstance(value, str):
         return value
     blocks = isinstance(value, Sequence) and value and all(isinstance(v, Mapping) and "type" in v for v in value)
-    return list(value) if blocks else json.dumps(value, ensure_ascii=False)  # type: ignore[call-overload]  # it is a list
+    return list(value) if blocks else json.dumps(value, ensure_ascii=False)  # type: ignore[call-overload]  # a list
 
 
 def _is_about(message: object, call_id: str) -> bool:
@@ -126,7 +126,7 @@ def _is_about(message: object, call_id: str) -> bool:
 
 
 def _round_trips(model: type[BaseModel], made: BaseModel, plain: Args) -> bool:
-    """Whether the plain form is read back as the same; a secret that prints as asterisks is not."""
+    """Whether the JSON form validates to the same values; a secret that prints as asterisks does not."""
     try:
         again = model.model_validate(plain)
     except ValidationError:

@@ -1,6 +1,6 @@
-"""`tools/call` at the gate: it is asked about, waited for in the way that the client can, and run at most once.
+"""`tools/call` at the gate: check, wait in a way that the client supports, and run at most once.
 
-It is long because a call, its sealed state and its number in a run are one subject.
+It is long because a call, its sealed state and its number in a run belong together.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ STATE_PREFIX = "interlock1."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallState:
-    """Goes to the client and comes back. `carried` is what the server below wants to have back with this call."""
+    """The `requestState` that the client returns.
+
+    `carried` are params that the upstream server expects with this call.
+    """
 
     approval_id: str
     run_id: str
@@ -55,7 +58,7 @@ def seal(state: CallState, key: bytes) -> str:
 
 
 def unseal(sealed: str, key: bytes, *, run_id: str, tool: str, args: bytes) -> CallState:
-    """Raises InvalidRequest for one that is not of this gate, or belongs to another call."""
+    """Verify and parse a state; raises InvalidRequest if it is not from this gate or belongs to another call."""
     body, _, signature = sealed.removeprefix(STATE_PREFIX).partition(".")
     try:
         data = _decode_base64(body)
@@ -64,23 +67,23 @@ def unseal(sealed: str, key: bytes, *, run_id: str, tool: str, args: bytes) -> C
         whole = False
     if not whole:
         raise InvalidRequest("This requestState was not made by this gate. Nothing was run: call without it.")
-    state = CallState(**parse_json(data))  # type: ignore[arg-type]  # what was sealed is what was made here
+    state = CallState(**parse_json(data))  # type: ignore[arg-type]  # the signature shows that it was made here
     if (state.run_id, state.tool, state.args_sha256) != (run_id, tool, digest(args)):
         raise InvalidRequest("This requestState belongs to another call. Nothing was run: call without it.")
     return state
 
 
 class CallCounter:
-    """The same call again is a new one as soon as the last one was answered for good; until then it is that one."""
+    """Numbers for identical calls: a repeated call is a new one only after the final answer to the previous one."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str], int] = {}  # all before it are over
+        self._first: dict[tuple[str, str], int] = {}  # all numbers below it are finished
         self._over: dict[tuple[str, str], set[int]] = defaultdict(set)
         self._held: dict[tuple[str, str], set[int]] = defaultdict(set)
         self._met: set[tuple[str, str]] = set()
 
     def acquire(self, run_id: str, name: str) -> int:
-        """The first that is neither over nor in somebody's hands just now."""
+        """The first number that is neither finished nor held by another request."""
         key = run_id, name
         number = self._first.get(key, 1)
         while number in self._held[key] or number in self._over.get(key, ()):
@@ -109,7 +112,7 @@ class CallCounter:
         self._met.add((run_id, call_id))
 
     def was_seen(self, run_id: str, call_id: str) -> bool:
-        """Whether this process has seen it wait."""
+        """Whether this process has seen the call waiting."""
         return (run_id, call_id) in self._met
 
 
@@ -125,9 +128,9 @@ def _decode_base64(text: str) -> bytes:
     return base64.b64decode(text.encode("ascii", "replace") + b"=" * (-len(text) % 4), b"-_", validate=True)
 
 
-PROGRESS_INTERVAL = 5.0  # seconds between two notices of progress
-PROGRESS_STEP = 1e-6  # a step of progress that leaves room for the server's own
-MAX_ROUNDS = 4  # of `wait` seconds each; stock clients give up after ten, or after five minutes
+PROGRESS_INTERVAL = 5.0  # seconds between two progress notifications
+PROGRESS_STEP = 1e-6  # small, so that the server's own progress values are larger
+MAX_ROUNDS = 4  # of `wait` seconds each; common clients give up after ten, or after five minutes
 DEFINITION_CHANGED = "The server changed the definition of this tool. What was decided was about another one."
 
 
@@ -137,19 +140,19 @@ class UpstreamTool:
 
     spec: ToolSpec
     has_output_schema: bool
-    run: Callable[[Args, Mapping[str, Any]], Awaitable[Reply]]  # may raise Lost
-    is_hinted_read: bool = False  # a read by its server's own word
+    run: Callable[[Args, Mapping[str, Any]], Awaitable[Reply]]  # may raise UpstreamLost
+    is_hinted_read: bool = False  # declared as read-only by its server
 
 
 class McpCaller(Protocol):
-    """Whoever calls, as far as waiting needs it."""
+    """The caller's state and capabilities, as far as waiting needs them."""
 
     run_id: str
     is_modern: bool
-    can_open_urls: bool  # addresses, for its user
+    can_open_urls: bool  # in the user's browser
     token: ProgressToken | None
     cancelled: asyncio.Event
-    was_sent_upstream: bool  # to the server: from then on it may have had its effect
+    was_sent_upstream: bool  # from then on the call may have had an effect
 
     async def find(self, *, fresh: bool) -> UpstreamTool | None: ...
     async def notify(self, method: str, params: Object) -> None: ...
@@ -167,7 +170,7 @@ class UpstreamErrorReply(Exception):
 
 
 class UpstreamToolFailed(ToolFailed):
-    """A server's own words for it are in the record; the client gets its frame unchanged."""
+    """A failure reported by the server: its text is recorded; the client gets its frame unchanged."""
 
     def __init__(self, reply: Reply) -> None:
         words = reply.error.message[:2_000] if isinstance(reply, JSONRPCError) else error_text(reply.result)
@@ -184,7 +187,7 @@ class CallRejected(Exception):
 
 @dataclass(kw_only=True)
 class ClaimedCall:
-    """One call by its name for ever; `number` is None where a sealed state says which it is."""
+    """A call with its permanent id; `number` is None if a sealed state identifies it."""
 
     call: ToolCall
     name: str
@@ -197,7 +200,7 @@ class ClaimedCall:
 
 @dataclass
 class ToolCallHandler:
-    """What all clients of one gate share."""
+    """The handler of tool calls, shared by all clients of one gate."""
 
     agent: Agent
     key: bytes
@@ -210,7 +213,7 @@ class ToolCallHandler:
     waiting_calls: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
 
     async def answer(self, caller: McpCaller, params: Mapping[str, Any]) -> Object:
-        """The result. Raises Answer, Refusal, or Cancelled where nobody waits for one any more."""
+        """The result. Raises UpstreamErrorReply, CallRejected, or CallCancelled if the client no longer waits."""
         tool, arguments = _parse_call(params)
         try:
             found = await caller.find(fresh=False)
@@ -225,10 +228,10 @@ class ToolCallHandler:
                 self._release(claim, given=not caller.cancelled.is_set())
         except (UpstreamLost, TimeoutError) as error:
             raise CallRejected(f"The MCP server is not there: {error}. Nothing was run.", INTERNAL_ERROR) from None
-        except Error as error:  # nothing was sent: what was is handled where it is
+        except Error as error:  # nothing was sent: errors after sending are handled in `_attempt`
             return text_result(f"{tool} was not run: {error.message}", failed=True)
 
-    # Which call it is
+    # Identity of a call
 
     async def _claim(self, caller: McpCaller, spec: ToolSpec, args: Args, params: Mapping[str, Any]) -> ClaimedCall:
         data = canonical_args(args)
@@ -251,7 +254,10 @@ class ToolCallHandler:
     def _parse_state(
         self, caller: McpCaller, tool: str, data: bytes, params: Mapping[str, Any]
     ) -> tuple[CallState | None, dict[str, Any]]:
-        """What an input of the client says about approval is not even looked at."""
+        """The sealed state of the gate, or params for the server.
+
+        What the client's input says about approval is ignored.
+        """
         sealed = params.get("requestState")
         if not is_sealed(sealed):
             return None, {key: params[key] for key in ("requestState", "inputResponses") if params.get(key) is not None}
@@ -262,7 +268,10 @@ class ToolCallHandler:
         return state, state.carried
 
     def _call_name(self, spec: ToolSpec, data: bytes, carried: Mapping[str, Any]) -> str:
-        """Keyed, since arguments may be secret. A tool that is defined otherwise makes it another call."""
+        """The id of identical calls, keyed since arguments may be secret.
+
+        A changed definition makes a different call.
+        """
         parts = (spec.sha256.encode(), data, canonical(carried))
         value = hmac.new(self.key, b"\x00".join(digest(part).encode() for part in parts), "sha256").hexdigest()
         return f"{spec.name[:60]}:{value[:40]}"
@@ -280,14 +289,14 @@ class ToolCallHandler:
             await self._void(run_id, *known)
 
     async def _void(self, run_id: str, call_id: str, approval_id: str) -> None:
-        """What was decided about a tool that is another one now is no decision any more."""
+        """Cancel the approval of a call whose tool was redefined: the decision was about another definition."""
         name, _, number = call_id.rpartition(":")
         self.call_counter.release(run_id, name, int(number), is_final=True)
-        with suppress(Error):  # it may be over already
+        with suppress(Error):  # it may have ended already
             await self.agent.lock.cancel(approval_id, DEFINITION_CHANGED)
 
     def _release(self, claim: ClaimedCall, *, given: bool) -> None:
-        """It is over when its end was given to the client: what nobody waited for any more is given to the next."""
+        """Release the number. A result that the client did not wait for is kept for the next identical call."""
         if claim.is_final and not given:
             self.call_counter.mark_seen(claim.call.run_id, claim.call.call_id)
             claim.is_final = False
@@ -297,10 +306,10 @@ class ToolCallHandler:
         if claim.is_final:
             self.waiting_calls.pop(key, None)
 
-    # Its way
+    # Processing
 
     async def _run_to_result(self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall) -> Object:
-        """Looks at the tool again before each attempt, since people may have taken long."""
+        """Attempt the call until it has a result; looks the tool up before each attempt, since it may have changed."""
         deadline = asyncio.get_running_loop().time() + self.wait
         shown = False
         now: UpstreamTool | None = found
@@ -325,7 +334,7 @@ class ToolCallHandler:
     async def _interim_result(
         self, caller: McpCaller, found: UpstreamTool, claim: ClaimedCall, outcome: Waiting, left: float
     ) -> Object | None:
-        """What goes back to the client although nothing is decided; None while its call is held."""
+        """The result to return while the decision is pending; None while the call is held."""
         self._record_waiting(claim, outcome)
         if caller.cancelled.is_set():
             raise CallCancelled
@@ -423,7 +432,7 @@ class ToolCallHandler:
         )
 
     async def _wait_decided(self, caller: McpCaller, outcome: Waiting, seconds: float) -> None:
-        """Until it is decided, the client gave up, or the time is over."""
+        """Wait until the call is decided, the client cancels, or the time is over."""
         ticking = asyncio.create_task(self._send_progress(caller))
         giving_up = asyncio.create_task(caller.cancelled.wait())
         deciding = asyncio.create_task(self.agent.wait(outcome.approval_id, seconds))
@@ -465,7 +474,7 @@ class ToolCallHandler:
 
 
 def _parse_call(params: Mapping[str, Any]) -> tuple[str, Args]:
-    """Members that nobody was shown get to no server: some read `Arguments` as `arguments`."""
+    """Parse the call. Unknown members are rejected, since nobody reviewed them: some servers read `Arguments` too."""
     if unknown := sorted(params.keys() - CALL_MEMBERS):
         known = ", ".join(sorted(CALL_MEMBERS))
         raise CallRejected(f"A call has no member {unknown[0][:60]!r}. Nothing was run: it may have {known}.")
@@ -478,7 +487,7 @@ def _parse_call(params: Mapping[str, Any]) -> tuple[str, Args]:
 
 
 def _failure_message(claim: ClaimedCall, error: Error) -> str:
-    """Before it was sent nothing ran; afterwards nobody can be sure, and that is what is said."""
+    """The message for an error: before sending, nothing ran; after it, the effect is uncertain."""
     if isinstance(error, EffectUnknown):
         return error.message
     if not claim.was_sent:
@@ -501,7 +510,10 @@ def text_result(text: str, *, failed: bool, **meta: object) -> Object:
 
 
 def pending_result(tool: str, approval_id: str, place: str, *, has_output_schema: bool) -> Object:
-    """No failure: who takes it for one gives up. Where a tool promises a shape, clients would refuse plain words."""
+    """The result for a pending call.
+
+    Not an error, which would make clients give up, unless the tool has an output schema.
+    """
     text = (
         f"{tool} has not run yet: it waits for a person to approve it. {place} "
         "Once it is decided, call it again with the same arguments to get the result."
@@ -529,7 +541,7 @@ def outcome_result(outcome: Outcome, tool: str, *, has_output_schema: bool, earl
 
 
 def error_text(result: Mapping[str, object]) -> str:
-    """What a server says of a failure, for the record."""
+    """The server's error text, for the ledger."""
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
     texts = [str(block.get("text", "")) for block in blocks if isinstance(block, Mapping)]
@@ -537,7 +549,7 @@ def error_text(result: Mapping[str, object]) -> str:
 
 
 def _answer_result(message: object, approval_id: str, *, has_output_schema: bool) -> Object:
-    """An answer that is an object may stand for the result; else a promised shape is not there."""
+    """A person's answer as the result; if the tool has an output schema, anything but an object is an error."""
     if has_output_schema and isinstance(message, Mapping):
         return {**text_result(_text(message), failed=False, approval=approval_id), "structuredContent": dict(message)}
     return text_result(_text(message), failed=has_output_schema, approval=approval_id, status="responded")

@@ -1,4 +1,4 @@
-"""How tools of MCP servers were defined when a gate first saw them, kept in the database from one start to the next."""
+"""Definitions of MCP tools as a gate first saw them, stored across restarts to detect changes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from interlock.core.errors import Error
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
 
 KIND = "mcp_tool"
-MAX_KEPT = 20  # definitions of one tool
+MAX_KEPT = 20  # maximum definitions per tool
 
 
 class StoredDefinitionHistory:
-    """Without records, over a server, it is known only as long as the gate runs."""
+    """The history of definitions; without `records`, over a server, it lasts only while the gate runs."""
 
     def __init__(self, records: ToolItemStore | None = None) -> None:
         self._records = records
         self._definitions = DefinitionHistory()
 
     async def effective_spec(self, spec: ToolSpec) -> ToolSpec:
-        """The tool, and no read where it is defined otherwise than it was."""
+        """The spec; a changed definition does not count as a read."""
         if not self._definitions.has_seen(spec):
             self._definitions.remember(spec, await self._load_or_store(spec))
         return self._definitions.effective_spec(spec)
 
     async def accept(self, spec: ToolSpec) -> None:
-        """A call of it was let through. What cannot be kept is asked about once more, after the next start."""
+        """Accept the definition after an allowed call.
+
+        If it cannot be stored, approval is needed again after a restart.
+        """
         if self._definitions.accept(spec):
             with suppress(Error):
                 await self._load_or_store(spec, accept=True)

@@ -1,4 +1,4 @@
-"""Frames of the protocol as they are sent: what is looked at in them, and the few that the gate makes itself."""
+"""JSON-RPC frames of MCP: parsing, validation, headers, and the frames that the gate makes itself."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from interlock.core.errors import InvalidRequest
 
 Reply = JSONRPCResponse | JSONRPCError
 Object = dict[str, Any]
-GATE_PARAMS = ("name", "arguments", "requestState", "inputResponses")  # of a call; all else goes on as it came
-GATE_ID_PREFIX = "interlock-"  # begins the id of each request that the gate makes itself
+GATE_PARAMS = ("name", "arguments", "requestState", "inputResponses")  # set by the gate; others are forwarded
+GATE_ID_PREFIX = "interlock-"  # prefix of the ids of requests that the gate makes itself
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 ENVELOPE_KEYS = (types.PROTOCOL_VERSION_META_KEY, types.CLIENT_CAPABILITIES_META_KEY, types.CLIENT_INFO_META_KEY)
@@ -52,7 +52,7 @@ LIST_METHODS = {
 
 
 def make_request(request_id: types.RequestId, method: str, params: Object | None = None) -> JSONRPCRequest:
-    more = {} if params is None else {"params": params}  # what is not set is not sent
+    more = {} if params is None else {"params": params}  # unset fields are not sent
     return JSONRPCRequest(jsonrpc="2.0", id=request_id, method=method, **more)
 
 
@@ -65,7 +65,7 @@ def make_result(request_id: types.RequestId, value: Object) -> JSONRPCResponse:
 
 
 def make_error(request_id: types.RequestId | None, code: int, message: str, **more: object) -> JSONRPCError:
-    """`data` may say more; what is not set is not sent."""
+    """An error frame; `more` may set `data`. Unset fields are not sent."""
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message, **more))
 
 
@@ -76,12 +76,12 @@ def read_meta(message: JSONRPCMessage) -> Mapping[str, Any]:
 
 
 def is_modern(message: JSONRPCMessage) -> bool:
-    """Since 2026-07-28 each request carries its version; before, one handshake was for all."""
+    """Whether the request carries its protocol version, as since 2026-07-28; before, a handshake set it once."""
     return types.PROTOCOL_VERSION_META_KEY in read_meta(message)
 
 
 def copy_envelope(message: JSONRPCMessage) -> Object:
-    """What a request of the gate's own has to carry, so that the server takes it for one of this client."""
+    """The `_meta` that the gate's own requests need, so that the server takes them for this client's."""
     kept = {key: value for key, value in read_meta(message).items() if key in ENVELOPE_KEYS}
     return {"_meta": kept} if kept else {}
 
@@ -92,7 +92,7 @@ def progress_token(message: JSONRPCMessage) -> types.ProgressToken | None:
 
 
 def make_headers(message: JSONRPCMessage, negotiated: str, schema: object = None) -> dict[str, str]:
-    """What a server at an address wants to read without opening the frame."""
+    """The HTTP headers that mirror the frame for a server over HTTP."""
     if not isinstance(message, JSONRPCRequest | JSONRPCNotification):
         return {}
     version = read_meta(message).get(types.PROTOCOL_VERSION_META_KEY)
@@ -113,7 +113,7 @@ def make_headers(message: JSONRPCMessage, negotiated: str, schema: object = None
 def make_upstream_call(
     request: JSONRPCRequest, tool: str, args: Args, upstream_params: Mapping[str, Any]
 ) -> JSONRPCRequest:
-    """The call as it goes to the server: with the arguments that were approved, under the server's own name."""
+    """The call for the server, with the approved arguments and the server's own tool name."""
     given = request.params or {}
     params: Object = {
         "name": tool,
@@ -126,17 +126,17 @@ def make_upstream_call(
 
 
 OFFLOAD_BYTES = 64 * 1024  # bytes
-MAX_REMEMBERED = 1_000  # ids that may still be answered
+MAX_REMEMBERED = 1_000  # ids that may still get a response
 MAX_ID = 200  # characters
-MAX_NUMBER = 2**53 - 1  # servers in JavaScript take a larger one for its neighbour
-TASKS = ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update")  # which the SDK does not have
+MAX_NUMBER = 2**53 - 1  # JavaScript servers would round a larger number
+TASKS = ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update")  # not in the SDK
 METHODS = frozenset({*(method for method, _ in CLIENT_REQUESTS), *TASKS})
 NOTIFICATIONS = frozenset({*(method for method, _ in CLIENT_NOTIFICATIONS), "notifications/tasks/status"})
 CALL_MEMBERS = frozenset({"name", "arguments", "_meta", "task", "requestState", "inputResponses"})
 
 
 class BadFrame(Exception):
-    """`request_id` is None where there is none to answer to."""
+    """An invalid frame; `request_id` is None if there is no id to respond to."""
 
     def __init__(self, message: str, request_id: RequestId | None = None, code: int = INVALID_REQUEST) -> None:
         super().__init__(message)
@@ -146,14 +146,14 @@ class BadFrame(Exception):
 
 
 class Rejections:
-    """How many frames got no further, by reason; told after one, ten, a hundred: a client can send many."""
+    """Counts of dropped frames by reason; logged at 1, 10, 100 and so on, since a client can send many."""
 
     def __init__(self, write: Callable[[str], None] | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self._write = write
 
     def count(self, bad: BadFrame) -> None:
-        """Only what has no answer under its id: the others know it already. The words of the client are left out."""
+        """Count a frame that gets no response under its id. The log line leaves out the client's own text."""
         if bad.request_id is not None:
             return
         reason = bad.message.partition(":")[0].rstrip(".")
@@ -164,14 +164,14 @@ class Rejections:
 
 
 async def read_frame_async(data: bytes, most: int) -> JSONRPCMessage:
-    """As `read_frame`; a large one in another thread, so that others go on meanwhile."""
+    """`read_frame`, in another thread for a large frame, so as not to block the event loop."""
     if len(data) <= OFFLOAD_BYTES:
         return read_frame(data, most)
     return await asyncio.to_thread(read_frame, data, most)
 
 
 def read_frame(data: bytes, most: int) -> JSONRPCMessage:
-    """One request, notification or response; raises BadFrame for all else, batches included."""
+    """Parse one request, notification or response; raises BadFrame for anything else, including batches."""
     frame = _object(data, most)
     known = frame.get("id")
     request_id = cast(RequestId, known) if is_proper_id(known) else None
@@ -192,19 +192,19 @@ def read_frame(data: bytes, most: int) -> JSONRPCMessage:
 
 
 def is_proper_id(value: object) -> bool:
-    """A truth value is a whole number to Python, and to nobody else."""
+    """Whether a value is a valid request id; booleans are not, although Python treats them as integers."""
     if isinstance(value, str):
         return len(value) <= MAX_ID
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
 
 
 def normalize_id(value: RequestId) -> str:
-    """Servers and transports that take "1" and 1 for the same must not get both at once."""
+    """The id as text: some servers and transports treat "1" and 1 as equal, so both must not be in flight."""
     return str(value)
 
 
 def remember_id(ids: dict[RequestId, None], request_id: RequestId) -> None:
-    """The newest; whoever is silent for so long is not waited for."""
+    """Remember an id; the oldest is dropped above MAX_REMEMBERED."""
     ids[request_id] = None
     if len(ids) > MAX_REMEMBERED:
         del ids[next(iter(ids))]

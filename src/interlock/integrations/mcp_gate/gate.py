@@ -20,12 +20,12 @@ from interlock.integrations.mcp_gate.tools import UpstreamOptions
 from interlock.sdk.agent import Agent
 
 __all__ = ["PATH", "HttpAccess", "McpGate", "UpstreamOptions", "WaitOptions", "mcp_gate"]
-MAX_LINE = 16 * 1024 * 1024  # bytes of a frame
+MAX_LINE = 16 * 1024 * 1024  # maximum bytes of a frame
 
 
 @dataclass(frozen=True)
 class WaitOptions:
-    """`wait` are the seconds that a call is held; `public_url` is where people find the page of an approval."""
+    """`wait` is how many seconds a call is held; `public_url` is the base address of the pages of approvals."""
 
     wait: float = 60.0
     public_url: str = ""
@@ -33,7 +33,7 @@ class WaitOptions:
 
 @dataclass(frozen=True)
 class McpGate:
-    """`run_id` is the run of this process: the same calls again are told apart within it."""
+    """The gate of one process; `run_id` is its run, within which repeated calls are numbered."""
 
     handler: ToolCallHandler
     upstream_options: UpstreamOptions
@@ -41,7 +41,7 @@ class McpGate:
     has_fixed_run: bool = False
 
     async def serve_stdio(self, say: Callable[[str], None], stop: asyncio.Event) -> bool:
-        """Until the client goes, the server does, or it is stopped; False if it was the server."""
+        """Serve until the client or the server ends, or `stop` is set; False if the server ended."""
         reader, send = await _open_stdio()
 
         async def tell(message: JSONRPCMessage, _: RequestId | None) -> None:
@@ -57,19 +57,19 @@ class McpGate:
             for task in (hearing, *others):
                 task.cancel()
             await session.drain(stop)
-            await self.close()  # clients kill what does not end at once, and a server may take its time
+            await self.close()  # clients kill a process that does not end at once, and a server may take long
             await session.close()
         if by_server:
             say(f"The MCP server is gone: {session.close_reason}")
         return not by_server
 
     async def close(self) -> None:
-        """Closes the queue; the run stays open while calls wait for people, so that the next start goes on with it."""
+        """Close the connection; the run stays open while calls are pending, so that the next start continues it."""
         finished = not self.handler.waiting_calls
         await asyncio.to_thread(lambda: self.handler.agent.lock.close(finished=finished))
 
     def make_http_app(self, access: HttpAccess) -> HttpGate:
-        """Each HTTP session is a run of its own, unless one was named for all."""
+        """The ASGI application; each HTTP session is a separate run, unless a run was named for all."""
 
         def opened(name: str, tell: SendFrame, unanswered: EndUnanswered | None) -> GateSession:
             run_id = f"{self.run_id}:{name[:16]}" if name and not self.has_fixed_run else self.run_id
@@ -86,9 +86,9 @@ async def mcp_gate(
     run_id: str = "",
     log: Callable[[str], None] | None = None,
 ) -> AsyncIterator[McpGate]:
-    """Opens the queue; what still waits when this ends is taken up by the next start of the same agent.
+    """Open the gate; the next start of the same agent continues calls that are still pending when this ends.
 
-    `log` takes a line about frames of clients that got to no server.
+    `log` gets a line about client frames that reached no server.
     """
     if not upstream_options.servers:
         raise Misconfigured(
@@ -115,7 +115,7 @@ async def mcp_gate(
 
 
 async def read_frames(reader: asyncio.StreamReader, session: GateSession, rejections: Rejections) -> None:
-    """Hands on what the client sends, a frame a line, until it is gone."""
+    """Process the client's frames, one per line, until it disconnects."""
     while line := await _read_line(reader, session):
         if not line.strip():
             continue
@@ -129,7 +129,7 @@ async def read_frames(reader: asyncio.StreamReader, session: GateSession, reject
 
 
 async def _read_line(reader: asyncio.StreamReader, session: GateSession) -> bytes:
-    """Empty at the end. Where a frame is too long nobody knows where the next begins: that is the end too."""
+    """The next line; empty at the end, and after a frame that is too long, since the next one cannot be found."""
     try:
         return await reader.readline()
     except ValueError:
@@ -139,7 +139,7 @@ async def _read_line(reader: asyncio.StreamReader, session: GateSession) -> byte
 
 
 async def _open_stdio() -> tuple[asyncio.StreamReader, Callable[[bytes], Awaitable[None]]]:
-    """The wire alone has the standard streams from here on: what else is printed goes to standard error."""
+    """Reserve stdin and stdout for the protocol; other output is redirected to standard error."""
     loop = asyncio.get_running_loop()
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

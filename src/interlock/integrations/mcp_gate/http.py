@@ -1,4 +1,4 @@
-"""Streamable HTTP to the clients: sessions of the handshake protocols, and single exchanges of 2026-07-28.
+"""Streamable HTTP for clients: sessions of the handshake protocols, and single exchanges of 2026-07-28.
 
 It is long because the transport and one exchange over it share every limit.
 """
@@ -58,7 +58,7 @@ from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, 
 PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024
 MAX_SESSIONS = 1_000
-MAX_KEPT = 200  # frames of a session
+MAX_KEPT = 200  # frames per session
 MAX_KEPT_BYTES = 4 * 1024 * 1024
 SSE_RETRY = 500  # milliseconds
 IDLE_TIMEOUT = 30 * 60.0  # seconds
@@ -69,18 +69,18 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 OpenSession = Callable[
     [str, SendFrame, EndUnanswered | None], GateSession
-]  # the first is the id of an HTTP session, or empty
+]  # the first argument is the id of an HTTP session, or empty
 
 
 class FrameStream(Protocol):
-    """What a transport of the SDK gives."""
+    """The write stream of a transport of the SDK."""
 
     async def send(self, message: SessionMessage) -> None: ...
 
 
 @dataclass(frozen=True)
 class HttpAccess:
-    """Who may come in. Without a token only programs of this machine can, and no page that a browser shows."""
+    """Access control. Without a token only local programs have access; web pages in a browser do not."""
 
     token: str = ""
     hosts: tuple[str, ...] = LOCAL_HOSTS
@@ -99,7 +99,7 @@ class HttpAccess:
 
 
 class ReplayBuffer:
-    """The last frames of one session, so that a client whose connection broke can go on where it was."""
+    """The last frames of one session, so that a client can resume after a broken connection."""
 
     def __init__(self) -> None:
         self._frames: dict[str, tuple[str, JSONRPCMessage | None, int]] = {}
@@ -118,7 +118,7 @@ class ReplayBuffer:
     async def replay_events_after(
         self, last_event_id: str, send_callback: Callable[[EventMessage], Awaitable[None]]
     ) -> str | None:
-        """None where it is not known any more."""
+        """Replay later frames of the stream; None if the event is not stored any more."""
         if last_event_id not in self._frames:
             return None
         stream, after = self._frames[last_event_id][0], int(last_event_id)
@@ -130,7 +130,7 @@ class ReplayBuffer:
 
 @dataclass
 class HttpSession:
-    """An HTTP session: how frames come in, and where they go."""
+    """An HTTP session: its transport and the gate's session."""
 
     transport: StreamableHTTPServerTransport
     task: asyncio.Task[None] | None = None
@@ -188,7 +188,7 @@ class HttpGate:
             await client.transport.handle_request(scope, again, send)
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Only a handshake can begin a session: what else comes without one is refused, and leaves nothing."""
+        """Open a session. Only a handshake can: any other request without a session is refused and leaves no state."""
         if len(self._sessions) >= MAX_SESSIONS:
             await _refuse(send, 503, "Too many open sessions")
             return
@@ -242,10 +242,10 @@ class HttpGate:
 
 
 async def _check_frame(client: HttpSession | None, receive: Receive) -> Receive:
-    """What the transport is given is what was read here. Raises BadFrame, before it knows of the request."""
+    """Validate the frame before the transport sees it, and pass on exactly what was parsed. Raises BadFrame."""
     message = await read_frame_async(await read_body(receive), MAX_BODY)
     wrong = client.session.validate_frame(message) if client is not None and client.session is not None else None
-    if wrong is not None and wrong.code == INVALID_REQUEST:  # others are answered on the stream of their request
+    if wrong is not None and wrong.code == INVALID_REQUEST:  # others get a response on the stream of their request
         raise wrong
     body = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
     frames = [{"type": "http.request", "body": body, "more_body": False}]
@@ -265,7 +265,7 @@ def _make_sender(write: FrameStream) -> SendFrame:
 
 
 def _remember_stream_end(ways: dict[RequestId, Callable[[], Awaitable[None]]], item: SessionMessage) -> None:
-    """How the stream of a request ends that gets no answer."""
+    """Remember how to end the stream of a request that gets no response."""
     end = item.metadata.on_request_unanswered if isinstance(item.metadata, ServerMessageMetadata) else None
     if isinstance(item.message, JSONRPCRequest) and end is not None:
         ways[item.message.id] = end
@@ -280,7 +280,7 @@ def _make_stream_end(ways: dict[RequestId, Callable[[], Awaitable[None]]]) -> En
 
 
 async def _end_with(session: GateSession, transport: StreamableHTTPServerTransport) -> None:
-    """A server that is gone takes its session with it: the client has to begin a new one, with a new server."""
+    """End the HTTP session when the server is gone: the client has to open a new session, with a new server."""
     await session.ended.wait()
     await transport.terminate()
 
@@ -298,7 +298,7 @@ def _host(value: str) -> str:
 
 
 MAX_FRAME = 4 * 1024 * 1024  # bytes
-PING_SECONDS = 15.0  # seconds: a stream that is silent for long is closed by what lies between
+PING_SECONDS = 15.0  # seconds; intermediaries close a stream that is silent for long
 SSE_HEADERS = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache, no-transform",
@@ -316,7 +316,7 @@ class HttpRejected(Exception):
 
 @dataclass
 class Exchange:
-    """Ids and tokens of several clients may be the same: on the way to the server each exchange has its own."""
+    """One request, with a unique id and progress token towards the server, since those of clients may collide."""
 
     name: str
     request: JSONRPCRequest
@@ -364,7 +364,7 @@ class Exchanges:
             _check_post(scope["method"], headers)
             message = _check_headers(await self._read(receive), headers, scope["headers"])
             if isinstance(message, JSONRPCNotification):
-                await send_response(send, 202, "", {})  # there is nothing in this revision that a notice could be for
+                await send_response(send, 202, "", {})  # in this revision no notification needs handling
                 return
             await self._check_parameters(message, headers)
         except HttpRejected as rejected:
@@ -393,7 +393,7 @@ class Exchanges:
         try:
             await session.receive_frame(exchange.to_upstream())
             await asyncio.wait([leaving, answering], return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done():  # whoever closes the stream wants no answer any more
+            if not answering.done():  # the client closed the stream: cancel the request
                 await session.receive_frame(make_notification("notifications/cancelled", {"requestId": exchange.name}))
         finally:
             self._active.pop(exchange.name, None)
@@ -402,7 +402,7 @@ class Exchanges:
             await asyncio.gather(leaving, answering, return_exceptions=True)
 
     def _ensure_session(self) -> GateSession:
-        """One for all exchanges; a server that is gone is started anew for the next."""
+        """The session that all exchanges share; a new one, with a new server, if its server is gone."""
         if self._session is None or self._session.ended.is_set():
             self._session = self._open_session(self._send_frame)
         return self._session
@@ -414,7 +414,7 @@ class Exchanges:
             exchange.frames.put_nowait(exchange.to_client(message))
 
     async def _check_parameters(self, request: JSONRPCRequest, headers: Mapping[str, str]) -> None:
-        """What the headers say of a call has to be what its arguments say."""
+        """Check that the mirrored headers match the arguments of the call."""
         given = (request.params or {}).get("arguments")
         mirrored = any(name.startswith("mcp-param-") for name in headers)
         if request.method != "tools/call" or not (given or mirrored) or not isinstance(given or {}, Mapping):
@@ -442,7 +442,7 @@ SSE_TYPE = "text/event-stream"
 def _check_headers(
     message: JSONRPCRequest | JSONRPCNotification, headers: Mapping[str, str], raw: list[tuple[bytes, bytes]]
 ) -> JSONRPCRequest | JSONRPCNotification:
-    """Checks the headers, which have to say what the frame says."""
+    """Check that the headers match the frame."""
     if isinstance(message, JSONRPCNotification):
         unsupported = unsupported_protocol_version_rejection(headers.get(MCP_PROTOCOL_VERSION_HEADER, ""))
         if unsupported is not None:
@@ -472,7 +472,7 @@ async def _send_rejection(send: Send, rejected: HttpRejected) -> None:
 
 
 async def _send_answer(exchange: Exchange, send: Send) -> None:
-    """As JSON if the answer is the first that comes, and comes soon; else as a stream."""
+    """Send JSON if the response is the first frame and comes soon; otherwise a stream."""
     first = await _next_frame(exchange)
     if isinstance(first, JSONRPCResponse | JSONRPCError):
         status = ERROR_CODE_HTTP_STATUS.get(first.error.code, 200) if isinstance(first, JSONRPCError) else 200
@@ -490,7 +490,7 @@ async def _send_answer(exchange: Exchange, send: Send) -> None:
 
 
 async def _next_frame(exchange: Exchange) -> JSONRPCMessage | None:
-    """None when it is time for a sign of life."""
+    """The next frame; None if a keep-alive ping is due."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PING_SECONDS):
             return await exchange.frames.get()

@@ -1,4 +1,4 @@
-"""Several servers behind one gate: lists are joined, and a request goes to the server that it is about."""
+"""Several servers behind one gate: merged lists, and routing of each request to its server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REMOVED_METHODS = (
     "resources/subscribe",
     "resources/unsubscribe",
 )  # in 2026-07-28
-UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what a list of 2026-07-28 says of itself
+UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # cache fields of a list in 2026-07-28
 
 
 class MergedUpstreams:
@@ -43,7 +43,7 @@ class MergedUpstreams:
         self._ids = itertools.count(1)
 
     async def answer(self, request: JSONRPCRequest) -> Reply:
-        """Raises Lost where no server is left that could answer."""
+        """Answer a request; raises UpstreamLost if no server is left."""
         match request.method:
             case method if method in REMOVED_METHODS and is_modern(request):
                 return make_error(request.id, METHOD_NOT_FOUND, "Method not found")
@@ -61,7 +61,7 @@ class MergedUpstreams:
     async def tools(self, envelope: Object) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
         return expose_names(await self._list_all("tools/list", "tools", envelope))
 
-    # Requests of servers to the client: two may have the same id
+    # Requests from servers to the client; ids of two servers may collide
 
     def map_request_id(self, upstream: Upstream, request_id: Any) -> str:
         name = f"{upstream.name}/{next(self._ids)}"
@@ -76,10 +76,10 @@ class MergedUpstreams:
     def mapped_request_id(self, upstream: Upstream, request_id: Any) -> str | None:
         return next((name for name, known in self._mapped_requests.items() if known == (upstream, request_id)), None)
 
-    # All of them
+    # To all servers
 
     async def _initialize_all(self, request: JSONRPCRequest) -> Reply:
-        """Where one server speaks only the older revisions, all are spoken to in these, and the client falls back."""
+        """Initialize all servers. If one knows only older revisions, all use those, and the client falls back."""
         if request.method == "initialize":
             await asyncio.gather(*(each.reopen() for each in self._upstreams if each.is_modern))
         replies = await self._request_all(request)
@@ -123,13 +123,13 @@ class MergedUpstreams:
             self._prompts = known if key == "prompts" else self._prompts
         else:
             uri = "uri" if key == "resources" else "uriTemplate"
-            for upstream, item in reversed(listed):  # of two with one address the first counts
+            for upstream, item in reversed(listed):  # of two resources with the same URI, the first one wins
                 self._resources[str(item.get(uri))] = upstream
             items = list({str(item.get(uri)): dict(item) for _, item in reversed(listed)}.values())[::-1]
         return make_result(request.id, {key: items, **(UNCACHED if is_modern(request) else {})})
 
     async def _list_all(self, method: str, key: str, envelope: Object) -> ListedItems:
-        """A server that has none of a kind, or is gone, has an empty list."""
+        """The items of all servers; a server without this list, or one that is gone, contributes none."""
         there = [each for each in self._upstreams if not each.is_gone]
         lists = await asyncio.gather(*(each.list_all(method, key, envelope) for each in there), return_exceptions=True)
         return [
@@ -139,7 +139,7 @@ class MergedUpstreams:
             for item in items
         ]
 
-    # One of them
+    # To one server
 
     async def _route(self, request: JSONRPCRequest) -> Reply:
         target = await self._target(request)
@@ -157,7 +157,7 @@ class MergedUpstreams:
         return told[0] if told else make_error(request.id, METHOD_NOT_FOUND, "Method not found")
 
     async def _target(self, request: JSONRPCRequest) -> tuple[Upstream, JSONRPCRequest] | None:
-        """Whom it is about; None where that is not known, so that each is asked in turn."""
+        """The server that the request is for; None if unknown, so that each server is tried in turn."""
         params = request.params or {}
         about = params.get("ref") if request.method == "completion/complete" else params
         if not isinstance(about, Mapping):
@@ -180,7 +180,7 @@ class MergedUpstreams:
 def rename_request(
     merged: MergedUpstreams, upstream: Upstream, message: JSONRPCRequest | JSONRPCNotification
 ) -> JSONRPCRequest | JSONRPCNotification:
-    """A request of a server under an id that no other server's has; and what it says of it later."""
+    """Map the id of a server's request, and of its later cancellation, to one that is unique across servers."""
     if isinstance(message, JSONRPCRequest):
         return message.model_copy(update={"id": merged.map_request_id(upstream, message.id)})
     wanted = (message.params or {}).get("requestId")
@@ -189,14 +189,14 @@ def rename_request(
 
 
 def _mark_old_protocol(replies: Sequence[tuple[Upstream, Reply]]) -> None:
-    """A server that does not know the newer revision can be spoken to in an older one as it is."""
+    """Mark servers that do not know the newer revision: an older one can be used without reconnecting."""
     for upstream, reply in replies:
         if isinstance(reply, JSONRPCError):
             upstream.is_modern = False
 
 
 def expose_names(listed: ListedItems) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
-    """Names stay as they are; only those that two servers have get the server's name before them."""
+    """Exposed names: unchanged, but prefixed with the server's name if two servers share one."""
     counts = Counter(str(item.get("name")) for _, item in listed)
     found: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
     for upstream, item in listed:
@@ -207,7 +207,7 @@ def expose_names(listed: ListedItems) -> dict[str, tuple[Upstream, Mapping[str, 
 
 
 def _merge_capabilities(one: Object, other: Mapping[str, Any]) -> Object:
-    """What either can do, both together can."""
+    """The union of capabilities."""
     joined = dict(one)
     for key, value in other.items():
         known = joined.get(key)

@@ -1,4 +1,4 @@
-"""One client of the gate: frames of the protocol go on as they came, in both directions, but for the calls of tools."""
+"""One client's session: forwards frames unchanged in both directions, except for tool calls, which are gated."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ from interlock.integrations.mcp_gate.merge import MergedUpstreams, rename_reques
 from interlock.integrations.mcp_gate.tools import UpstreamOptions, UpstreamTools
 from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 
-CLOSE_GRACE = 10.0  # seconds that a call which runs gets to end when its client is gone
-CANCEL_GRACE = 5.0  # and when its client wants no answer any more
+CLOSE_GRACE = 10.0  # seconds that a running call may take to end after its client disconnected
+CANCEL_GRACE = 5.0  # seconds for the same after its client cancelled it
 
-SendFrame = Callable[[JSONRPCMessage, RequestId | None], Awaitable[None]]  # a frame, and the request that it belongs to
+SendFrame = Callable[[JSONRPCMessage, RequestId | None], Awaitable[None]]  # a frame, and the request that it relates to
 EndUnanswered = Callable[[RequestId], Awaitable[None]]
 
 
 @dataclass(kw_only=True)
 class ActiveCall:
-    """A call on its way. Says what its client can do, and finds the tool as it is defined now."""
+    """A tool call in progress, with the client's capabilities and a lookup of the tool's current definition."""
 
     session: GateSession
     request: JSONRPCRequest
@@ -73,7 +73,7 @@ class ActiveCall:
     token: ProgressToken | None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     was_sent_upstream: bool = False
-    progress: float = float("-inf")  # that the gate told of
+    progress: float = float("-inf")  # the last value that the gate reported
 
     async def find(self, *, fresh: bool) -> UpstreamTool | None:
         return await self.session.find(self.request, fresh=fresh)
@@ -98,7 +98,10 @@ class GateSession:
         send_frame: SendFrame,
         end_unanswered: EndUnanswered | None = None,
     ) -> None:
-        """`end_unanswered` is told of a request that gets no answer, since its client wanted none any more."""
+        """Open a session.
+
+        `end_unanswered` is called for a request that gets no response because its client cancelled it.
+        """
         self.send_frame = send_frame
         self._end_unanswered = end_unanswered
         self.ended = asyncio.Event()
@@ -112,7 +115,7 @@ class GateSession:
         self._tasks: set[asyncio.Task[None]] = set()
         self._capabilities: Mapping[str, Any] = {}
         self._in_flight: dict[RequestId, JSONRPCRequest] = {}
-        self._cancelled_ids: dict[RequestId, None] = {}  # which a server may still answer
+        self._cancelled_ids: dict[RequestId, None] = {}  # cancelled requests that a server may still respond to
         self._server_requests: dict[RequestId, None] = {}  # requests of the server that the client has not answered
         self._calls: dict[RequestId, tuple[ActiveCall, asyncio.Task[None]]] = {}
         self._tools = UpstreamTools(self._upstreams, self._merged, upstream_options, handler.definition_history)
@@ -123,11 +126,11 @@ class GateSession:
 
     @property
     def close_reason(self) -> str:
-        """Why it ended, where a server did."""
+        """Why a server ended; empty if none did."""
         return next((each.close_reason for each in self._upstreams if each.is_gone), "")
 
     async def drain(self, hurry: asyncio.Event | None = None) -> None:
-        """What waits for people stays as it is; what runs may end, for a while, unless there is a hurry."""
+        """Leave pending approvals as they are, and let running calls end, up to CLOSE_GRACE or until `hurry` is set."""
         for active_call, _ in self._calls.values():
             active_call.cancelled.set()
         tasks = [task for _, task in self._calls.values()]
@@ -148,7 +151,7 @@ class GateSession:
     # From the client
 
     async def receive_frame(self, message: JSONRPCMessage) -> None:
-        """What may not go on to a server is answered, or, where nobody could be told, dropped and counted."""
+        """Process a client's frame. An invalid request gets an error; other invalid frames are dropped and counted."""
         wrong = self.validate_frame(message)
         if wrong is None:
             await self._dispatch(message)
@@ -167,7 +170,7 @@ class GateSession:
                 if message.method == "initialize":
                     self._capabilities = (message.params or {}).get("capabilities") or {}
                 if message.method == "tools/list":
-                    self._tools.invalidate()  # the client goes by what it is told now
+                    self._tools.invalidate()  # the client now uses the new list
                 await self._forward(message)
             case JSONRPCNotification(method="notifications/cancelled"):
                 await self._cancel(message)
@@ -176,11 +179,11 @@ class GateSession:
             case JSONRPCNotification():
                 await self._forward(message)
             case _:
-                self._server_requests.pop(message.id, None)  # type: ignore[arg-type]  # then it has one
+                self._server_requests.pop(message.id, None)  # type: ignore[arg-type]  # a response here has an id
                 await self._forward(message)
 
     def validate_frame(self, message: JSONRPCMessage) -> BadFrame | None:
-        """Only requests and notifications that the protocol has go on, and answers to what a server asked."""
+        """The error of a frame; only requests and notifications of the protocol, and expected responses, are valid."""
         match message:
             case JSONRPCRequest() if self._is_id_in_use(message.id):
                 return BadFrame("This id is in use.", message.id)
@@ -193,7 +196,7 @@ class GateSession:
         return None
 
     def _is_id_in_use(self, request_id: RequestId) -> bool:
-        """Two under one id would get each other's answers, and so would the gate's own."""
+        """Whether the id is in use or reserved for the gate: requests with equal ids would get each other's answer."""
         wanted = normalize_id(request_id)
         known = (*self._in_flight, *self._calls, *self._cancelled_ids)
         return wanted.startswith(GATE_ID_PREFIX) or any(normalize_id(each) == wanted for each in known)
@@ -219,7 +222,7 @@ class GateSession:
                 )
 
     async def _forward_merged(self, merged: MergedUpstreams, message: JSONRPCMessage) -> None:
-        """To the server that it is about, or to all."""
+        """Forward a message to its server, or to all."""
         if isinstance(message, JSONRPCRequest):
             task = asyncio.create_task(self._answer_merged(merged, message), name=f"{message.method} {message.id}")
             self._tasks.add(task)
@@ -242,7 +245,10 @@ class GateSession:
             await self.send_frame(reply, None)
 
     async def _cancel(self, message: JSONRPCNotification) -> None:
-        """Of a request that is on its way; the gate's own, and what a server never got, cannot be cancelled there."""
+        """Cancel a request in progress.
+
+        The server is notified only if it got the request; the gate's own are not affected.
+        """
         wanted: Any = (message.params or {}).get("requestId")
         if not is_proper_id(wanted):
             return
@@ -282,7 +288,7 @@ class GateSession:
                 await self.send_frame(message, related)
 
     async def _forward_response(self, upstream: Upstream, answer: Reply) -> None:
-        """An answer to what nobody asked, or to a call that was never sent, is none."""
+        """Forward a response to its request; unsolicited responses are dropped."""
         if answer.id is None:
             await self.send_frame(answer, None)
             return
@@ -298,7 +304,7 @@ class GateSession:
             upstream.version = str(answer.result.get("protocolVersion", ""))
 
     def _related_request_id(self, message: JSONRPCRequest | JSONRPCNotification) -> RequestId | None:
-        """The request that it belongs to, where that can be told; else the newest that may want to have it."""
+        """The request that a message relates to, if it can be determined; else the newest one that may want it."""
         if SUBSCRIPTION in read_meta(message):
             found = read_meta(message)[SUBSCRIPTION]
             return found if isinstance(found, str | int) else None
@@ -322,7 +328,7 @@ class GateSession:
         return isinstance(progress, int | float) and any(progress <= each for each in told)
 
     async def _on_upstream_lost(self, upstream: Upstream) -> None:
-        """Whoever waits for it is told; calls, and what several are asked, are told where they wait."""
+        """Fail the pending requests. Sent calls, and requests to several servers, get the error from their own wait."""
         if self._merged is not None:
             self._tools.invalidate()
             if all(each.is_gone for each in self._upstreams):
@@ -342,7 +348,7 @@ class GateSession:
             await asyncio.wait(tasks, timeout=CLOSE_GRACE)
         self.ended.set()
 
-    # Calls of tools
+    # Tool calls
 
     def _start_call(self, request: JSONRPCRequest) -> None:
         modern = is_modern(request)
@@ -363,7 +369,7 @@ class GateSession:
 
     async def _run_call(self, active_call: ActiveCall) -> None:
         reply = await self._make_reply(active_call)
-        with suppress(Exception):  # a client that is gone is told nothing
+        with suppress(Exception):  # the client may be gone
             if reply is not None and not active_call.cancelled.is_set():
                 await self.send_frame(reply, None)
             elif self._end_unanswered is not None:
@@ -379,7 +385,7 @@ class GateSession:
             return make_error(request.id, refusal.code, refusal.message)
         except CallCancelled:
             return None
-        except Exception as trouble:  # noqa: BLE001  a fault of ours: it is said, and nothing more is run
+        except Exception as trouble:  # noqa: BLE001  an internal error is reported, and nothing else runs
             return make_error(request.id, INTERNAL_ERROR, f"The gate failed: {type(trouble).__name__}")
         if active_call.is_modern:
             found.setdefault("resultType", "complete")

@@ -1,4 +1,4 @@
-"""The tools of the servers behind one client of the gate: found as they are defined now, with what counts as a read."""
+"""The tools of the servers behind one client: current definitions, and which count as reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
 
 @dataclass(frozen=True)
 class UpstreamOptions:
-    """What stands behind the gate, and what its user said of it."""
+    """The servers behind the gate, and the options for them."""
 
     servers: Mapping[str, McpServerSettings]
     check: CheckSchema
@@ -48,11 +48,11 @@ class UpstreamTools:
         self._tools: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
 
     def invalidate(self) -> None:
-        """The next who looks for a tool asks the server."""
+        """Clear the cache, so that the next lookup asks the server."""
         self._tools.clear()
 
     async def find(self, request: JSONRPCRequest, *, fresh: bool) -> UpstreamTool | None:
-        """Not every server tells of its changes: what matters is listed again."""
+        """Find a tool. `fresh` lists the tools again, since not every server notifies of changes."""
         name = str((request.params or {}).get("name"))
         if fresh or name not in self._tools:
             await self._list(request)
@@ -77,7 +77,7 @@ class UpstreamTools:
         return UpstreamTool(spec, tool.get("outputSchema") is not None, run, is_hinted_read=by_hint)
 
     async def schema(self, request: JSONRPCRequest) -> object:
-        """That of the tool that is called, as far as it is known without a question."""
+        """The input schema of the called tool, if it is known."""
         name = str((request.params or {}).get("name"))
         with suppress(CallRejected, UpstreamLost, TimeoutError):
             if name not in self._tools:

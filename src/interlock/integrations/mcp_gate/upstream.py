@@ -1,4 +1,4 @@
-"""One server as one client of the gate reaches it: frames go there and come back, and the gate may ask by itself."""
+"""The connection to one upstream server: sends frames, matches responses, and makes the gate's own requests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from interlock.integrations.mcp_gate.frames import GATE_ID_PREFIX, Object, Reply
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
-LIST_TIMEOUT = 30.0  # seconds for a list that the gate asks for
-MIN_SECRET_LENGTH = 8  # characters: what is shorter is no secret that could be told from other words
+LIST_TIMEOUT = 30.0  # seconds, for requests that the gate makes itself
+MIN_SECRET_LENGTH = 8  # characters; a shorter value could not be told apart from other text
 STREAM_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
 class UpstreamLost(Exception):
-    """The server is gone, or was never there; its words are for people."""
+    """The server is gone, or could not be started; the message is for people."""
 
 
 class Upstream:
@@ -34,11 +34,11 @@ class Upstream:
         on_message: Callable[[Upstream, JSONRPCMessage], Awaitable[None]],
         on_lost: Callable[[Upstream], Awaitable[None]],
     ) -> None:
-        """`on_message` gets every frame that answers nothing the gate waits for; `on_lost` is told once, at the end."""
+        """`on_message` gets every frame that does not answer a pending request; `on_lost` is called once at the end."""
         self.name = name
         self.server = server
-        self.version = ""  # what a handshake agreed on
-        self.is_modern: bool | None = None  # the first request of a connection says it; some servers keep to that
+        self.version = ""  # negotiated in the handshake
+        self.is_modern: bool | None = None  # set by the first request of a connection: some servers keep it
         self._on_message = on_message
         self._on_lost = on_lost
         self._write: Any = None
@@ -62,13 +62,13 @@ class Upstream:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def reopen(self) -> None:
-        """A new connection; whoever waits on the old one is told that it is gone."""
+        """Prepare a new connection; requests pending on the old one fail with UpstreamLost."""
         await self.close()
         self._task, self._close_reason, self.version, self.is_modern = None, "", "", None
         self._open = asyncio.Event()
 
     async def send(self, message: JSONRPCMessage, schema: object = None) -> None:
-        """Raises Lost. `schema` is that of a tool that is called."""
+        """Send a frame; raises UpstreamLost. `schema` is the input schema of a called tool."""
         self.start()
         if self.is_modern is None and isinstance(message, JSONRPCRequest):
             self.is_modern = is_modern(message)
@@ -83,7 +83,7 @@ class Upstream:
             raise UpstreamLost("it ended the connection") from None
 
     async def request(self, message: JSONRPCRequest, schema: object = None) -> Reply:
-        """Sends a request and waits for what answers it; raises Lost if nothing can come any more."""
+        """Send a request and wait for its response; raises UpstreamLost if the connection ends."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._pending[message.id] = answer
         try:
@@ -93,13 +93,13 @@ class Upstream:
             self._pending.pop(message.id, None)
 
     async def gate_request(self, method: str, params: Object) -> Reply:
-        """A request that the client knows nothing of."""
+        """A request of the gate itself, not forwarded for the client."""
         self._count += 1
         async with asyncio.timeout(LIST_TIMEOUT):
             return await self.request(make_request(f"{GATE_ID_PREFIX}{self._count}", method, params))
 
     async def list_all(self, method: str, key: str, envelope: Object) -> list[Mapping[str, Any]] | JSONRPCError:
-        """All pages, as they were sent."""
+        """The items of all pages, unchanged."""
         found: list[Mapping[str, Any]] = []
         more: Object = {}
         for _ in range(MAX_PAGES):
@@ -123,7 +123,7 @@ class Upstream:
                 async for message in read:
                     if isinstance(message, SessionMessage):
                         await self._dispatch(message.message)
-        except Exception as error:  # noqa: BLE001  whatever ended it: all who wait are told
+        except Exception as error:  # noqa: BLE001  any error fails the pending requests
             cause: BaseException = error
             while isinstance(cause, BaseExceptionGroup):
                 cause = cause.exceptions[0]

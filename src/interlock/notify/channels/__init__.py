@@ -1,1 +1,1 @@
-"""Ways to reach people, one file each, found by the `kind` in the configuration."""
+"""Channels, one module or package each, found by the `kind` in the configuration."""

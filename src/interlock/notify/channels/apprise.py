@@ -1,7 +1,7 @@
-"""The long tail, through the library apprise: services that take a short message, and nothing comes back.
+"""Apprise: many other services through this library, as short messages without replies.
 
-Settings: `urls` as apprise writes them; `schemes`, the only kinds of them that are taken; `follow_up: false` to be
-told of questions only. Each message is handed over in a process of its own, see `notify/apprise_process.py`.
+Settings: `urls` as apprise writes them; `schemes`, the only URL schemes that are allowed; `follow_up: false` to send
+only requests for a decision. Each message is sent by a child process, see `notify/apprise_process.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from interlock.notify.message_text import follow_up_setting, needs_new_message, 
 
 SETTINGS = ("urls", "schemes", "follow_up", "allow_private")
 CAPABILITIES = ChannelCapabilities(retry_delays=(5, 15, 60, *[300] * 24, *[1_800] * 12))
-# Chats, push and text messages: services that only pass on what they are told.
+# Chat, push and text message services, which only pass a message on.
 SCHEMES = (
     *("bark", "barks", "discord", "gchat", "gotify", "gotifys", "guilded", "line", "matrix", "matrixs", "mmost"),
     *("mmosts", "nctalk", "nctalks", "ntfy", "ntfys", "pbul", "pover", "prowl", "rocket", "rockets", "signal"),
@@ -33,15 +33,15 @@ SCHEMES = (
     *("bulksms", "clicksend", "d7sms", "httpsms", "msgbird", "nexmo", "plivo", "seven", "sinch", "sns", "telnyx"),
     *("twilio", "voipms", "vonage"),
 )
-# What does something on this machine instead of telling somebody; no setting opens these.
+# Schemes that act on this machine instead of sending a message; no setting allows these.
 LOCAL_SCHEMES = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "rsyslog", "syslog", "windows")
-SEND_TIMEOUT = 18.0  # for one message; the lane's limit is longer
-START_TIMEOUT = 60.0  # seconds, at the start
+SEND_TIMEOUT = 18.0  # for one message; the queue's limit is longer
+START_TIMEOUT = 60.0  # seconds, at startup
 MOST_URLS = 20
-MAX_PARTIAL_DELIVERIES = 200  # messages of which is known who took them, while others did not
+MAX_PARTIAL_DELIVERIES = 200  # messages that some of the URLs accepted, and others did not
 MAX_TITLE, MAX_LINE, MOST_WARNINGS = 200, 300, 3
 CHILD_COMMAND = (sys.executable, "-I", "-m", apprise_process.__name__)
-# Mentions, tags, links with other names, links, and signs that would vanish as markup in one service or another.
+# Mentions, tags, named links, links, and characters that would vanish as markup in some service.
 _MARKUP = re.compile(r"(?<![\w.+-])@|<|://|(?<=\])\(|[*`]|~~|\|\||(?<!\w)_|_(?!\w)")
 
 
@@ -64,7 +64,7 @@ class AppriseChannel:
         self._accepted_urls: dict[str, frozenset[str]] = {}
 
     async def send(self, message: Notification) -> str:
-        """Who took it is not told it again, while this process lasts; these services know no ids."""
+        """Send to all URLs. A retry in this process skips those that accepted it: there are no message ids."""
         accepted = self._accepted_urls.pop(message.id, frozenset())
         remaining_urls = [url for url in self._urls if url not in accepted]
         title, body = _line(message_text.title(message, MAX_LINE), MAX_TITLE), _body(message)
@@ -89,12 +89,12 @@ class AppriseChannel:
 
 
 def escape_markup(text: str) -> str:
-    r"""As every hidden character: \u{40} in the place of what a service could take for more than text."""
+    r"""Escape, like hidden characters, what a service could take for markup: \u{40} for @."""
     return _MARKUP.sub(lambda found: f"\\u{{{ord(found[0][0]):x}}}{found[0][1:]}", text)
 
 
 def _body(message: Notification) -> str:
-    """A few lines; arguments are on the page, and the link is the last of all."""
+    """Build a few lines with the link last; arguments are on the page."""
     approval_view = message.approval_view
     lines = []
     if approval_view is not None:
@@ -104,12 +104,12 @@ def _body(message: Notification) -> str:
 
 
 def _line(text: str, limit: int) -> str:
-    """Some services take no more than 2,000 characters in all."""
+    """Escape and shorten a line: some services take no more than 2,000 characters in all."""
     return message_text.shorten(escape_markup(text), limit)
 
 
 async def _run_in_process(job: AppriseJob) -> list[bool]:
-    """By a process without our environment, and so without proxies and without secrets of others."""
+    """Run a job in a child process with an empty environment: without proxies, and without other secrets."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     child = await asyncio.create_subprocess_exec(*CHILD_COMMAND, stdin=pipe, stdout=pipe, stderr=nothing, env={})
     try:
@@ -159,7 +159,7 @@ def _texts(settings: Mapping[str, object], key: str, default: Sequence[str] | No
 
 
 def _check_urls(urls: Sequence[str]) -> None:
-    """At the start: whether apprise understands each of them."""
+    """Check at startup that apprise understands each URL."""
     asked = json.dumps(AppriseJob("check", urls))
     try:
         child = subprocess.run(  # noqa: S603  our own module

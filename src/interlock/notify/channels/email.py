@@ -1,10 +1,10 @@
-"""E-mail, over SMTP: a mail to each person who may decide, with a link that shows the call and decides nothing.
+"""E-mail over SMTP: a mail to each possible reviewer, with a link that shows the call and decides nothing.
 
-Settings: `host`, `port`, `tls` (starttls, implicit, or none to this machine), `ca_file` for a mail server of one's own
-authority, `user`, `password`, `from`, `reply_to`. With `to`, a list of addresses, the mails go to these instead of to
-people, and their links are nobody's. `codes: false` keeps people from signing in with a code that is mailed to them.
+Settings: `host`, `port`, `tls` (starttls, implicit, or none to this machine), `ca_file` for a mail server with a
+private certificate authority, `user`, `password`, `from`, `reply_to`. With `to`, a list of addresses, the mails go to
+these instead of to people, and their links are not personal. `codes: false` disables sign-in codes by mail.
 
-It is long because a channel is one file: the mail and how it is sent.
+It is long because a channel is one module: the mail's content and its transport.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = ["CAPABILITIES", "SETTINGS", "connect"]
 
 SETTINGS = ("host", "port", "tls", "ca_file", "user", "password", "from", "to", "reply_to", "codes")
 CAPABILITIES = ChannelCapabilities(personal=True)
-SMTP_TIMEOUT = 15.0  # for each step of a conversation with the mail server
-MISCONFIGURED_RETRY = 60.0  # seconds before the next try where somebody has to change the configuration
+SMTP_TIMEOUT = 15.0  # for each step of the SMTP session
+MISCONFIGURED_RETRY = 60.0  # seconds until the retry if the configuration has to be changed
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 PORTS = {"starttls": 587, "implicit": 465, "none": 25}
 MAX_TO = 20
-END_SENT_MARK = " told"  # behind a reference: this person knows how it ended
+END_SENT_MARK = " told"  # suffix of a reference: the end was sent to this person
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmtpServer:
-    """Which mail server, and how to talk to it."""
+    """The mail server, its TLS mode and credentials."""
 
     host: str
     port: int
@@ -55,12 +55,12 @@ class SmtpServer:
     context: ssl.SSLContext | None
     user: str
     password: str = field(repr=False)
-    sender: str  # the address alone
+    sender: str  # the bare address
 
 
 @dataclass(frozen=True)
 class MailHeaders:
-    """What stands in the head of every mail; `domain` ends the names of mails."""
+    """Headers of every mail; `domain` is the domain of message ids."""
 
     sender: str
     reply_to: str
@@ -97,7 +97,7 @@ class EmailChannel:
         return name
 
     async def update(self, message: Notification, ref: str) -> str:
-        """A mail cannot be changed. A further one is sent for a reminder, once for the end, and if it opens again."""
+        """Send a further mail, since mails cannot be changed: for a reminder, once for the end, and if it reopens."""
         first = ref.removesuffix(END_SENT_MARK)
         is_end_sent = ref != first
         if message.purpose == "ended":
@@ -111,12 +111,12 @@ class EmailChannel:
         return first
 
     async def send_code(self, to: Recipient, code: str, name: str, at: int) -> None:
-        """`name` is the same for no other mail."""
+        """Send a sign-in code; `name` is unique to this mail."""
         mail = self._build_mail(code_mail(code, to.person), self._addresses(to), f"code.{name}", at)
         await _send_mail(self._server, mail, self._addresses(to))
 
     async def close(self) -> None:
-        """Each mail has a connection of its own."""
+        """Do nothing: each mail has a connection of its own."""
 
     def _content(self, message: Notification) -> MailContent:
         return approval_mail(message, is_personal=not self._to, has_codes=self.has_codes)
@@ -169,27 +169,27 @@ class EmailChannel:
 
 
 def _is_own_decision(message: Notification) -> bool:
-    """Nobody has to be told what they did themselves."""
+    """Return whether the recipient made the decision, so that no mail is needed."""
     decision_record = message.approval_view.approval.decision if message.approval_view else None
     return decision_record is not None and bool(message.to.person) and decision_record.by == message.to.person
 
 
 def _message_name(message: Notification) -> str:
-    """The same for every try, so that a mail that comes twice is one; every test is a new one."""
+    """Return the message id, the same for every retry, so that duplicates are detected; each test has its own."""
     said = f"{message.workspace}/{message.id}" + (f"/{message.at}" if message.purpose == "test" else "")
     return sha256(said.encode()).hexdigest()[:32]
 
 
 def _line(subject: str) -> str:
-    """One line that is read as it stands: what looks like an encoded word would be decoded by whoever reads it."""
+    """Make a single line, without what a mail program would decode as an encoded word."""
     return " ".join(subject.split()).replace("=?", "= ?")
 
 
-# Talking to the mail server
+# SMTP
 
 
 async def _send_mail(server: SmtpServer, mail: EmailMessage, to: Sequence[str]) -> None:
-    """Raises Later or Never, in words that hold nothing of what the server said."""
+    """Send a mail. Raises DeliveryDelayed or DeliveryRejected, without the server's own message."""
     client = aiosmtplib.SMTP(
         hostname=server.host,
         port=server.port,
@@ -212,7 +212,7 @@ async def _send_mail(server: SmtpServer, mail: EmailMessage, to: Sequence[str]) 
 
 
 async def _transmit(client: aiosmtplib.SMTP, sender: str, mail: bytes, to: Sequence[str]) -> None:
-    """Once the mail is taken, how the conversation ends changes nothing; its socket is closed either way."""
+    """Transmit a mail. Once it is accepted, later errors in the session are ignored; the socket is always closed."""
     await client.connect()
     transport = client.transport
     try:
@@ -238,7 +238,7 @@ def _to_delivery_error(error: aiosmtplib.SMTPException) -> DeliveryDelayed | Del
 
 
 def _to_misconfiguration(error: aiosmtplib.SMTPException) -> DeliveryDelayed:
-    """What is wrong for every mail parks none: they wait for a day until somebody has put it right."""
+    """Translate an error that affects every mail: they are retried for a day, until the configuration is fixed."""
     match error:
         case aiosmtplib.SMTPAuthenticationError():
             return DeliveryDelayed(
@@ -307,7 +307,7 @@ def _read_recipients(settings: Mapping[str, object]) -> list[str]:
 
 
 def _address(given: str, setting: str) -> str:
-    """The address alone of `Interlock <interlock@example.com>`. Raises Misconfigured for what is not exactly one."""
+    """Return the bare address of `Interlock <interlock@example.com>`. Raises Misconfigured unless it is exactly one."""
     header: Any = SMTP.header_factory("to", given) if given.isprintable() else None
     found: Sequence[Any] = header.addresses if header is not None and not header.defects else ()
     if len(found) != 1 or not found[0].username or not found[0].domain or not found[0].addr_spec.isascii():
@@ -325,7 +325,7 @@ _LINK = re.compile(r"://|(?i:\bwww\.)")
 
 @dataclass(frozen=True, slots=True)
 class MailContent:
-    """`link` is the only one in the mail, under the words of `action`. `code` stands by itself, to be copied."""
+    """Content of a mail. `link` is its only link, with the text `action`; `code` has its own line, to be copied."""
 
     subject: str
     lead: str
@@ -342,7 +342,7 @@ class MailContent:
 
 
 def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool = False) -> MailContent:
-    """`has_codes`: people can sign in with a code that is mailed to them."""
+    """Build the mail about an approval. `has_codes`: people can sign in with a code by mail."""
     approval_view = message.approval_view
     if approval_view is None:
         return _mail_without_approval(message)
@@ -370,7 +370,7 @@ def to_plain_text(content: MailContent) -> str:
 
 
 def defuse_links(text: str) -> str:
-    """Mail programs make links of what looks like one; the only link here is ours."""
+    """Break up text that mail programs would turn into a link; the only link is ours."""
     return _LINK.sub(lambda found: f"{found[0][:-1]}[.]" if found[0].endswith(".") else "[:]//", text)
 
 
@@ -401,7 +401,7 @@ def _open_approval_mail(message: Notification, approval_view: ApprovalView, *, i
 
 
 def _ended_approval_mail(message: Notification, approval_view: ApprovalView) -> MailContent:
-    """Nothing is left to decide, so the link is that of the page, and of nobody in particular."""
+    """Build the mail about the end. Nothing is left to decide, so its link is the page's, and not personal."""
     said = message_text.status_sentence(approval_view)
     return MailContent(
         message_text.title(message),
@@ -541,6 +541,6 @@ def _table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _text(text: str) -> str:
-    """Mail programs make links of what looks like one, unless it is taken apart; what is read stays the same."""
+    """Escape text, and break up what mail programs would turn into a link, without a visible change."""
     pieces = _JOINTS.split(text)
     return "".join(f"<span>{each}</span>" if number % 2 else escape(each) for number, each in enumerate(pieces))

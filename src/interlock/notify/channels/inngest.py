@@ -1,7 +1,7 @@
-"""Inngest: posts the event `hitl.approval.resolved` when a call of a function is decided. It tells no people.
+"""Inngest: posts the event `hitl.approval.resolved` when a function's call is decided. It notifies no people.
 
-Settings: `event_key`, and `url` for a server of one's own (`allow_private` if it is in your own network). The event
-means "look again": the function that waits asks Interlock itself, and believes nothing else that the event says.
+Settings: `event_key`, and `url` for a self-hosted server (`allow_private` if it is in your own network). The event is
+only a wake-up: the waiting function reads the decision from Interlock, and trusts nothing else in the event.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class InngestChannel:
         self._poster = poster
 
     async def send(self, message: Notification) -> str:
-        """There is nothing to tell but that a call was decided."""
+        """Post the event of a decided call, or a test event; all other messages are ignored."""
         match message.purpose, message.approval_view:
             case "woken", ApprovalView() as approval_view:
                 await self._post(message, RESOLVED, _resolved_event(message, approval_view))
@@ -55,13 +55,13 @@ class InngestChannel:
         await self._poster.close()
 
     async def _post(self, message: Notification, name: str, data: dict[str, object]) -> None:
-        """The id is the same for every try: Inngest drops what it has."""
+        """Post an event. Its id is the same for every retry: Inngest drops duplicates."""
         event = {"id": message.id, "name": name, "ts": message.at, "data": data}
         await self._poster.post(json.dumps([event]).encode(), {"content-type": "application/json"})
 
 
 def _resolved_event(message: Notification, approval_view: ApprovalView) -> dict[str, object]:
-    """No arguments, no reasons: events are kept and shown by others."""
+    """Build the event, without arguments and reasons: others store and show events."""
     approval = approval_view.approval
     return {
         "eventId": approval.id,

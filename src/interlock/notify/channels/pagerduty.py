@@ -1,7 +1,7 @@
-"""PagerDuty, by its Events API v2: one incident for each call, which ends when there is nothing left to decide.
+"""PagerDuty, by its Events API v2: one incident for each call, resolved when there is nothing left to decide.
 
-Settings: `routing_key` of a service's integration; `url` for another region. Nothing is decided there: acknowledging
-an incident says that somebody looks at it.
+Settings: `routing_key` of a service's integration; `url` for another region. Nothing is decided there: acknowledging an
+incident only shows that somebody works on it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class PagerDutyChannel:
         self._poster = poster
 
     async def send(self, message: Notification) -> str:
-        """What nobody can do anything about any more, or that is never heard of again, ends as soon as it has begun."""
+        """Trigger an incident, and resolve it at once if nothing can be done about it, or no update will follow."""
         incident = self._incident(message)
-        if message.purpose == "ended":  # a try from before may have begun it
+        if message.purpose == "ended":  # an earlier attempt may have triggered it
             return await self.update(message, incident)
         await self._trigger(message, incident)
         if message.purpose in SELF_RESOLVING:
@@ -53,7 +53,7 @@ class PagerDutyChannel:
         return incident
 
     async def update(self, message: Notification, ref: str) -> str:
-        """While it waits it is the same incident. Nobody knows whether it ran: that somebody has to look at too."""
+        """Resolve the incident, unless the call is pending or its outcome unknown, which needs attention too."""
         approval_view = message.approval_view
         if approval_view is None or approval_view.status in ("pending", "unknown"):
             await self._trigger(message, ref)
@@ -72,7 +72,7 @@ class PagerDutyChannel:
         await self._poster.post(json.dumps(body).encode(), {"content-type": "application/json"})
 
     def _incident(self, message: Notification) -> str:
-        """The same for every message about a call, so that there is one incident, whoever was told of it and why."""
+        """Return the dedup key, the same for all messages about a call: one incident for all recipients and reasons."""
         about = message.approval_view.approval.id if message.approval_view else message.id
         return message_text.shorten(f"interlock/{message.workspace}/{about}", MAX_KEY)
 

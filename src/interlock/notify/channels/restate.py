@@ -1,7 +1,7 @@
-"""Restate: wakes handlers that wait for people, by their awakeables. It carries no decision: they look for themselves.
+"""Restate: resolves the awakeables of handlers that wait for a decision. It sends no decision: handlers read it.
 
-Settings: `url` of the ingress; `key`, if the ingress wants one as a bearer; `allow_private: true` for one in your own
-network. Only runs of Restate are told of; people are told through the other channels.
+Settings: `url` of the ingress; `key`, if the ingress needs a bearer token; `allow_private: true` for one in your own
+network. Only Restate runs are notified; people are notified through the other channels.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from interlock.notify.channel import ChannelContext, DeliveryRejected, text_sett
 from interlock.notify.http import HttpPoster
 
 SETTINGS = ("url", "key", "allow_private")
-# Somebody waits for it: soon, then ever more patiently, for about a day.
+# A handler waits for it: retry soon, then with growing delays, for about a day.
 RETRY_DELAYS = (1, 1, 2, 5, 10, *[30] * 10, *[300] * 24, *[1_800] * 44)
 CAPABILITIES = ChannelCapabilities(priorities=frozenset(), retry_delays=RETRY_DELAYS, engine="restate")
-ALREADY_RESOLVED_STATUSES = frozenset({404, 409})  # nobody waits there any more
-HEALTHY_STATUSES = frozenset({405})  # what an ingress says to a POST of its health
-# A call id is the agent's own word: nothing but an awakeable may become part of an address.
+ALREADY_RESOLVED_STATUSES = frozenset({404, 409})  # nothing waits there any more
+HEALTHY_STATUSES = frozenset({405})  # the ingress's response to a POST to its health endpoint
+# A call id is chosen by the agent: nothing but an awakeable may become part of a URL.
 _AWAKEABLE = re.compile(r"(sign|prom)_1[A-Za-z0-9_-]{1,140}")
 
 
@@ -36,7 +36,7 @@ class RestateChannel:
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
 
     async def send(self, message: Notification) -> str:
-        """The second time, and for one that has ended, Restate takes it and does nothing."""
+        """Resolve the awakeable. For a duplicate, or a handler that has ended, Restate accepts it and does nothing."""
         approval_view = message.approval_view
         if message.purpose == "test":
             await self._poster.post(b"", self._headers, f"{self._url}/restate/health", HEALTHY_STATUSES)

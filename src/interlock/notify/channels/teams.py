@@ -1,9 +1,9 @@
-"""Microsoft Teams, through the webhook of a workflow: an Adaptive Card with a button that leads to the page.
+"""Microsoft Teams, through the webhook of a workflow: an Adaptive Card with a button that opens the page.
 
-Settings: `url` of the workflow; `follow_up: false` to be told of questions only. Such a webhook takes no answers and
-cannot change a message: what became of a call is a short card of its own.
+Settings: `url` of the workflow; `follow_up: false` to send only requests for a decision. Such a webhook takes no
+replies and cannot change a message: the outcome of a call is a short card of its own.
 
-Everything that others wrote is a run of plain text: those know no markup, no links and no mentions.
+Text from others goes into plain text runs, which have no markup, links or mentions.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ VERSION = "1.5"
 CARD = "application/vnd.microsoft.card.adaptive"
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 MAX_BYTES = 28 * 1024  # of a message, by Microsoft's limits
-DETAIL_LIMITS = (20, 10, 5, 2, 0)  # arguments and warnings that are shown, if more would be too much
-_FUNCTION = re.compile(r"(?<=\{)(?=\{)")  # {{DATE(…)}} would be worked out inside one run
+DETAIL_LIMITS = (20, 10, 5, 2, 0)  # arguments and warnings shown, in turn until the message fits
+_FUNCTION = re.compile(r"(?<=\{)(?=\{)")  # {{DATE(…)}} would be evaluated inside one run
 
 Element = dict[str, object]
 
@@ -39,7 +39,7 @@ def connect(context: ChannelContext) -> TeamsChannel:
 
 
 class TeamsChannel:
-    """The message's id is the id of its first line, for a flow that wants to know it from another."""
+    """Posts cards. The id of a card's first line is the message id, so that a workflow can detect duplicates."""
 
     def __init__(self, poster: HttpPoster, *, follow_up: bool) -> None:
         self._poster = poster
@@ -58,7 +58,7 @@ class TeamsChannel:
 
 
 def _largest_that_fits(message: Notification) -> bytes:
-    """The most that Teams takes. What is left out is on the page."""
+    """Return the card with the most details that Teams accepts. The page shows the rest."""
     sizes = (json.dumps(_envelope(message, most)).encode() for most in DETAIL_LIMITS)
     return next(content for content in sizes if len(content) <= MAX_BYTES)
 
@@ -80,7 +80,7 @@ def _title(message: Notification) -> Element:
 
 
 def _about(approval_view: ApprovalView, most: int) -> list[Element]:
-    """When it has ended, what became of it is enough."""
+    """Return the body; for a call that has ended, only its outcome."""
     standing = _line((message_text.shorten(message_text.status_sentence(approval_view), 600), {}))
     if not approval_view.is_open:
         result = (

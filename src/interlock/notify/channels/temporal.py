@@ -1,8 +1,8 @@
-"""Temporal: wakes the workflow whose call was decided, by the signal `interlock_woken`. It tells no people.
+"""Temporal: signals the workflow whose call was decided, with `interlock_woken`. It notifies no people.
 
 Settings: `target` (host:port), `namespace`, `api_key`, `tls`, and `ca`, `certificate` and `private_key` as files for
-TLS of one's own. With `workflow` and `task_queue`, a workflow of that type is started with the signal if there never
-was one under the id. The signal names the approval and nothing else: whoever is woken looks.
+private TLS. With `workflow` and `task_queue`, a workflow of that type is started with the signal if there never was one
+with the id. The signal names the approval and nothing else: the workflow reads the decision.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ENDED_CODES = frozenset({RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS})
 
 
 class TemporalTarget(NamedTuple):
-    """Where workflows are, and which to start under an id that there is not; without a type none is started."""
+    """Where workflows are, and which type to start for an unknown id; without a type none is started."""
 
     target: str
     namespace: str
@@ -89,7 +89,7 @@ class TemporalChannel:
         self._client: Client | None = None
 
     async def send(self, message: Notification) -> str:
-        """There is nothing to tell but that a call was decided; a test asks for the namespace."""
+        """Signal a decided call; a test describes the namespace. All other messages are ignored."""
         match message.purpose, message.approval_view:
             case "woken", ApprovalView() as approval_view:
                 await self._wake(message, approval_view)
@@ -106,7 +106,7 @@ class TemporalChannel:
         self._client = None
 
     async def _wake(self, message: Notification, approval_view: ApprovalView) -> None:
-        """The same request id for every try: Temporal drops a signal that it has."""
+        """Signal the workflow, with the same request id for every retry: Temporal drops duplicates."""
         workflow_id = approval_view.approval.subject.run_id.removeprefix(f"{ENGINE}:")
         words = await DataConverter.default.encode([{"approval_id": approval_view.approval.id}])
         if not self._target.workflow:
@@ -133,7 +133,7 @@ class TemporalChannel:
                 signal_input=Payloads(payloads=words),
                 identity=IDENTITY,
                 request_id=message.id,
-                # One that has ended is not begun again: its calls are decided, and nobody waits for them.
+                # A workflow that has ended is not started again: its calls are decided, and nothing waits for them.
                 workflow_id_reuse_policy=WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
             ),
         )
@@ -154,9 +154,9 @@ class TemporalChannel:
                     await service.describe_namespace(request, timeout=RPC_TIMEOUT)
         except RPCError as error:
             if purpose == "wake" and error.status in ENDED_CODES and not _lacks_namespace(error):
-                return  # it has ended, or was never there: nobody is left to wake
+                return  # it has ended, or never existed: nothing waits
             raise _to_delivery_error(error) from None
-        except RuntimeError:  # what the connection itself raises
+        except RuntimeError:  # raised by the connection itself
             raise DeliveryDelayed("Temporal cannot be reached.") from None
 
     async def _connected(self) -> Client:
@@ -173,7 +173,7 @@ class TemporalChannel:
 
 
 def _to_delivery_error(error: RPCError) -> DeliveryDelayed | DeliveryRejected:
-    """Without the words of the other side: they may hold secrets."""
+    """Translate an error without the server's own message, which may hold secrets."""
     if error.status in UNKNOWN_CODES:
         return DeliveryUnknown(f"Temporal did not answer within {RPC_TIMEOUT.seconds} seconds.")
     if error.status in RETRYABLE_CODES:
@@ -188,7 +188,7 @@ def _lacks_namespace(error: RPCError) -> bool:
 
 
 def _tls(settings: Mapping[str, object], key: str) -> bool | TLSConfig:
-    """On where there is a key or a file for it; a key never goes out in the clear."""
+    """Return the TLS settings; TLS is on if there is a key or a file for it: a key is never sent in plain text."""
     ca, certificate, private_key = (_pem(settings, name) for name in ("ca", "certificate", "private_key"))
     is_enabled = settings.get("tls", bool(key or ca or certificate))
     if not isinstance(is_enabled, bool):

@@ -1,7 +1,7 @@
-"""Webhooks by the standard of that name: signed messages to a program, and signed decisions back from it.
+"""Webhooks by the Standard Webhooks specification: signed messages to a program, and signed decisions from it.
 
-Settings: `url`; `secret`, or `secrets` with the new one first while it is being changed; `full: true` to send the
-arguments too; `acts_as`, the account in whose name the other side decides. Without it nothing is taken back.
+Settings: `url`; `secret`, or `secrets` with the new one first during a rotation; `full: true` to send the arguments
+too; `acts_as`, the account in whose name the program decides. Without it no decision is accepted.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from interlock.notify.http import HttpPoster
 from interlock.runtime.durations import rfc3339
 
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
-# The standard's, and many more within the first hours: a call does not wait for days.
+# The specification's delays, and many more in the first hours: a call does not wait for days.
 RETRY_DELAYS = (5, 10, 30, 60, *[300] * 24, *[1_800] * 12, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 CAPABILITIES = ChannelCapabilities(rate_per_minute=600, retry_delays=RETRY_DELAYS)
 TYPES = {"ask": "pending", "escalate": "escalated", "remind": "reminded"}
 FIELDS = frozenset({"approval_id", "workspace", "decision"})
 MOST_SECRETS = 5
 MOST_FIELDS = 200  # arguments of a full message
-MAX_VALUE = 2_000  # characters of one of them
-MAX_FULL = 200_000  # characters of all of them
+MAX_VALUE = 2_000  # characters of each
+MAX_FULL = 200_000  # characters in all
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 
@@ -76,7 +76,7 @@ class WebhookChannel:
         return headers["webhook-id"]
 
     async def update(self, message: Notification, ref: str) -> str:
-        """A program is told everything, each time as a new event."""
+        """Send every change, each as a new event."""
         return await self.send(message)
 
     async def answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
@@ -123,7 +123,7 @@ class WebhookChannel:
 async def _decide(
     inbound: InboundPort, approval_key: tuple[str, str], decision: object, reviewer: Reviewer
 ) -> InboundResponse:
-    """What cannot be taken is answered once as well; what failed on our side may be sent again."""
+    """Decide. A refusal is stored as the response to retries; after an error on our side the request may be retried."""
     workspace, approval_id = approval_key
     try:
         approval_view = await inbound.decide(workspace, approval_id, read_decision_with_digest(decision), reviewer)
@@ -151,7 +151,7 @@ def _approval_summary(approval_view: ApprovalView) -> dict[str, object]:
 
 
 def _card_details(card: Card) -> dict[str, object]:
-    """As the card shows it: what is secret stays hidden, and what is too much is left out and counted."""
+    """Return the card's details: secrets stay hidden, and what exceeds the limits is omitted and counted."""
     fields: list[dict[str, object]] = []
     room = MAX_FULL
     for field in card.fields[:MOST_FIELDS]:
@@ -202,7 +202,7 @@ def _text(body: Mapping[str, object], name: str, default: str = "") -> str:
     return value
 
 
-# Where the database is and what it said is for those who run the server.
+# The database's address and its errors are only for operators.
 UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."
 
 
@@ -215,13 +215,13 @@ def error_response(error: Error) -> InboundResponse:
     if isinstance(error, StoreUnavailable):
         body["message"] = UNAVAILABLE
     decision = body.get("decision")
-    if isinstance(decision, dict):  # inside the program times are numbers; outside they are text
+    if isinstance(decision, dict):  # times are numbers internally, and text in responses
         body["decision"] = {**decision, "at": rfc3339(decision["at"])}
     return json_response(body, error.status)
 
 
 def approval_status_json(approval_view: ApprovalView) -> dict[str, object]:
-    """An approval in short: how it stands, and what was decided."""
+    """Return an approval in short: its status and its decision."""
     return {
         "id": approval_view.approval.id,
         "status": approval_view.status,
@@ -244,7 +244,7 @@ def decision_json(decision_record: DecisionRecord | None) -> Mapping[str, object
 
 
 TOLERANCE = 300_000  # milliseconds, both ways
-SHORTEST, LONGEST = 24, 64  # bytes of a secret, by the standard
+SHORTEST, LONGEST = 24, 64  # bytes of a secret, by the specification
 MOST_SIGNATURES = 10
 PREFIX = "whsec_"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -252,7 +252,7 @@ _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class WebhookSigner:
-    """`secrets` are the one in use first, then those that are on their way out."""
+    """Signs and verifies; `secrets` are the current one first, then those being rotated out."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._hooks = [Webhook(_decode_secret(secret)) for secret in secrets]
@@ -266,7 +266,7 @@ class WebhookSigner:
         }
 
     def verify(self, headers: Mapping[str, str], body: bytes, now: int) -> str:
-        """The id of a request from the other side. Raises Unauthenticated, which does not say what was wrong."""
+        """Verify an inbound request and return its id. Raises Unauthenticated, without the reason."""
         refusal = Unauthenticated("The signature is missing, wrong, or older than five minutes.")
         name, seconds = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
         if not _ID.fullmatch(name) or not _SECONDS.fullmatch(seconds) or abs(now - int(seconds) * 1000) > TOLERANCE:
@@ -287,7 +287,7 @@ class WebhookSigner:
 
 
 def _decode_secret(secret: str) -> bytes:
-    """Strictly: what the library skips would be a weaker secret than it looks."""
+    """Decode a secret strictly: characters that the library skips would make it weaker than it looks."""
     text = secret.removeprefix(PREFIX)
     try:
         key = b64decode(text + "=" * (-len(text) % 4), validate=True)

@@ -1,4 +1,4 @@
-"""Policies to start from: whole files with comments, to be printed, read and changed."""
+"""Policy templates: whole files with comments, to be printed, read and changed."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def read_template(name: str) -> str:
 
 
 def template_summary(name: str) -> str:
-    """The first line of the file says what it lets through."""
+    """The first line of the file, which says what it allows."""
     return read_template(name).partition("\n")[0].removeprefix("# ")

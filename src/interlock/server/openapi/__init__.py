@@ -1,1 +1,1 @@
-"""The document of the HTTP interface: what programs, people and docs/http.md read of it."""
+"""The OpenAPI document of the HTTP API, and the reference made from it: /docs and docs/http.md."""

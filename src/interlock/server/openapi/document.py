@@ -1,4 +1,4 @@
-"""The OpenAPI document: every route, who may use it, how it may fail, and an example of every body."""
+"""The OpenAPI document: every route, its roles, its errors, and an example of every body."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Operation = dict[str, Any]
 
 
 def build_openapi(app: FastAPI, cookie: str) -> Document:
-    """Made once: routes do not change while the server runs."""
+    """Build the OpenAPI document; called once, since routes do not change while the server runs."""
     document = get_openapi(
         title="Interlock",
         version=__version__,
@@ -90,7 +90,7 @@ def operations(document: Document) -> Iterator[tuple[str, str, Operation]]:
 
 
 def body_models(operation: Operation) -> Iterator[str]:
-    """The names of the models that its JSON body may have."""
+    """The names of the models that the operation's JSON body may have."""
     schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     for each in (schema, *schema.get("anyOf", ())):
         if "$ref" in each:
@@ -103,7 +103,7 @@ def _complete_operation(method: str, path: str, operation: Operation) -> None:
     operation["operationId"] = f"{method.lower()}{re.sub(r'[^a-z0-9]+', '_', path.lower())}".rstrip("_")
     answers: dict[str, Any] = operation["responses"]
     if "HTTPValidationError" in str(answers.get("422", "")):
-        del answers["422"]  # the framework's own words for what is 400 here
+        del answers["422"]  # the framework's own description of what is 400 here
     answers["default"] = OTHER_ERRORS
     if method == "POST":
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY_PARAMETER)

@@ -1,4 +1,4 @@
-"""What the document says of the routes that are served without the framework."""
+"""OpenAPI descriptions of the fast routes, which are served without FastAPI."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from interlock.server.routes.runs import AcquireRunBody, RenewRunBody, RunnerBod
 
 EVENT_STREAM = {
     "description": "An event stream without an end.",
-    "content": {"text/event-stream": {"schema": {"type": "object"}}},  # of each event
+    "content": {"text/event-stream": {"schema": {"type": "object"}}},  # the schema of each event
 }
 
 TURN_STREAM = {**EVENT_STREAM, "description": "An event stream until the turn is over."}

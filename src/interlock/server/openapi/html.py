@@ -1,4 +1,4 @@
-"""The document as people read it: groups of routes, with fields in tables and an example for the command line."""
+"""The API reference for people: groups of routes, tables of fields, and a curl example for each route."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class DocField(NamedTuple):
 
 
 class DocRoute(NamedTuple):
-    """`kinds` are the kinds of bodies that it takes; `response_type` is the name of what it gives.
+    """`kinds` are the content types of the body; `response_type` is the name of the response's type.
 
-    `recent`: a session has to be of the last minutes.
+    `recent`: a session needs a recent sign-in.
     """
 
     method: str
@@ -65,7 +65,7 @@ def doc_groups(document: Document) -> list[DocGroup]:
 
 
 def response_models(document: Document) -> list[DocModel]:
-    """The models of all answers, with those that they are made of."""
+    """The models of all responses, with the models that they contain."""
     wanted = [name for _, _, operation in operations(document) for name in _model_names(_response_schema(operation))]
     found: dict[str, Schema] = {}
     while wanted:
@@ -123,7 +123,7 @@ def _fields(schema: Schema) -> tuple[DocField, ...]:
 
 
 def _type_text(schema: Schema) -> str:
-    """In few words."""
+    """A short name of the type."""
     match schema:
         case {"$ref": ref}:
             return str(ref).rpartition("/")[2]
@@ -142,7 +142,7 @@ def _type_text(schema: Schema) -> str:
 
 
 def _model_names(schema: object) -> list[str]:
-    """The models that a schema mentions."""
+    """The models that a schema refers to."""
     return list(dict.fromkeys(_walk_refs(schema)))
 
 
@@ -161,7 +161,7 @@ def _walk_refs(schema: object) -> Iterator[str]:
 
 
 def _curl(method: str, path: str, content: Mapping[str, Schema], *, secret: bool) -> str:
-    """As it can be typed, with the names of a path in capitals."""
+    """A curl command that can be typed, with path parameters as variables in capitals."""
     address = EXAMPLE_HOST + path.replace("{", "$").replace("}", "")
     words = ["curl", *([] if method == "GET" else ["-X", method])]
     lines = [" ".join([*words, f'"{_upper_path_params(address)}"' if "$" in address else address])]

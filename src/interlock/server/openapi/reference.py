@@ -1,6 +1,6 @@
-"""Writes docs/http.md out of the document: `python -m interlock.server.openapi.reference > docs/http.md`.
+"""Generates docs/http.md from the OpenAPI document: `python -m interlock.server.openapi.reference > docs/http.md`.
 
-With `--openapi` it writes the document itself, from which the page's types are made.
+With `--openapi` it writes the OpenAPI document itself, from which the types of the web app are generated.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _one_line(text: str) -> str:
 
 
 def main() -> None:
-    """Nothing is opened: the routes are all that it takes."""
+    """Write the reference. Nothing is opened: only the routes are needed."""
     app_services = build_services("sqlite:///interlock.db")
     workspaces = Workspaces(app_services.store, lambda policy: build_gate_and_inbox(app_services.store, policy), {})
     log = JsonLogger(app_services.clock, "none")

@@ -1,7 +1,7 @@
-"""Clients and front ends that people have already: one file each, found by its name, and only a translation.
+"""Protocols of existing clients and front ends: one module each, found by its name, which only translates.
 
-A file has a `router` with its plain routes, and `streams` if it has answers without an end. What a client posts is
-believed only as far as it is an id, a decision and who is signed in: tools, arguments and history are looked up.
+A module has a `router` with its plain routes, and `streams` if it has streaming responses. Of what a client posts, only
+ids, decisions and the identity of the signed-in person are trusted: tools, arguments and history are looked up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ StreamFactory = Callable[[ServerState, Auth], Sequence[tuple[StreamRoute, RouteD
 
 
 class ProtocolRoutes(NamedTuple):
-    """`router` has all of its routes, for the document; `streams` are served before the framework sees them."""
+    """`router` has all its routes, for the OpenAPI document; `streams` are served before FastAPI sees them."""
 
     name: str
     router: APIRouter
@@ -30,7 +30,7 @@ class ProtocolRoutes(NamedTuple):
 
 
 def load_protocols(state: ServerState, auth: Auth) -> list[ProtocolRoutes]:
-    """Every file or folder here."""
+    """Load every module and package of this folder."""
     names = sorted(each.name for each in iter_modules(__path__))
     return [_load_protocol(name, state, auth) for name in names]
 

@@ -1,9 +1,9 @@
-"""LangChain's Agent Inbox, unchanged: an approval is a thread that was interrupted, and the answer resumes it.
+"""LangChain's Agent Inbox, unmodified: an approval is an interrupted thread, and the answer resumes it.
 
-Of what is posted an id and an answer count. An answer carries no digest: it is taken only where nobody edited the call
-and nothing was found in it, or where it repeats the arguments exactly.
+Of a request, only an id and an answer count. An answer carries no digest: it is accepted only if nobody edited the call
+and it has no alarms, or if it repeats the arguments exactly.
 
-It is long because a protocol is one file: its routes and its shapes.
+It is long because a protocol is one module: its routes and its models.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_js
 __all__ = ["router"]
 
 
-ALL_AGENTS_GRAPH = "interlock"  # the graph whose threads are all approvals; any other name is an agent's
-MAX_PAGE, MAX_OFFSET, SKIP_BATCH = 100, 1_000, 500  # threads of a page, to pass over, and to pass over in one query
-MAX_ARGS_BYTES = 64 * 1024  # bytes of arguments; the web app would have to draw them for each thread of a list
+ALL_AGENTS_GRAPH = "interlock"  # the graph of all approvals; any other name is an agent's
+MAX_PAGE, MAX_OFFSET, SKIP_BATCH = 100, 1_000, 500  # threads of a page, to skip, and to skip in one query
+MAX_ARGS_BYTES = 64 * 1024  # bytes of arguments; the web app would have to render them for each thread of a list
 MAX_ARGS = 200  # arguments at any depth
 NOT_SHOWABLE = "The arguments are too large to be shown in Agent Inbox, or have numbers that JavaScript cannot hold."
 IGNORED_REASON = "Ignored in Agent Inbox."
@@ -82,7 +82,7 @@ router = APIRouter(prefix="/agent-inbox", tags=["Agent Inbox"])
 
 
 class InboxSearchBody(RequestBody):
-    """`metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own."""
+    """`metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is always Interlock's own."""
 
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 10
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
@@ -103,13 +103,13 @@ class HumanResponse(RequestBody):
 
 
 class ResumeCommand(RequestBody):
-    """A list with one answer: an approval is one question."""
+    """A list with one answer, since an approval is one question."""
 
     resume: Annotated[JsonList[HumanResponse], Field(min_length=1, max_length=1)]
 
 
 class InboxResumeBody(RequestBody):
-    """Whatever else a client sends for a run of its own is not for an approval, and is not looked at."""
+    """Other fields, which clients send for runs of their own, are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -117,14 +117,14 @@ class InboxResumeBody(RequestBody):
 
 
 class InboxStateUpdateBody(RequestBody):
-    """Only "Mark as Resolved": no values, as the end."""
+    """Only "Mark as Resolved": no values, and `__end__` as the node."""
 
     values: None = None
     as_node: Literal["__end__"]
 
 
 class InboxThread(BaseModel):
-    """An approval. `interrupts` has what it asks while it waits for people; `values` are Markdown."""
+    """An approval. `interrupts` holds the request while it is pending; `values` are Markdown."""
 
     thread_id: str
     created_at: str
@@ -137,7 +137,7 @@ class InboxThread(BaseModel):
 
 
 class InboxThreads(RootModel[list[InboxThread]]):
-    """A page."""
+    """A page of threads."""
 
 
 class InboxState(BaseModel):
@@ -151,7 +151,7 @@ class InboxState(BaseModel):
 
 
 class InboxRun(BaseModel):
-    """The answer was taken."""
+    """The answer was accepted."""
 
     run_id: str
     thread_id: str
@@ -174,31 +174,31 @@ class InboxServerInfo(BaseModel):
 
 @router.get("/info")
 async def info() -> InboxServerInfo:
-    """Agent Inbox looks here, without a key, whether there is a server."""
+    """Server information. Agent Inbox asks for it without a key, to see whether there is a server."""
     host = {"kind": "self-hosted", "project_id": None, "tenant_id": None, "revision_id": None}
     return InboxServerInfo(flags={"assistants": False, "crons": False, "langsmith": False}, host=host)
 
 
 @router.post("/threads/search", responses=documented_responses(InboxThreads), **require_roles(VIEWERS))
 async def search_threads(body: InboxSearchBody, context: ContextDep) -> Response:
-    """What waits for people (`interrupted`), by time left; else the newest first."""
+    """Search threads: pending approvals (`interrupted`) by time left, others newest first."""
     agent = _agent_filter(body.metadata or {})
     found = (
         [] if agent is None else [await _list_item(each, context) async for each in _search_page(body, agent, context)]
     )
-    wanted = [each for each in found if body.status in (None, each["status"])]  # by the clock, some have just expired
+    wanted = [each for each in found if body.status in (None, each["status"])]  # some have just expired
     return to_starlette(await offload(BESIDE if len(wanted) > 10 else 0, lambda: json_response(wanted)))
 
 
 @router.get("/threads/{thread_id}", responses=documented_responses(InboxThread, 404), **require_roles(VIEWERS))
 async def show_thread(thread_id: str, context: ContextDep) -> Response:
-    """One approval, with what this person could answer now."""
+    """One approval, with the answers that this person could give now."""
     return to_starlette(json_response(_thread(await context.inbox.show(context.workspace, thread_id), context)))
 
 
 @router.get("/threads/{thread_id}/state", responses=documented_responses(InboxState, 404), **require_roles(VIEWERS))
 async def show_state(thread_id: str, context: ContextDep) -> Response:
-    """The same in the shape of a checkpoint."""
+    """One approval in the shape of a checkpoint."""
     view = await context.inbox.show(context.workspace, thread_id)
     thread = _thread(view, context)
     asked = [each for interrupts in thread["interrupts"].values() for each in interrupts]
@@ -215,7 +215,7 @@ async def show_state(thread_id: str, context: ContextDep) -> Response:
     **require_roles(DECIDERS),
 )
 async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, context: ContextDep) -> Response:
-    """Marked as resolved without an answer: the call is rejected."""
+    """Mark a thread as resolved without an answer: the call is rejected."""
     try:
         await context.inbox.decide(context.workspace, thread_id, Reject(RESOLVED_REASON), context.reviewer)
     except Expired as error:
@@ -227,7 +227,7 @@ async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, context: Co
     "/threads/{thread_id}/runs", responses=documented_responses(InboxRun, 404, 409, 422), **require_roles(DECIDERS)
 )
 async def resume_thread(thread_id: str, body: InboxResumeBody, context: ContextDep) -> Response:
-    """Takes the answer to an approval, as the decision of whoever is signed in."""
+    """Answer an approval, as a decision of the signed-in person."""
     try:
         return to_starlette(
             json_response(await _resume(thread_id, body, context), headers=_location_headers(thread_id))
@@ -242,7 +242,10 @@ async def resume_thread(thread_id: str, body: InboxResumeBody, context: ContextD
     **require_roles(DECIDERS),
 )
 async def resume_and_stream(thread_id: str, body: InboxResumeBody, context: ContextDep) -> Response:
-    """The same as a stream. A refusal is its `error` event: of another answer the web app shows no reason."""
+    """Answer an approval, with a stream as the response.
+
+    A refusal is its `error` event: the web app shows no reason for any other response.
+    """
     try:
         run = await _resume(thread_id, body, context)
     except (Conflict, Expired, Forbidden, InvalidDecision) as error:
@@ -298,7 +301,7 @@ def _decision(human_response: HumanResponse, view: ApprovalDetails) -> Decision:
 
 
 def _acknowledgement(repeated: ActionRequest | None, view: ApprovalDetails) -> Acknowledgement:
-    """Where edits are allowed the web app repeats what it showed: then it is known what this person saw."""
+    """If edits are allowed, the web app repeats the arguments that it showed, which proves what this person saw."""
     if repeated is None:
         return Acknowledgement()
     _check_action(repeated, view)
@@ -308,7 +311,7 @@ def _acknowledgement(repeated: ActionRequest | None, view: ApprovalDetails) -> A
 
 
 def _edit(request: ActionRequest, view: ApprovalDetails) -> Decision:
-    """Brings all arguments anew, so that it replaces what was proposed; not what somebody else made of it."""
+    """An edit has all arguments, so it replaces what was proposed; but not what another person edited."""
     _check_action(request, view)
     shown = cast(Mapping[str, object], shown_args(view.stored.payload) or {})
     if len(request.args) > MAX_ARGS:
@@ -332,7 +335,7 @@ def _response(text: str, view: ApprovalDetails) -> Decision:
 
 
 def _agent_filter(metadata: Mapping[str, object]) -> str | None:
-    """Of whom the threads are, "" for all; None where no thread has such metadata."""
+    """The agent whose threads are meant, "" for all; None if no thread has such metadata."""
     match dict(metadata):
         case {"graph_id": str(name), **rest} if name and not rest:
             return "" if name == ALL_AGENTS_GRAPH else name
@@ -353,7 +356,7 @@ async def _search_page(body: InboxSearchBody, agent: str, context: RequestContex
 
 
 async def _list_item(stored: Stored, context: RequestContext) -> dict[str, Any]:
-    """The web app draws a thread from the list alone: what waits is there with its arguments."""
+    """The web app renders a thread from the list alone, so pending ones include their arguments."""
     if status_at(stored.approval, context.state.clock()) != "pending":
         return _thread_summary(stored, context)
     return _thread(await context.inbox.show(context.workspace, stored.approval.id), context)
@@ -388,14 +391,14 @@ def _human_interrupt(view: ApprovalDetails, context: RequestContext) -> dict[str
 
 
 def _digest_required_reason(approval: Approval) -> str:
-    """Why an answer without a digest would not be taken, or ""."""
+    """Why an answer without a digest would be refused, or ""."""
     if approval.editors:
         return "Somebody edited the arguments."
     return "Some arguments may deceive, and nobody can acknowledge that here." if approval.alarms else ""
 
 
 def _thread_summary(stored: Stored, context: RequestContext) -> dict[str, Any]:
-    """The web app draws all texts of `values` as Markdown with HTML in it: what others wrote stands in code."""
+    """The web app renders all texts of `values` as Markdown with HTML: text of others is in code spans."""
     approval, decision_record = stored.approval, stored.approval.decision
     status = status_at(approval, context.state.clock())
     created, updated = (
@@ -422,7 +425,7 @@ def _thread_summary(stored: Stored, context: RequestContext) -> dict[str, Any]:
 
 
 def _is_showable(view: ApprovalDetails) -> bool:
-    """Whether the web app would show the arguments as they are, and send them back so."""
+    """Whether the web app would show the arguments, and send them back, unchanged."""
     small = len(_shown_args_bytes(view.stored.payload)) <= MAX_ARGS_BYTES and len(view.card.fields) <= MAX_ARGS
     return small and is_js_safe(shown_args(view.stored.payload))
 
@@ -437,7 +440,7 @@ def _link(approval: Approval, context: RequestContext) -> str:
 
 
 def _final_error(error: Error) -> HttpResponse:
-    """The client takes 410 for something that passes, and would ask again for half a minute."""
+    """409 in place of 410, which the client takes for temporary and would retry for half a minute."""
     return error_response(error)._replace(status=409)
 
 
@@ -449,7 +452,7 @@ def _checkpoint(thread_id: str) -> dict[str, Any]:
     return {"checkpoint": {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": thread_id}}
 
 
-# What says of a single argument what it is; `required` and the like are about all of them together.
+# Keywords that describe a single argument; `required` and the like are about all of them together.
 SHARED_KEYWORDS = ("$schema", "$id", "patternProperties", "additionalProperties")
 KEYWORDS_WITH_REFS = (*SHARED_KEYWORDS, "$defs", "definitions", "properties")
 MAX_SAFE_INTEGER = 2**53 - 1
@@ -460,7 +463,7 @@ AMBIGUOUS = "could be a text or something else, and a box cannot say which: edit
 def coerce_args(
     typed: Mapping[str, object], shown: Mapping[str, object], schema: Mapping[str, object]
 ) -> dict[str, object]:
-    """Texts become what the schema says that they are, or it is refused: nothing is guessed."""
+    """Convert texts to what the schema says, or refuse them: nothing is guessed."""
     read = {name: _coerce_value(name, value, shown, schema) for name, value in typed.items()}
     problems = [problem for each in read.values() if isinstance(each, CoercionErrors) for problem in each.problems]
     if problems:
@@ -470,7 +473,7 @@ def coerce_args(
 
 
 def parse_answer(text: str, schema: Mapping[str, object]) -> object:
-    """What a typed answer means to a question with a schema; None where it is the text itself."""
+    """The value of a typed answer to a question with a schema; None if it is the text itself."""
     fitting = (
         [] if not validate(schema, text) else [each for each in _json_readings(text) if not validate(schema, each)]
     )
@@ -478,7 +481,7 @@ def parse_answer(text: str, schema: Mapping[str, object]) -> object:
 
 
 def is_js_safe(value: object) -> bool:
-    """Whether it is the same after JavaScript read it: a larger whole number would silently become another."""
+    """Whether JavaScript reads the same value: a larger integer would silently become another."""
     match value:
         case int():
             return abs(value) <= MAX_SAFE_INTEGER
@@ -491,17 +494,17 @@ def is_js_safe(value: object) -> bool:
 
 
 def to_input_text(value: object) -> str:
-    """What the web app writes into the box for an argument."""
+    """The text that the web app puts into the input field of an argument."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def describe_card(card: Card, blocked_reason: str, link: str) -> str:
-    """Markdown. All that an agent could have written stands in code: it cannot pose as ours, nor be HTML."""
+    """The card as Markdown. Text that an agent could have written is in code: no HTML, and it cannot pose as ours."""
     return "\n".join(_lines(card, blocked_reason, link))
 
 
 def code_span(text: str) -> str:
-    """A code span that nothing inside can end; the text is `visible` already, so that it is one line."""
+    """A code span that its text cannot end; the text is `visible` already, so that it is one line."""
     if not text.strip():
         return f"(empty, {len(text)} characters)" if text else "(empty)"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
@@ -509,14 +512,14 @@ def code_span(text: str) -> str:
 
 
 class CoercionErrors:
-    """Why a text is no value."""
+    """Why a text is not a valid value."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = problems
 
 
 def _coerce_value(name: str, value: object, shown: Mapping[str, object], schema: Mapping[str, object]) -> object:
-    """A box that shows what it showed at first still holds that value."""
+    """Convert one text; an input field that was not changed keeps its value."""
     if not isinstance(value, str):
         return value
     if name in shown and value == to_input_text(shown[name]):
@@ -535,23 +538,23 @@ def _coerce_value(name: str, value: object, shown: Mapping[str, object], schema:
 
 
 def _problem_at_argument(name: str, problem: Problem) -> Problem:
-    """What is wrong with all of them together is wrong with the only one that was checked."""
+    """Move a problem with all arguments together to the only one that was checked."""
     inside = problem.pointer == _pointer(name) or problem.pointer.startswith(f"{_pointer(name)}/")
     return problem if inside else Problem(_pointer(name), problem.message)
 
 
 def _argument_schema(name: str, schema: Mapping[str, object]) -> dict[str, object]:
-    """As little of the schema as this argument takes: a large one takes long to make ready, for each of them."""
+    """The part of the schema that this argument needs: a large schema takes long to compile for each argument."""
     properties = schema.get("properties")
     own = properties.get(name) if isinstance(properties, Mapping) else None
     kept = {part: schema[part] for part in SHARED_KEYWORDS if part in schema}
-    if REF_PATTERN.search(json.dumps([own, kept])):  # to anywhere
+    if REF_PATTERN.search(json.dumps([own, kept])):  # a reference can lead anywhere
         return {part: schema[part] for part in KEYWORDS_WITH_REFS if part in schema}
     return kept if own is None else {**kept, "properties": {name: own}}
 
 
 def _json_readings(text: str) -> list[object]:
-    """What a text could mean besides itself: at most one thing, read strictly."""
+    """The values that a text could mean besides itself: at most one, parsed strictly."""
     try:
         value = parse_json(text)
     except InvalidRequest:

@@ -1,9 +1,10 @@
 """HumanLayer's SDK, unmodified: function calls that people approve, and questions that they answer.
 
-Its program runs the function itself as soon as it reads `approved: true`, and never says what came of it. So a yes is
-told once: the first look that finds it starts the call and ends it as handed over, and every later look is refused.
+Its program runs the function as soon as it reads `approved: true`, and never reports the result. So an approval is
+delivered once: the first poll that finds it starts the call and finishes it as handed over, and every later poll is
+refused.
 
-It is long because a protocol is one file: its routes and its shapes.
+It is long because a protocol is one module: its routes and its models.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ MAX_OPTIONS = 100
 
 
 class ResponseOption(RequestBody):
-    """A ready answer; one that is `interactive` wants words of the person's own."""
+    """A predefined answer; an `interactive` one needs text of the person's own."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     title: str | None = None
@@ -73,7 +74,7 @@ class ResponseOption(RequestBody):
         return self.title or self.name
 
 
-CallId = Annotated[str, Field(pattern=r"^[^/?#%]+$")]  # it stands in an address, which the SDK writes as it is
+CallId = Annotated[str, Field(pattern=r"^[^/?#%]+$")]  # part of a URL, in which the SDK does not encode it
 ChannelSpecs = dict[str, dict[str, object] | None]
 OptionList = Annotated[list[ResponseOption], Field(max_length=MAX_OPTIONS)] | None
 AgentState = dict[str, object] | None
@@ -88,7 +89,7 @@ class FunctionCallSpec(RequestBody):
 
 
 class FunctionCallBody(RequestBody):
-    """A function that a program wants to run. What became of it is the server's to say: `status` stays empty."""
+    """A function call that a program wants to run. Only the server sets its state: `status` stays empty."""
 
     run_id: str
     call_id: CallId
@@ -114,7 +115,7 @@ class HumanContactBody(RequestBody):
 
 
 class FunctionCallAnswerBody(RequestBody):
-    """A person's yes or no. Times are the server's own, whatever is given."""
+    """A person's approval or rejection. The server sets the times, and ignores those in the body."""
 
     approved: bool
     comment: Annotated[str, Field(max_length=MAX_COMMENT)] | None = None
@@ -125,7 +126,7 @@ class FunctionCallAnswerBody(RequestBody):
 
 
 class HumanContactAnswerBody(RequestBody):
-    """A person's words, or one of the options by its name."""
+    """A person's text, or one of the options by its name."""
 
     response: Annotated[str, Field(max_length=MAX_MESSAGE)] | None = None
     response_option_name: str | None = None
@@ -134,7 +135,7 @@ class HumanContactAnswerBody(RequestBody):
 
 
 class EscalationBody(RequestBody):
-    """The agent's words to those who decide. Whom they reach is the policy's business."""
+    """The agent's message to the approvers. The policy determines who is notified."""
 
     escalation_msg: str
     additional_recipients: Annotated[list[dict[str, object]], Field(max_length=MAX_OPTIONS)] | None = None
@@ -151,7 +152,7 @@ class FunctionCallStatus(BaseModel):
 
 
 class FunctionCall(BaseModel):
-    """`approved` is null until a decision stands, and true in one answer only."""
+    """`approved` is null until there is a decision, and true in one response only."""
 
     run_id: str
     call_id: str
@@ -167,7 +168,7 @@ class HumanContactStatus(BaseModel):
 
 
 class HumanContact(BaseModel):
-    """`response` is null until somebody answered."""
+    """`response` is null until a person has answered."""
 
     run_id: str
     call_id: str
@@ -176,7 +177,7 @@ class HumanContact(BaseModel):
 
 
 def question_args(spec: HumanContactSpec) -> dict[str, object]:
-    """Ready answers are all that can be chosen, unless one of them wants words."""
+    """Only the predefined answers can be chosen, unless one of them is interactive."""
     args: dict[str, object] = {"question": spec.msg}
     args |= {"subject": spec.subject} if spec.subject is not None else {}
     options = spec.response_options or ()
@@ -185,7 +186,7 @@ def question_args(spec: HumanContactSpec) -> dict[str, object]:
 
 
 def agent_says_text(spec: FunctionCallSpec | HumanContactSpec) -> str:
-    """All but the call is what the agent says: shown to people as such, and told back. Tokens are not kept."""
+    """All fields but the call are the agent's words: shown to people as such, and returned. Tokens are not stored."""
     options = spec.reject_options if isinstance(spec, FunctionCallSpec) else spec.response_options
     field = "reject_options" if isinstance(spec, FunctionCallSpec) else "response_options"
     names = [name for each in options or () for name in {each.name, each.label}]
@@ -214,7 +215,7 @@ __all__ = ["router"]
 
 
 RequestKind = Literal["function_call", "contact_request"]
-ALLOWED_DECISIONS = ("approve", "reject")  # the program runs the arguments that it has: an edit could not reach them
+ALLOWED_DECISIONS = ("approve", "reject")  # the program runs its own arguments: an edit could not reach them
 HANDED_OVER = "Handed over to the agent's program, which runs it and does not say what came of it."
 ALREADY_DELIVERED = (
     "A yes is told once, and this one was told already. Ask again under a new call_id if the function did not run."
@@ -225,7 +226,7 @@ router = APIRouter(prefix="/humanlayer/v1", tags=["HumanLayer"])
 
 @dataclass(frozen=True)
 class HumanLayerContext:
-    """Where somebody comes to with a call id: their workspace, and who they are."""
+    """The workspace and the caller of a request."""
 
     state: ServerState
     services: WorkspaceServices
@@ -240,12 +241,12 @@ class HumanLayerContext:
         return self.services.gate_for(self.principal)
 
     async def approval_id_for(self, kind: RequestKind, call_id: str) -> str:
-        """The approval's id, by the call's alone: a look names no run. Nobody can take it before."""
+        """The approval's id, from the call's id alone: a poll names no run. Keyed, so that nobody can take it first."""
         key = await self.state.store.secret_key(self.workspace)
         return str(UUID(bytes=hmac.digest(key, f"humanlayer\0{kind}\0{call_id}".encode(), "sha256")[:16], version=4))
 
     async def load(self, kind: RequestKind, call_id: str) -> Stored:
-        """Raises NotFound for what is not there; to an agent only its own is."""
+        """Load a call. Raises NotFound if there is none, or if it is another agent's."""
         try:
             stored = await self.state.store.get(self.workspace, await self.approval_id_for(kind, call_id))
         except NotFound:
@@ -255,7 +256,7 @@ class HumanLayerContext:
         return stored
 
     async def load_proposed(self, approval_id: str, call: ToolCall) -> Stored:
-        """What is there now under the id of what was just posted: the very same, or it is refused."""
+        """Load the approval of the posted call; raises CallMismatch unless it is the very same call."""
         stored = await self.state.store.get(self.workspace, approval_id)
         subject, says = stored.approval.subject, stored.payload.agent_says or ""
         theirs = subject.owner in {*self.principal.owners, ANY_OWNER}
@@ -264,7 +265,7 @@ class HumanLayerContext:
         return stored
 
     async def run_within_quota(self, call: ToolCall, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Of the call that is there already nothing is told: its approval's id would lead another agent to it."""
+        """Apply the quota. A mismatch hides the existing call: its approval's id would lead another agent to it."""
         try:
             return await self.state.quotas.run_within_quota(self.principal, self.gate, call, None, ask)
         except CallMismatch:
@@ -283,7 +284,7 @@ class HumanLayerContext:
         return call if tool == QUESTION_TOOL else replace(call, decisions=ALLOWED_DECISIONS)
 
     async def hand_over(self, approval_id: str) -> None:
-        """One winner, and for good: of two programs that look at once, one is told yes and the other is refused."""
+        """Start and finish the call, once: of two concurrent polls, one gets the approval and the other is refused."""
         runner = f"{START_TOKEN_PREFIX}{self.principal.credential}:{secrets.token_hex(16)}"
         started = await self.gate.start(self.workspace, approval_id, runner)
         told = Payload(result=canonical(HANDED_OVER))
@@ -295,7 +296,7 @@ class HumanLayerContext:
         return await self.state.store.get(self.workspace, stored.approval.id)
 
     async def escalate(self, stored: Stored, body: EscalationBody) -> Stored:
-        """Words for the timeline: an agent chooses neither who decides nor who is told."""
+        """Add a remark to the timeline: an agent chooses neither who decides nor who is notified."""
         people = ", ".join(str(each.get("address", "")) for each in body.additional_recipients or ())
         self.state.quotas.count_write(self.principal)
         text = f"Escalation: {body.escalation_msg}" + (f" For {people}." if people else "")
@@ -312,7 +313,7 @@ HumanLayerContextDep = Annotated[HumanLayerContext, Depends(_context)]
 
 @router.post("/function_calls", responses=documented_responses(FunctionCall, 409, 429), **require_roles(AGENTS))
 async def ask_about_function(body: FunctionCallBody, context: HumanLayerContextDep) -> Response:
-    """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
+    """Ask for approval of a function call. A retry is the same call; only a GET returns an approval."""
     call = context.make_call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await context.approval_id_for("function_call", body.call_id)
     gate, spec = context.gate, known_spec(body.spec.fn, context.state, context.services)
@@ -329,7 +330,10 @@ async def ask_about_function(body: FunctionCallBody, context: HumanLayerContextD
     "/function_calls/{call_id}", responses=documented_responses(FunctionCall, 404, 409, 410), **require_roles(AGENTS)
 )
 async def show_function_call(call_id: str, context: HumanLayerContextDep) -> Response:
-    """What became of a call. The first look at an approved one is told so and has to run it; no other one ever is."""
+    """The state of a function call.
+
+    The first request that finds it approved gets `approved: true` and has to run the function; no other one ever does.
+    """
     try:
         first = await context.load("function_call", call_id)
     except NotFound:
@@ -345,7 +349,7 @@ async def show_function_call(call_id: str, context: HumanLayerContextDep) -> Res
 
 @router.post("/contact_requests", responses=documented_responses(HumanContact, 409, 410, 429), **require_roles(AGENTS))
 async def ask_human_contact(body: HumanContactBody, context: HumanLayerContextDep) -> Response:
-    """Asks people something. The same one again is the same question."""
+    """Ask people a question. A retry is the same question."""
     call = context.make_call(body, QUESTION_TOOL, question_args(body.spec))
     approval_id = await context.approval_id_for("contact_request", body.call_id)
     outcome = await context.run_within_quota(
@@ -361,7 +365,7 @@ async def ask_human_contact(body: HumanContactBody, context: HumanLayerContextDe
     "/contact_requests/{call_id}", responses=documented_responses(HumanContact, 404, 409, 410), **require_roles(AGENTS)
 )
 async def show_contact(call_id: str, context: HumanLayerContextDep) -> Response:
-    """What somebody answered. A question that nobody answered in time is gone: no words are put into their mouth."""
+    """The answer to a question. If nobody answered in time, the response is 410, never a made-up answer."""
     first = await context.load("contact_request", call_id)
     outcome = await context.gate.get_outcome(context.workspace, first.approval.id)
     stored = await context.state.store.get(context.workspace, first.approval.id)
@@ -374,7 +378,7 @@ async def show_contact(call_id: str, context: HumanLayerContextDep) -> Response:
     **require_roles(DECIDERS),
 )
 async def decide_function(call_id: str, body: FunctionCallAnswerBody, context: HumanLayerContextDep) -> Response:
-    """A person's yes or no. Who decides is whoever is signed in; the agent's own key never does."""
+    """Approve or reject a function call, as the signed-in person; an agent's own key never can."""
     stored = await context.load("function_call", call_id)
     stored = await context.decide(stored, _decision(body, stored))
     word = {"approved": True, "rejected": False}.get(stored.approval.status)
@@ -389,7 +393,7 @@ async def decide_function(call_id: str, body: FunctionCallAnswerBody, context: H
     **require_roles(DECIDERS),
 )
 async def answer_contact(call_id: str, body: HumanContactAnswerBody, context: HumanLayerContextDep) -> Response:
-    """A person's answer to a question."""
+    """Answer a question, as the signed-in person."""
     stored = await context.load("contact_request", call_id)
     option = _find_option(stored, "response_options", body.response_option_name, "/response_option_name")
     said = _answer_text(option, body.response or "")
@@ -404,7 +408,7 @@ async def answer_contact(call_id: str, body: HumanContactAnswerBody, context: Hu
     **require_roles(AGENTS),
 )
 async def escalate_function(call_id: str, body: EscalationBody, context: HumanLayerContextDep) -> Response:
-    """Adds the agent's words to the call's timeline. The policy's `escalate` says who is told, and when."""
+    """Add the agent's message to the call's timeline. The policy's `escalate` determines who is notified, and when."""
     stored = await context.escalate(await context.load("function_call", call_id), body)
     return to_starlette(json_response(_function_json(stored, _pending_status(stored))))
 
@@ -415,13 +419,13 @@ async def escalate_function(call_id: str, body: EscalationBody, context: HumanLa
     **require_roles(AGENTS),
 )
 async def escalate_contact(call_id: str, body: EscalationBody, context: HumanLayerContextDep) -> Response:
-    """The same for a question."""
+    """Add the agent's message to the question's timeline."""
     stored = await context.escalate(await context.load("contact_request", call_id), body)
     return to_starlette(json_response(_contact_json(stored, Waiting(stored.approval.id))))
 
 
 def _function_status(stored: Stored, outcome: Outcome) -> dict[str, object]:
-    """Never a yes: that is the look's alone to add. Whatever else there is ends the program's wait with a no."""
+    """The status without an approval, which only a poll adds. Any other end of the wait is a rejection."""
     match outcome:
         case Finished() | Waiting(status="running"):
             raise AlreadyStarted(ALREADY_DELIVERED)
@@ -443,7 +447,7 @@ def _empty_status(requested_at: str) -> dict[str, object]:
 
 
 def _decision_fields(stored: Stored) -> dict[str, object]:
-    """When, what was said, and which option was meant: by its name, or in its words."""
+    """The time, the comment, and the option that was meant, by its name or its title."""
     decision_record = stored.approval.decision
     if decision_record is None:
         return {}
@@ -464,7 +468,7 @@ def _function_json(stored: Stored, status: Mapping[str, object]) -> dict[str, ob
 async def _denied_response(
     context: HumanLayerContext, approval_id: str, call: ToolCall, known: ToolSpec, reason: str
 ) -> HttpResponse:
-    """A policy that forbids it leaves no approval to look at: what was answered is kept for a day instead."""
+    """Store the response for a day, since a call that the policy denies leaves no approval to poll."""
     now = rfc3339(context.state.clock())
     kwargs = redact(call.args, known, await context.state.store.secret_key(context.workspace)).value
     spec = {"fn": call.tool, "kwargs": kwargs, **json.loads(call.agent_says or "{}")}
@@ -475,7 +479,7 @@ async def _denied_response(
     kept = await responses.reserve(idempotency_key, request_digest)
     if kept.digest != request_digest:
         raise _call_mismatch()
-    if kept.reservation_token:  # the first one is what a look tells
+    if kept.reservation_token:  # polls return the first one
         await responses.save(idempotency_key, kept.reservation_token, response.status, response.body)
     return response
 
@@ -490,7 +494,7 @@ async def _kept_denial(context: HumanLayerContext, call_id: str) -> HttpResponse
 
 
 def _denial_slot(context: HumanLayerContext, approval_id: str) -> IdempotencyKey:
-    """Beside the answers to Idempotency-Keys, which are kept by role: no role is called like this."""
+    """A slot apart from those of Idempotency-Keys, which begin with a role: no role has this name."""
     return IdempotencyKey(context.workspace, f"humanlayer:{context.principal.owner}", approval_id)
 
 
@@ -518,7 +522,7 @@ def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:
 
 
 def _decision(body: FunctionCallAnswerBody, stored: Stored) -> Decision:
-    """There is no digest: it counts only for what has no findings. Nobody can have edited it."""
+    """There is no digest: an approval counts only for a call without alarms. Nobody can have edited it."""
     option = _find_option(stored, "reject_options", body.reject_option_name, "/reject_option_name")
     comment = body.comment or ""
     if body.approved and option:
@@ -532,7 +536,7 @@ def _decision(body: FunctionCallAnswerBody, stored: Stored) -> Decision:
 
 
 def _answer_text(option: ResponseOption | None, words: str) -> str:
-    """Words are never dropped: with an option they are its own ones, or it has to want some."""
+    """The text is never dropped: with an option it is the option's own, or the option has to be interactive."""
     if option is not None and words in ("", option.name, option.title):
         return option.label
     if option is not None and not option.interactive:
@@ -555,7 +559,7 @@ def _options(stored: Stored, field: str) -> Sequence[ResponseOption]:
 
 
 def _stored_spec(stored: Stored) -> dict[str, Any]:
-    """Besides the call, as the program gave it; nothing once it was erased."""
+    """The spec without the call, as the program gave it; empty once it was erased."""
     return cast(dict[str, Any], json.loads(stored.payload.agent_says or "{}"))
 
 

@@ -1,1 +1,1 @@
-"""Routes for people and programs, one file for each resource."""
+"""HTTP routes for people and programs, one module for each resource."""

@@ -1,4 +1,4 @@
-"""Agents: what is known of them, and which of their calls ask whatever the tool's default says."""
+"""Agents: their settings, and which of their tools need approval regardless of the tool's default."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NameList = Annotated[list[Name], Field(default_factory=list, max_length=MAX_NAME
 
 
 class AgentBody(RequestBody):
-    """What is left out stays as the configuration file or the program has it, and is empty if neither knows the agent.
+    """Omitted fields stay as in the configuration file or the program, and are empty if neither has the agent.
 
     `tools` are names, patterns, packs such as `cms`, or `mcp:<server>`. `tool_approvals`: true makes a tool ask; false
     lifts only the tool's own default, never a rule of the policy. `limits` for each message: `turns`, `tokens`, `time`.
@@ -73,10 +73,10 @@ class AgentBody(RequestBody):
 
 
 class AgentInfo(BaseModel):
-    """`version` is 0 for what nobody changed here; `source` "calls" is an agent that runs elsewhere.
+    """`version` is 0 for an agent that was never changed here; `source` "calls" is a remote agent.
 
     `warnings` say what of it is ignored or has no effect. `stored` names the fields that were changed here: a PUT that
-    leaves one of them out puts it back to what the configuration says.
+    omits one of them resets it to the configuration.
     """
 
     name: str
@@ -145,7 +145,10 @@ async def put_agent(
     response: Response,
     reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> AgentInfo:
-    """Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve."""
+    """Change an agent, from its next call on.
+
+    Reviewers can only change `tool_approvals`, and switch approval off only for what they may approve.
+    """
     check_name(name)
     catalog = await load_agent_catalog(state, principal.workspace)
     before = catalog.agents.get(name, REMOTE_AGENT)
@@ -161,7 +164,7 @@ async def put_agent(
             ):
                 raise _may_not_disable(principal, tool)
     version = before.stored.version if before.stored else 0
-    # the rights were checked against this very version
+    # permissions were checked against this very version
     bound = check_if_match(request.headers, etag(version)) or principal.role != ADMIN
     await state.workspaces.put_agent(
         principal.workspace, name, text, principal.name, reason, version if bound else None
@@ -177,7 +180,7 @@ async def load_agent_catalog(state: ServerState, workspace: str) -> AgentCatalog
 
 
 def _tools(state: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) -> dict[str, AvailableTool]:
-    """What is known from reads alone has no definition, and is free."""
+    """Tools that are known from reads only have no definition, and need no approval."""
     tools = {tool.name: AvailableTool(bool(tool.spec_sha256)) for tool in seen}
     tools |= dict.fromkeys(state.settings.actions, AvailableTool(needs_approval=True))
     return tools | known_tools(state.assistant.tool_registry.all(workspace).values())
@@ -193,7 +196,7 @@ async def _show_agent(state: ServerState, principal: Principal, name: str, respo
 
 
 def _check_valid(name: str, after: AgentSettings, catalog: AgentCatalog) -> None:
-    """An agent that runs elsewhere cannot be called from here."""
+    """Check the settings; remote agents cannot be called from here."""
     here = {other: known.agent for other, known in catalog.agents.items() if known.origin != "calls"}
     problems = [*find_agent_problems(name, after, {**here, name: after})]
     if problems:
@@ -201,13 +204,13 @@ def _check_valid(name: str, after: AgentSettings, catalog: AgentCatalog) -> None
         raise InvalidRequest(f"{told[0]['pointer']}: {told[0]['message']}.", problems=told)
 
 
-# Who may switch a gate off
+# Who may switch approval off
 
 
 def may_disable_approval(principal: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
-    """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not.
+    """Admins, and people who may approve the tool by every rule that could ask, for any arguments; if uncertain, no.
 
-    `team` decides about an action where no rule says who does.
+    `team` decides about an action if no rule names approvers.
     """
     stages = [
         stage
@@ -235,6 +238,6 @@ def _may_not_disable(principal: Principal, tool: str) -> Forbidden:
 
 
 def _relaxed_tools(before: Mapping[str, bool], after: Mapping[str, bool]) -> list[str]:
-    """The tools that would be asked about less: from on to unsaid, from unsaid to off."""
+    """The tools that would ask less: from on to unset, from unset to off."""
     weight = {True: 2, None: 1, False: 0}
     return sorted(tool for tool in {*before, *after} if weight[after.get(tool)] < weight[before.get(tool)])

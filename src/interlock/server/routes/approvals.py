@@ -1,4 +1,4 @@
-"""What people do with approvals besides deciding: look, decide many, undo, claim, pass on, say and ask something."""
+"""Approvals: list, show, decide one or many, undo, claim, delegate, comment, ask the agent, resolve unknown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TimeRange = tuple[int, int | None]
 
 
 class PendingApprovalsQuery(BaseModel):
-    """All of them have to fit. `user` asked for it, decided, voted or edited; `team` may decide it."""
+    """Filters, all of which have to match. `user` requested, decided, voted or edited; `team` may decide."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,7 +77,7 @@ class PendingApprovalsQuery(BaseModel):
 
 
 class ApprovalsQuery(PendingApprovalsQuery):
-    """With the status, several are parted by commas; and when it was proposed, the first time included."""
+    """Also filters by status, several separated by commas, and by the time of the proposal; `since` is inclusive."""
 
     status: Annotated[str, AfterValidator(_check_statuses), Field(json_schema_extra={"examples": ["pending"]})] = ""
     since: Annotated[Name, Field(description="RFC 3339.")] = ""
@@ -85,13 +85,13 @@ class ApprovalsQuery(PendingApprovalsQuery):
 
 
 class BulkDecisionsBody(RequestBody):
-    """At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself."""
+    """At most 500 decisions, each with its id and the fields of a decision; each is accepted or refused on its own."""
 
     decisions: Annotated[JsonList[dict[str, object]], Field(min_length=1, max_length=MAX_BULK)]
 
 
 class DelegateBody(RequestBody):
-    """Lets others decide in your place, this once. Whoever takes your seat is no further vote."""
+    """Let others decide this approval in your place. A delegate votes in your seat, which is no additional vote."""
 
     users: JsonList[str] = ()
     teams: JsonList[str] = ()
@@ -102,13 +102,13 @@ class CommentBody(RequestBody):
 
 
 class AskAgentBody(RequestBody):
-    """A question to the agent; nothing is decided by it."""
+    """A question to the agent; it decides nothing."""
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
 
 
 class ResolveUnknownBody(RequestBody):
-    """How a call ended of which nobody knows: somebody looked."""
+    """The result of a call whose outcome was unknown, after a person has checked."""
 
     ok: bool
     note: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
@@ -120,7 +120,7 @@ class EmptyBody(RequestBody):
 
 
 class BulkDecisionResult(ResponseModel):
-    """What became of one decision: the status, or the error that a single decision would have got."""
+    """The result of one decision: the status, or the error that a single decision would have got."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -138,26 +138,26 @@ class BulkDecisionResults(ResponseModel):
 
 @router.get("", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
 async def list_approvals(filters: Annotated[ApprovalsQuery, Query()], context: ContextDep) -> Response:
-    """Newest first; with status=pending, those that expire first."""
+    """Approvals, newest first; with status=pending, those that expire first."""
     times = _time_range(filters)
     return await _page(context, filters, tuple(filters.status.split(",")) if filters.status else (), times)
 
 
 @router.get("/pending", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
 async def list_pending(filters: Annotated[PendingApprovalsQuery, Query()], context: ContextDep) -> Response:
-    """What waits for people, by time left."""
+    """Pending approvals, by time left."""
     return await _page(context, filters, ("pending",))
 
 
 @router.get("/{approval_id}", responses=documented_responses(ApprovalJson, 404), **require_roles(VIEWERS))
 async def show_approval(approval_id: str, context: ContextDep) -> Response:
-    """Everything about one, with its card. The ETag is its version."""
+    """One approval in full, with its card. The ETag is its version."""
     return await context.show(approval_id)
 
 
 @router.post("/bulk", responses=documented_responses(BulkDecisionResults), **require_roles(DECIDERS))
 async def decide_many(body: BulkDecisionsBody, context: ContextDep) -> Response:
-    """One result for each decision, in the same order. One that fails stops none of the others."""
+    """Decide many approvals. Each decision has one result, in the same order; a failure stops none of the others."""
     read = [_read_item(item) for item in body.decisions]
     named = [(name, each) for name, each in read if name or not isinstance(each, Error)]
     results = iter(await context.inbox.bulk(context.workspace, named, context.reviewer))
@@ -171,7 +171,7 @@ async def decide_many(body: BulkDecisionsBody, context: ContextDep) -> Response:
     "/{approval_id}/undo", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
 async def undo(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
-    """Takes back a rejection that the agent has not heard of yet."""
+    """Undo a rejection that the agent has not received yet."""
     await context.inbox.undo(context.workspace, approval_id, context.reviewer)
     return await context.show(approval_id)
 
@@ -180,7 +180,7 @@ async def undo(approval_id: str, context: ContextDep, body: EmptyBody | None = N
     "/{approval_id}/claim", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
 async def claim(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
-    """Shows others that you are on it. Everybody may still decide; the last to claim it has it."""
+    """Claim an approval, to show others that you are on it. Everybody may still decide; the last claim counts."""
     await context.inbox.claim(context.workspace, approval_id, context.reviewer)
     return await context.show(approval_id)
 
@@ -189,7 +189,7 @@ async def claim(approval_id: str, context: ContextDep, body: EmptyBody | None = 
     "/{approval_id}/release", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
 async def release(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
-    """Gives back what you claimed."""
+    """Release an approval that you claimed."""
     await context.inbox.release(context.workspace, approval_id, context.reviewer)
     return await context.show(approval_id)
 
@@ -198,14 +198,14 @@ async def release(approval_id: str, context: ContextDep, body: EmptyBody | None 
     "/{approval_id}/delegate", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
 async def delegate(approval_id: str, body: DelegateBody, context: ContextDep) -> Response:
-    """Lets others decide in your place."""
+    """Delegate your decision to others."""
     await context.inbox.delegate(context.workspace, approval_id, _delegates(body, context.services), context.reviewer)
     return await context.show(approval_id)
 
 
 @router.post("/{approval_id}/comment", responses=documented_responses(ApprovalJson, 404), **require_roles(DECIDERS))
 async def comment(approval_id: str, body: CommentBody, context: ContextDep) -> Response:
-    """A remark for the timeline, whatever has become of the call."""
+    """Add a comment to the timeline, in any state of the call."""
     await context.inbox.comment(context.workspace, approval_id, body.text, context.reviewer)
     return await context.show(approval_id)
 
@@ -214,7 +214,7 @@ async def comment(approval_id: str, body: CommentBody, context: ContextDep) -> R
     "/{approval_id}/ask", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
 async def ask(approval_id: str, body: AskAgentBody, context: ContextDep) -> Response:
-    """Asks the agent something; the call goes on waiting, and its deadline stays."""
+    """Ask the agent a question; the call stays pending, and its deadline does not change."""
     await context.inbox.ask(context.workspace, approval_id, body.question, context.reviewer)
     return await context.show(approval_id)
 
@@ -223,7 +223,7 @@ async def ask(approval_id: str, body: AskAgentBody, context: ContextDep) -> Resp
     "/{approval_id}/resolve-unknown", responses=documented_responses(ApprovalJson, 404, 409), **require_roles(DECIDERS)
 )
 async def resolve_unknown(approval_id: str, body: ResolveUnknownBody, context: ContextDep) -> Response:
-    """Says how a call ended of which nobody knew; nothing runs."""
+    """Record how a call with an unknown outcome ended; nothing runs."""
     await context.inbox.resolve_unknown(
         context.workspace, approval_id, context.reviewer, ok=body.ok, note=body.note, result=body.result
     )
@@ -260,7 +260,7 @@ async def _page(
 
 
 def _read_item(item: Mapping[str, object]) -> tuple[str, Decision | Error]:
-    """A decision that cannot be read is refused like any other, by itself."""
+    """Parse one decision; an invalid one is refused like any other, on its own."""
     approval_id = item.get("id")
     if not isinstance(approval_id, str):
         return "", InvalidRequest("Each decision names its approval: id is a text.")
@@ -277,7 +277,7 @@ def _result_json(approval_id: str, end: Approval | Error) -> dict[str, object]:
 
 
 def _delegates(body: DelegateBody, services: WorkspaceServices) -> People:
-    """A name that nobody has would decide nothing, and nobody would notice."""
+    """Refuse unknown names: a delegate that does not exist would never decide, and nobody would notice."""
     here = [user for user in services.people.values() if user.removed_at is None]
     known = {"users": {user.name for user in here}, "teams": {team for user in here for team in user.teams}}
     for kind, names in (("users", body.users), ("teams", body.teams)):
@@ -289,12 +289,12 @@ def _delegates(body: DelegateBody, services: WorkspaceServices) -> People:
     return People(frozenset(body.users), frozenset(body.teams))
 
 
-LINK_HEADER = b"interlock-link"  # the token of a message's link, by which somebody came
-PREFER_MINIMAL = b"return=minimal"  # for programs that do not look at the card again
+LINK_HEADER = b"interlock-link"  # the token of the message link that the person followed
+PREFER_MINIMAL = b"return=minimal"  # for programs that do not need the card
 
 
 class DecisionBody(RequestBody):
-    """A decision. Who decides is whoever is signed in, never a field of the body."""
+    """A decision. It is made by the signed-in person, never by a field of the body."""
 
     kind: Literal["approve", "edit", "respond", "reject"]
     args_sha256: Annotated[str, Field(min_length=64, max_length=64)]
@@ -328,11 +328,11 @@ class DecisionRoutes:
             return json_response(
                 decision_result_json(approval, self._state.clock()), 200, ((b"preference-applied", PREFER_MINIMAL),)
             )
-        await asyncio.sleep(0)  # the agent that waits for this looks first
+        await asyncio.sleep(0)  # the waiting agent goes first
         return await approval_response(self._state, services, approval_id, reviewer)
 
     async def _read(self, body: object, approval_id: str, services: WorkspaceServices, reviewer: Reviewer) -> Decision:
-        """What cannot be taken for a decision is refused like any other, with an entry."""
+        """Parse the decision; an invalid one is refused like any other, with a ledger entry."""
         try:
             return read_decision_with_digest(body)
         except InvalidDecision as error:
@@ -340,7 +340,7 @@ class DecisionRoutes:
             raise
 
     async def _resolve_link(self, request: HttpRequest, approval_id: str) -> Delivery | Error | None:
-        """What the link was made for that the decision came by: this person, this call, and no decision yet."""
+        """The delivery of the link that was followed: for this person and this call, and not used to decide yet."""
         given = request.headers.get(LINK_HEADER)
         if given is None:
             return None

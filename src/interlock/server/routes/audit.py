@@ -1,4 +1,4 @@
-"""The ledger: pages of it, its head, and all of it as a file that can be verified elsewhere."""
+"""The ledger: pages, its head, an export that can be verified elsewhere, and verification jobs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VerificationJobsDep = Annotated[VerificationJobs, Depends(verification_jobs)]
 
 
 class AuditQuery(BaseModel):
-    """Which entries; `after` is what the page before gave as `next`."""
+    """Filters for entries; `after` is the `next` of the previous page."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -69,7 +69,7 @@ class AuditQuery(BaseModel):
 
 
 class LedgerEntryJson(BaseModel):
-    """`content` is null if there was none, or if it was erased: then there is a `digest`."""
+    """A ledger entry. `content` is null if there was none, or if it was erased: then there is a `digest`."""
 
     seq: int
     at: str
@@ -82,14 +82,14 @@ class LedgerEntryJson(BaseModel):
 
 
 class LedgerEntryList(BaseModel):
-    """`next` is the `after` of the next page; a page may be shorter than asked, also if there is a next one."""
+    """`next` is the `after` of the next page; a page may be shorter than `limit` even if there is a next one."""
 
     items: list[LedgerEntryJson]
     next: str | None
 
 
 class LedgerHead(BaseModel):
-    """With a signing key also `signed_at`, `key`, `fingerprint` and `signature`."""
+    """The head of the ledger; with a signing key also `signed_at`, `key`, `fingerprint` and `signature`."""
 
     workspace: str
     seq: int
@@ -118,7 +118,7 @@ class ViolationJson(ResponseModel):
 
 
 class VerificationJson(ResponseModel):
-    """`done` of `of` entries are read. At most 100 faults are told; `problem` says why nothing was found out."""
+    """`done` of `of` entries are read. At most 100 faults are listed; `problem` says why there is no result."""
 
     state: Literal["running", "valid", "invalid", "failed"]
     by: str
@@ -136,7 +136,7 @@ class VerificationJson(ResponseModel):
 
 
 class VerificationStatusJson(ResponseModel):
-    """What is going on, and what came of the last one, as far as this process of the server remembers."""
+    """The running verification and the result of the last one, as far as this process of the server remembers."""
 
     running: VerificationJson | None
     last: VerificationJson | None
@@ -146,7 +146,7 @@ class VerificationStatusJson(ResponseModel):
 async def list_entries(
     state: StateDep, principal: PrincipalDep, query: Annotated[AuditQuery, Query()]
 ) -> LedgerEntryList:
-    """What happened, in order. Times are RFC 3339, the first included; what is about accounts is for admins."""
+    """Ledger entries, in order. Times are RFC 3339, `since` is inclusive; entries about accounts are for admins."""
     entry_filter = EntryFilter(query.kind, query.actor, query.limit, query.order == "newest")
     bounds = await _seq_bounds(state.store, principal.workspace, query.since, query.until)
     if query.approval_id:
@@ -163,7 +163,7 @@ async def list_entries(
     "/api/audit/head", response_model=None, responses=documented_responses(LedgerHead), **require_roles(VIEWERS)
 )
 async def head(state: StateDep, principal: PrincipalDep) -> dict[str, object]:
-    """The newest entry's number and link. Kept elsewhere, it shows a cut tail: interlock audit verify --head FILE"""
+    """The newest entry's number and link. A copy reveals a truncated ledger: interlock audit verify --head FILE"""
     end = await _head_signer(state)
     return end(await state.store.head(principal.workspace)).to_json()
 
@@ -177,30 +177,30 @@ async def head(state: StateDep, principal: PrincipalDep) -> dict[str, object]:
 async def export(
     state: StateDep, principal: PrincipalDep, since: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0
 ) -> StreamingResponse:
-    """The ledger as text, or what comes after an entry, for: interlock audit verify --export FILE"""
+    """Export the ledger as text, or the part after an entry, for: interlock audit verify --export FILE"""
     blocks = ledger_file.export(
         state.store, principal.workspace, since, await _head_signer(state), lambda done, end: None
     )
-    first = await anext(blocks)  # a wrong `since` is told before the answer begins
+    first = await anext(blocks)  # an invalid `since` is refused before the response begins
     named = {"content-disposition": f'attachment; filename="interlock-{principal.workspace}.ledger"'}
     return StreamingResponse(_stream_export(first, blocks), headers=named, media_type="text/plain")
 
 
 @router.get("/api/audit/verification", responses=documented_responses(VerificationStatusJson), **require_roles(VIEWERS))
 async def show_verification(principal: PrincipalDep, jobs: VerificationJobsDep) -> Response:
-    """How far a verification is, and what came of the last one."""
+    """The progress of a verification, and the result of the last one."""
     return to_starlette(json_response(jobs.to_json(principal.workspace)))
 
 
 @router.post("/api/audit/verify", responses=documented_responses(VerificationStatusJson, 409), **require_roles(VIEWERS))
 async def verify(principal: PrincipalDep, jobs: VerificationJobsDep, body: EmptyBody | None = None) -> Response:
-    """Begins what `interlock audit verify` does, beside the server; one at a time. GET /api/audit/verification"""
+    """Start what `interlock audit verify` does, in the background; one at a time. Poll GET /api/audit/verification"""
     jobs.start(principal.workspace, principal.name)
     return to_starlette(json_response(jobs.to_json(principal.workspace)))
 
 
 async def _seq_bounds(store: SqlStore, workspace: str, since: str, until: str) -> tuple[int, int]:
-    """The last entry before a time, and the last one before another: entries are in the order of their times."""
+    """The last entry before `since`, and the last one before `until`: entries are ordered by time."""
     return (
         await entry_before(store, workspace, parse_time(since)) if since else 0,
         await entry_before(store, workspace, parse_time(until)) if until else MAX_SEQ,
@@ -210,7 +210,7 @@ async def _seq_bounds(store: SqlStore, workspace: str, since: str, until: str) -
 async def _page(
     store: SqlStore, workspace: str, bounds: tuple[int, int], entry_filter: EntryFilter, after: int | None
 ) -> tuple[Sequence[Entry], int | None]:
-    """Looks at so many entries and no more: a filter that fits nothing must not read the whole ledger."""
+    """Scan a limited number of entries: a filter that matches nothing must not read the whole ledger."""
     low, high = bounds[0], min(bounds[1], (await store.head(workspace)).seq)
     if entry_filter.newest_first:
         high = high if after is None else min(high, after - 1)
@@ -230,7 +230,7 @@ async def _page(
 def _filter_timeline(
     entries: Sequence[Entry], bounds: tuple[int, int], entry_filter: EntryFilter, after: int | None
 ) -> tuple[Sequence[Entry], int | None]:
-    """Of one approval; there are at most 1,000."""
+    """Filter the entries of one approval; there are at most 1,000."""
     low, high = bounds
     found = [
         entry
@@ -253,7 +253,7 @@ async def _head_signer(state: ServerState) -> Callable[[Head], SignedHead]:
 
 
 async def _stream_export(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """An export that breaks off has no head at its end, so that nobody takes it for a whole one."""
+    """Stream an export. An interrupted one has no head at its end, so that nobody takes it for complete."""
     yield first
     async for block in blocks:
         yield block

@@ -1,4 +1,4 @@
-"""The agent's routes: propose, look or wait, start, renew, finish, cancel. Without a framework: they are hot."""
+"""Fast routes for agents: propose a call, show or long-poll it, start, renew, finish, abandon, cancel."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class CallRoutes:
         return outcome_response(outcome)
 
     async def show(self, request: HttpRequest) -> HttpResponse:
-        """With `wait` the answer is held back while there is nothing new, or until the server stops."""
+        """With `wait`, a long poll: the response is held back while there is nothing new, or until the server stops."""
         services, (approval_id,) = await self._services(request), request.path_params
         query = request.query
         seconds, heard = _parse_wait(query.get("wait", "0")), _parse_heard(query.get("heard", ""))
@@ -108,7 +108,7 @@ class CallRoutes:
         return outcome_response(await self._long_poll(request, services, approval_id, seconds, heard))
 
     async def start(self, request: HttpRequest) -> HttpResponse:
-        """A start that is sent again under the same Idempotency-Key is the same start."""
+        """Start a call; a retry with the same Idempotency-Key is the same start."""
         body, services, (approval_id,) = (
             await request.parse_body(StartCallBody),
             await self._services(request),
@@ -146,7 +146,7 @@ class CallRoutes:
         return json_response({"approval_id": approval_id, "status": approval.status})
 
     async def abandon(self, request: HttpRequest) -> HttpResponse:
-        """The program was interrupted inside the tool: nobody knows how far it came."""
+        """Report that the program was interrupted inside the tool: nobody knows how far it came."""
         body, services, (approval_id,) = (
             await request.parse_body(AbandonCallBody),
             await self._services(request),
@@ -192,7 +192,7 @@ class CallRoutes:
 
 
 def _execution_json(started: Execution) -> bytes:
-    """The arguments are the stored bytes, not written anew."""
+    """The arguments are the stored bytes, not serialized again."""
     until = rfc3339(started.lease_until)
     body = encode_json({"fence": started.fence, "idempotency_key": started.idempotency_key, "lease_until": until})
     return b'%b,"args":%b}' % (body[:-1], started.args)

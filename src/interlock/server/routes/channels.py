@@ -1,4 +1,4 @@
-"""The ways to people: which there are, whether they work, and what comes back through them."""
+"""Channels: the configured ones, their state, test messages, and webhooks with the answers of people."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ CALLBACK_RESPONSE: dict[str, Any] = {
 
 
 class ChannelDisabled(BaseModel):
-    """Since when nothing is sent, because the other side said so."""
+    """Since when, and why, nothing is sent: the other service refused."""
 
     since: str
     why: str
 
 
 class ChannelInfo(BaseModel):
-    """`priorities` and `teams` are those whose requests are told there; `is_default` if it is for all others.
+    """`priorities` and `teams` are those whose requests are sent there; `is_default` if it is for all others.
 
-    `personal` reaches people one by one; people can answer through one that `answers`. What waits (`due`) and what was
-    given up (`parked`) is counted up to 1,000; `due_since` is when the oldest that is late had something to say.
-    `error` is what went wrong with one of them, for admins.
+    A `personal` channel reaches people individually; people can answer through one that `answers`. Messages that are
+    `due`, and those that were given up (`parked`), are counted up to 1,000; `due_since` is the time since which the
+    oldest late one is due. `error` is the error of one of them, for admins.
     """
 
     name: str
@@ -68,7 +68,7 @@ class ChannelList(BaseModel):
 
 
 class ChannelTest(BaseModel):
-    """Where a test went: to a `person`, or to the channel's own place."""
+    """The recipient of a test message: a `person`, or the channel's own destination."""
 
     channel: str
     person: str
@@ -76,20 +76,20 @@ class ChannelTest(BaseModel):
 
 @router.get("/api/channels", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_channels(state: StateDep, principal: PrincipalDep) -> ChannelList:
-    """The ways to people that are configured and how each stands, without addresses and secrets."""
+    """The configured channels and the state of each, without addresses and secrets."""
     return ChannelList(items=await _channels(state, principal))
 
 
 @router.post("/api/channels/{name}/test", responses=documented_errors(404, 502), **require_roles(ADMINS))
 async def test_channel(name: str, state: StateDep, principal: PrincipalDep) -> ChannelTest:
-    """Sends a message through a channel now; to whoever asks, if it reaches people one by one."""
+    """Send a test message through a channel now; to the caller, if it reaches people individually."""
     message = await state.notifications.send_test(principal.workspace, name, principal.name)
     return ChannelTest(channel=name, person=message.to.person)
 
 
 @router.post("/api/channels/{name}/enable", responses=documented_errors(404), **require_roles(ADMINS))
 async def enable_channel(name: str, state: StateDep, principal: PrincipalDep) -> ChannelInfo:
-    """Switches a channel on again whose other side wanted nothing more. One that is on stays so."""
+    """Enable a channel that was switched off because the other service refused. One that is on stays on."""
     state.notifications.for_workspace(principal.workspace).channel(name)
     await state.store.deliveries.enable_channel(principal.workspace, name, principal.name)
     return next(each for each in await _channels(state, principal) if each.name == name)
@@ -101,7 +101,7 @@ async def enable_channel(name: str, state: StateDep, principal: PrincipalDep) ->
     response_class=Response,
 )
 async def callback(name: str, state: StateDep, request: RequestDep) -> Response:
-    """What another service passes on from a person. The channel proves that it is that service, and who that is.
+    """Receive a person's answer from another service (webhook). The channel authenticates the service and the person.
 
     The channel is one of the default workspace; others have theirs at `/channels/{workspace}/{name}/callback`.
     """
@@ -114,7 +114,10 @@ async def callback(name: str, state: StateDep, request: RequestDep) -> Response:
     response_class=Response,
 )
 async def workspace_callback(workspace: str, name: str, state: StateDep, request: RequestDep) -> Response:
-    """The same for a channel of any workspace: its own secret alone is compared, and it decides in its own alone."""
+    """Receive a webhook for a channel of any workspace.
+
+    Only the channel's own secret is compared, and it can decide only in its own workspace.
+    """
     return await _handle_callback(state.notifications.for_workspace(workspace), name, request)
 
 

@@ -1,4 +1,4 @@
-"""The chat's streams: POST /api/chat and GET /api/threads/{id}/events, as server-sent events."""
+"""Chat streams: POST /api/chat and GET /api/threads/{id}/events, as server-sent events (SSE)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_FINAL_EVENTS: frozenset[str] = frozenset()
 
 
 class ChatMessageBody(RequestBody):
-    """Without a `thread_id` a thread begins, with `agent` or the built-in assistant."""
+    """A chat message. Without a `thread_id` it starts a thread, with `agent` or the built-in assistant."""
 
     message: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     thread_id: Annotated[
@@ -44,9 +44,9 @@ class ChatRoutes:
         self._subscribers = ThreadSubscribers(state, auth)
 
     async def send(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Takes the message, then tells what comes of it until the turn is over.
+        """Add the message, then stream events until the turn is over.
 
-        Sent again under the same Idempotency-Key, it is the same message, and is told from there on.
+        A retry with the same Idempotency-Key is the same message, streamed from there on.
         """
         self._subscribers.check_capacity()
         body, key = await request.parse_body(ChatMessageBody), idempotency_key(request)
@@ -64,7 +64,7 @@ class ChatRoutes:
         )
 
     async def follow(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """All that happened since `Last-Event-ID`, then all that happens, without an end."""
+        """Stream all events since `Last-Event-ID`, then new ones, without an end."""
         self._subscribers.check_capacity()
         (thread_id,), principal = request.path_params, request.current_principal
         thread = await self._state.assistant.threads.get(principal, thread_id)
@@ -115,7 +115,7 @@ class ChatRoutes:
         )
 
     async def _approval(self, request: HttpRequest, approval_id: str) -> bytes:
-        """As GET /api/approvals/{id} gives it, as it is now."""
+        """The approval as GET /api/approvals/{id} returns it now."""
         services = await self._state.workspaces.services(request.current_principal.workspace)
         reviewer = services.reviewer(request.current_principal, self._state.clock())
         return (await approval_response(self._state, services, approval_id, reviewer)).body

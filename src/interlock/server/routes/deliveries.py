@@ -1,4 +1,4 @@
-"""Messages to people: which there are, what became of them, and another try."""
+"""Deliveries of messages to people: list them with their state, and retry them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ router = APIRouter(tags=["channels"])
 
 
 class DeliveryInfo(BaseModel):
-    """One message through one channel, without what it says. To a `person`, at a `place`, or the channel's own place.
+    """One message through one channel, without its text: to a `person`, a `place`, or the channel's own destination.
 
-    `approval_id` is null where it says how many wait. `sent_at` is when it last disturbed somebody, `due_at` when it
-    is tried next. `error` is for admins.
+    `approval_id` is null if the message is about the number of pending approvals. `sent_at` is when it last notified
+    somebody, `due_at` when it is tried next. `error` is for admins.
     """
 
     id: str
@@ -45,7 +45,7 @@ class DeliveryList(BaseModel):
 
 
 class DeliveriesQuery(BaseModel):
-    """Of one channel, a page may be short although there is more: then it has `next`."""
+    """With a `channel`, a page may be short although there is more: then it has `next`."""
 
     status: Status = "parked"
     channel: Annotated[str, Field(max_length=100)] = ""
@@ -57,7 +57,7 @@ class DeliveriesQuery(BaseModel):
 async def list_deliveries(
     state: StateDep, principal: PrincipalDep, query: Annotated[DeliveriesQuery, Query()]
 ) -> DeliveryList:
-    """Messages to people by how they stand, the newest first; without a status, those that were given up."""
+    """Deliveries by status, the newest first; without a status, those that were given up (dead letters)."""
     place = _parse_cursor(query.cursor)
     page = await state.store.deliveries.page(principal.workspace, query.status, query.channel, place, query.limit)
     following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
@@ -66,7 +66,7 @@ async def list_deliveries(
 
 @router.get("/api/approvals/{approval_id}/deliveries", responses=documented_errors(404), **require_roles(VIEWERS))
 async def list_approval_deliveries(approval_id: str, state: StateDep, principal: PrincipalDep) -> DeliveryList:
-    """Who was told of an approval, and where; at most 1,000. They go together with its content."""
+    """The deliveries of an approval; at most 1,000. They are deleted together with its content."""
     await state.store.get(principal.workspace, approval_id)
     found = await state.store.deliveries.for_approval(principal.workspace, approval_id)
     return DeliveryList(items=[_info(each, principal) for each in found])
@@ -74,7 +74,7 @@ async def list_approval_deliveries(approval_id: str, state: StateDep, principal:
 
 @router.post("/api/deliveries/{delivery_id}/retry", responses=documented_errors(404, 409), **require_roles(ADMINS))
 async def retry_delivery_now(delivery_id: str, state: StateDep, principal: PrincipalDep) -> DeliveryInfo:
-    """Tries at once what waits or was given up."""
+    """Retry a delivery now, if it is due later or was given up."""
     return _info(
         await requeue_delivery(state.notifications.for_workspace(principal.workspace), delivery_id, principal.name),
         principal,

@@ -1,4 +1,4 @@
-"""The document for everybody: /openapi.json for programs, /docs for people. No key, no script, nothing from afar."""
+"""API documentation without a key: /openapi.json for programs, /docs for people. No script, no remote content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class ApiDocs:
-    """Made when somebody looks for the first time."""
+    """Built at the first request."""
 
     def __init__(self, rest: FastAPI, cookie: str) -> None:
         self._rest = rest
@@ -101,7 +101,7 @@ def _table(title: str, fields: Iterable[DocField]) -> Iterator[str]:
 
 
 def _html_text(words: str) -> str:
-    """Escaped, with what stands between backticks as code."""
+    """Escaped HTML, with text between backticks as code."""
     parts = escape(words).split("`")
     return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
 

@@ -1,4 +1,4 @@
-"""For outside systems: a typed request goes in, a person answers it, and whoever asked polls for what came of it."""
+"""HTTP for external systems: submit a typed request, a person answers it, and the caller polls for the result."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from interlock.server.models import ResponseModel, Status, Timestamp
 from interlock.server.proposals import ProposalBody, action_team, known_spec, make_tool_call, with_team
 from interlock.server.state import ServerState
 
-SETTING: Literal["paused"] = "paused"  # whoever polls has nobody waiting in front of a chat
+SETTING: Literal["paused"] = "paused"  # a system that polls has no user waiting in a chat
 CALL_ID = "request"
 MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
-# What an approved request is told as while it may not be done; whoever polls goes on polling.
+# The state of an approved request that may not be executed now; the caller keeps polling.
 FROZEN_FIELDS: Mapping[str, object] = {
     "status": "pending",
     "decision": None,
@@ -66,7 +66,7 @@ router = APIRouter(tags=["outside systems"])
 
 
 def _canonical_uuid(text: str) -> str:
-    """One spelling for each, so that one id cannot stand for two requests."""
+    """The canonical spelling, so that one id cannot stand for two requests."""
     try:
         return str(UUID(text))
     except ValueError:
@@ -83,7 +83,7 @@ class ExternalRequestMetadata(RequestBody):
 
 
 class ExternalRequestBody(RequestBody):
-    """The action's schema checks the payload. What does not fit is taken in and flagged, and nobody can approve it."""
+    """The action's schema checks the payload. An invalid payload is accepted and flagged, and nobody can approve it."""
 
     requestId: RequestId
     actionType: str
@@ -92,7 +92,7 @@ class ExternalRequestBody(RequestBody):
 
 
 class SubmitAnswerBody(RequestBody):
-    """An answer. Who answers is whoever is signed in. With `argsSha256` it counts only for what that person saw."""
+    """An answer by the signed-in person. With `argsSha256` it counts only for the payload that the person saw."""
 
     requestId: RequestId
     decision: Literal["approved", "rejected", "modified"]
@@ -107,9 +107,11 @@ class PayloadFlag(ResponseModel):
 
 
 class ExternalRequestJson(ResponseModel):
-    """What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
-    it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
-    not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
+    """The result of a request. `payload` is what may be executed, and null while nothing may.
+
+    A rejection can be undone until it is `final`; `flags` say why the payload cannot be approved as it is. `stopped`
+    says why an approved request may not be executed now: while it is `frozen` it is pending, and while the current
+    policy denies it, denied.
     """
 
     requestId: str
@@ -127,7 +129,7 @@ class ExternalRequestJson(ResponseModel):
 
 @router.post("/requests", responses=documented_responses(ExternalRequestJson, 409, 429), **require_roles(AGENTS))
 async def create_request(body: ExternalRequestBody, state: StateDep, principal: PrincipalDep) -> Response:
-    """Takes a request in. The same one again is the same request; another one under its id is refused."""
+    """Submit a request. A retry is the same request; a different one with the same id is refused."""
     services = await state.workspaces.services(principal.workspace)
     now = state.clock()
     expires_in = _parse_expiry(body.metadata.expiresAt, now)
@@ -137,7 +139,7 @@ async def create_request(body: ExternalRequestBody, state: StateDep, principal: 
 
     async def ask() -> Outcome:
         fill = _terms_filler(state, services, body.actionType)
-        taken = not spec.secret  # in what does not fit, a secret could stand anywhere, and people would read it
+        taken = not spec.secret  # in an invalid payload a secret could be anywhere, and people would read it
         return await gate.check(call, spec, approval_id=body.requestId, accept_invalid=taken, fill=fill)
 
     outcome = await state.quotas.run_within_quota(principal, gate, call, None, ask)
@@ -154,7 +156,7 @@ async def create_request(body: ExternalRequestBody, state: StateDep, principal: 
     "/submit", responses=documented_responses(ExternalRequestJson, 404, 409, 410, 422), **require_roles(DECIDERS)
 )
 async def submit(body: SubmitAnswerBody, context: ContextDep) -> Response:
-    """Answers a request. An answer that cannot be taken changes nothing: the request stays open, and says why."""
+    """Answer a request. An invalid answer changes nothing: the request stays open, and the error says why."""
     stored = await context.state.store.get(context.workspace, body.requestId)
     _check_submission(body, context.state)
     await context.inbox.decide(context.workspace, body.requestId, _decision(body, stored.approval), context.reviewer)
@@ -166,12 +168,12 @@ async def submit(body: SubmitAnswerBody, context: ContextDep) -> Response:
     "/resume/{request_id}", responses=documented_responses(ExternalRequestJson, 404), **require_roles(ALL_ROLES)
 )
 async def resume(request_id: str, state: StateDep, principal: PrincipalDep) -> Response:
-    """What came of a request. Starts nothing: whoever does it calls start, which one caller can.
+    """The result of a request. Starts nothing: to execute it, call start, which succeeds for one caller.
 
-    An approved request that is frozen, or that the policy of now denies, is not told as approved.
+    An approved request that is frozen, or that the current policy denies, is not reported as approved.
     """
     services = await state.workspaces.services(principal.workspace)
-    await services.gate_for(principal).get_outcome(services.workspace, request_id)  # tidies what time has decided
+    await services.gate_for(principal).get_outcome(services.workspace, request_id)  # applies timers that are due
     stored = await state.store.get(services.workspace, request_id)
     return to_starlette(
         json_response(
@@ -183,7 +185,7 @@ async def resume(request_id: str, state: StateDep, principal: PrincipalDep) -> R
 async def _request_status_json(
     state: ServerState, services: WorkspaceServices, stored: Stored, key: str = ""
 ) -> dict[str, object]:
-    """A yes is told only where a start with this key would be let through now: some who read it never start it."""
+    """Report an approval only if a start with this key would succeed now: some readers never call start."""
     gate, now = services.gate, state.clock()
     approval = gate.start_checks.defer_approval(stored.approval, now)
     body = external_request_json(stored._replace(approval=approval), now)
@@ -228,7 +230,7 @@ def _decision_word(approval: Approval, status: str) -> str | None:
 
 
 def _denied_json(request_id: str, outcome: Refused, now: int) -> dict[str, object]:
-    """A policy that forbids it leaves no request behind, only a line in the ledger."""
+    """A request that the policy denies is not stored; there is only a ledger entry."""
     return {
         "requestId": request_id,
         "status": "denied",
@@ -267,7 +269,7 @@ def _parse_expiry(text: str | None, now: int) -> int | None:
 
 
 def _action_spec(state: ServerState, services: WorkspaceServices, name: str) -> ToolSpec:
-    """What the server knows of a tool, as in every interface; an unknown one is what the request says, and asks."""
+    """The server's definition of the tool, as in every interface; an unknown tool is only declared, and asks."""
     action, known, allows = state.action(name), known_spec(name, state, services), state.settings.verification
     decisions = ("approve", "edit", "reject") if allows.allow_modifications else ("approve", "reject")
     if known is None and action is None:
@@ -279,7 +281,7 @@ def _action_spec(state: ServerState, services: WorkspaceServices, name: str) -> 
 
 
 def _action_schema(action: ActionSettings, strictness: str) -> Mapping[str, object]:
-    """Strict: what the schema does not name does not fit."""
+    """Strict: properties that the schema does not name are invalid."""
     schema = action.schema
     if strictness == "strict" and "properties" in schema and "additionalProperties" not in schema:
         return {**schema, "additionalProperties": False}
@@ -287,7 +289,7 @@ def _action_schema(action: ActionSettings, strictness: str) -> Mapping[str, obje
 
 
 def _terms_filler(state: ServerState, services: WorkspaceServices, name: str) -> FillTerms:
-    """Where a rule names no approvers, the action's team decides; where it gives no time, `auto_reject_after` does."""
+    """If a rule names no approvers, the action's team decides; if it sets no time, `auto_reject_after` does."""
     team = action_team(name, state, services)
 
     def fill(ask: Ask, call: ToolCall) -> Ask:
@@ -316,7 +318,7 @@ def _check_submission(body: SubmitAnswerBody, state: ServerState) -> None:
 
 
 def _decision(body: SubmitAnswerBody, approval: Approval) -> Decision:
-    """Without a digest an answer counts only while nobody edited the payload; a modified one brings all of it anew."""
+    """Without a digest an answer counts only while nobody edited the payload; a modified one replaces all of it."""
     acknowledgement = Acknowledgement(body.argsSha256, (), "", body.comment)
     whole = body.modifiedPayload is not None or approval.misfits
     if body.argsSha256 is None and whole and not approval.editors:

@@ -1,4 +1,4 @@
-"""The brake over HTTP: what is frozen, freeze, release."""
+"""Freezes, the kill switch over HTTP: list, freeze, release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FreezeScope = Literal["workspace", "agent", "key", "tool"]
 
 
 class FreezeBody(RequestBody):
-    """`name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace."""
+    """`name` is an agent, the id of a key, or a tool, in which * matches any letters; empty for a workspace."""
 
     scope: FreezeScope
     name: Annotated[str, Field(max_length=MAX_NAME)] = ""
@@ -30,9 +30,9 @@ class FreezeBody(RequestBody):
 
 
 class FreezeInfo(BaseModel):
-    """Calls in its scope are refused and none starts until it is released.
+    """Until it is released, calls in its scope are refused and none starts.
 
-    `warnings` come with a new one, if nothing is known that it stops.
+    `warnings` come with a new freeze, if nothing is known that it stops.
     """
 
     id: str
@@ -55,7 +55,7 @@ class FreezeList(BaseModel):
 async def list_freezes(
     server_state: StateDep, principal: PrincipalDep, state: Literal["on", "all"] = "on"
 ) -> FreezeList:
-    """What is frozen now, or the newest 1,000 freezes there ever were."""
+    """The active freezes, or the newest 1,000 of all."""
     freezes = _freezes(server_state)
     found = await (freezes.list_all if state == "all" else freezes.list_active)(principal.workspace)
     return FreezeList(items=[_info(each) for each in found])
@@ -63,7 +63,7 @@ async def list_freezes(
 
 @router.post("/api/freeze", responses=documented_errors(404, 409), status_code=201, **require_roles(ADMINS))
 async def freeze(body: FreezeBody, state: StateDep, principal: PrincipalDep) -> FreezeInfo:
-    """Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason."""
+    """Freeze a scope: nothing in it starts any more, at once. A scope that is frozen already keeps its reason."""
     if body.scope == "key" and body.name not in {key.id for key in await state.accounts.keys(principal.workspace)}:
         raise NotFound("There is no key with this id in the workspace. Give the id that the list of keys shows.")
     made = await _freezes(state).freeze(principal.workspace, body.scope, body.name, body.reason, principal.reviewer())
@@ -76,7 +76,7 @@ async def freeze(body: FreezeBody, state: StateDep, principal: PrincipalDep) -> 
 async def unfreeze(
     freeze_id: str, state: StateDep, principal: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> FreezeInfo:
-    """Releases a freeze. Deadlines of the calls that it covered move by the time for which it was on."""
+    """Release a freeze. The deadlines of the calls that it covered are extended by its duration."""
     released = await _freezes(state).release(principal.workspace, freeze_id, reason, principal.reviewer())
     await state.workspaces.refresh(principal.workspace)
     return _info(released)

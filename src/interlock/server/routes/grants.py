@@ -1,4 +1,4 @@
-"""Grants: what is let through without asking, by whose word, and an end to it."""
+"""Grants: standing permissions that let calls through without asking; list, make, show, revoke."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ReasonText = Annotated[str, Field(max_length=MAX_COMMENT)]
 
 
 class GrantBody(RequestBody):
-    """`budget` is a decimal number as a text, `budget_of` the argument that is added up."""
+    """`budget` is a decimal number as a text, `budget_of` the argument that is summed."""
 
     tool: Annotated[str, Field(max_length=MAX_NAME)]
     expires_in: str
@@ -49,7 +49,7 @@ class GrantBody(RequestBody):
 
 
 class GrantInfo(BaseModel):
-    """What is left is null where there is no limit; amounts are texts, since JSON numbers are not exact."""
+    """`uses_left` and `budget_left` are null without a limit; amounts are texts, since JSON numbers are not exact."""
 
     id: str
     tool: str
@@ -89,7 +89,7 @@ class GrantUse(BaseModel):
 
 
 class GrantDetails(GrantInfo):
-    """With the newest calls that it let through."""
+    """A grant with the newest calls that it let through."""
 
     revoked_by: str | None
     revoked_reason: str | None
@@ -100,7 +100,7 @@ class GrantDetails(GrantInfo):
 async def list_grants(
     server_state: StateDep, principal: PrincipalDep, state: Literal["active", "all"] = "active"
 ) -> GrantList:
-    """The newest 1,000 grants that let calls through now, or of all that were ever made."""
+    """The newest 1,000 active grants, or the newest 1,000 of all."""
     inbox = (await server_state.workspaces.services(principal.workspace)).inbox
     grants = await (inbox.grants if state == "all" else inbox.active_grants)(principal.workspace)
     return GrantList(items=[_info(grant, server_state.clock()) for grant in grants])
@@ -108,7 +108,7 @@ async def list_grants(
 
 @router.post("/api/grants", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(DECIDERS))
 async def make_grant(body: GrantBody, state: StateDep, principal: PrincipalDep, request: RequestDep) -> CreatedGrant:
-    """Lets calls of a tool through without asking, as if one approved each of them."""
+    """Make a grant, which lets calls of a tool through without asking, as if you approved each of them."""
     if not body.reason.strip():
         raise InvalidRequest("The reason is empty. Say in a few words why nobody needs to be asked.")
     inbox = (await state.workspaces.services(principal.workspace)).inbox
@@ -124,7 +124,7 @@ async def make_grant(body: GrantBody, state: StateDep, principal: PrincipalDep, 
 
 @router.get("/api/grants/{grant_id}", responses=documented_errors(404), **require_roles(VIEWERS))
 async def show_grant(grant_id: str, state: StateDep, principal: PrincipalDep) -> GrantDetails:
-    """What a grant covers, its limits, who made it and why, and the calls that it let through."""
+    """One grant: what it covers, its limits, who made it and why, and the calls that it let through."""
     inbox = (await state.workspaces.services(principal.workspace)).inbox
     view: dict[str, Any] = grant_view_json(await inbox.show_grant(principal.workspace, grant_id), state.clock())
     return GrantDetails(**view)
@@ -134,7 +134,7 @@ async def show_grant(grant_id: str, state: StateDep, principal: PrincipalDep) ->
 async def revoke_grant(
     grant_id: str, state: StateDep, principal: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> GrantInfo:
-    """Ends a grant: whoever made it, or an admin. What it let through stays allowed."""
+    """Revoke a grant; only its creator or an admin can. Calls that it let through stay allowed."""
     inbox = (await state.workspaces.services(principal.workspace)).inbox
     return _info(await inbox.revoke(principal.workspace, grant_id, principal.reviewer(), reason), state.clock())
 
@@ -160,7 +160,7 @@ def _draft(body: GrantBody, principal: Principal, state: ServerState, spec_sha25
 
 
 def _grant_id(request: HttpRequest, principal: Principal, state: ServerState) -> str:
-    """The same for a request that is sent again under the same Idempotency-Key."""
+    """The grant's id; the same for a retry with the same Idempotency-Key."""
     key = request.headers.get(b"idempotency-key")
     if not key:
         return uuid7(state.clock())
@@ -169,7 +169,7 @@ def _grant_id(request: HttpRequest, principal: Principal, state: ServerState) ->
 
 
 async def _existing_grant(state: ServerState, draft: Grant, principal: Principal) -> Grant:
-    """What the first of two same requests made; another one under its key is refused."""
+    """The grant of the first request; a different request with the same Idempotency-Key is refused."""
     made = await state.store.grant(principal.workspace, draft.id)
     same = (made.tool, made.agent, made.when, made.max_uses, made.budget_of, made.reason)
     if same != (draft.tool, draft.agent, draft.when, draft.max_uses, draft.budget_of, draft.reason):

@@ -1,4 +1,4 @@
-"""Keys: admins make them for agents and for people, everybody their own."""
+"""API keys: admins make them for agents and for people, everybody their own."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Quota = Annotated[int, Field(ge=0, le=MAX_QUOTA)] | None
 
 
 class OwnKeyBody(RequestBody):
-    """`expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
+    """`expires_in` is a duration such as `90d`, or `never`; by default, the key lasts for 90 days.
 
-    Made with a key, it ends with that key at the latest.
+    If it is made with a key, it expires with that key at the latest.
     """
 
     name: Text
@@ -40,14 +40,15 @@ class OwnKeyBody(RequestBody):
 
 
 class KeyBody(RequestBody):
-    """A key for people is of the `user`, or of the person of its own name, who is added if missing.
+    """A key for a person belongs to the `user`, or to the person of the key's own name, who is added if missing.
 
-    A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
-    name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-    may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
+    A key for an agent is bound to the names in `agents`: other names are refused. An unbound key may use any name, and
+    allow rules and grants that name an agent or a person do not apply to it. `tools` are patterns of the tools that it
+    may propose. `requester` is the one person that it acts for, whose account has to exist, `any` for a back end that
     authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
-    `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
-    time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
+    `per_minute` and `pending` are quotas of its own: `0` is no limit; by default, the server's apply. `expires_in` is a
+    duration such as `90d`, or `never`; by default, a key of an agent does not expire, and one of a person expires after
+    90 days.
     """
 
     name: Text
@@ -62,14 +63,14 @@ class KeyBody(RequestBody):
 
 
 class RotateKeyBody(RequestBody):
-    """The old key goes on for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`."""
+    """The old key stays valid for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`."""
 
     overlap: Text = "24h"
     expires_in: Text = ""
 
 
 class KeyInfo(BaseModel):
-    """`id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to.
+    """`id` is the beginning of the key. `user` is its owner; for an agent's key, the one requester that it is bound to.
 
     `per_minute` and `pending` are quotas of its own: `0` is no limit, `null` is the server's.
     """
@@ -104,13 +105,13 @@ class KeyList(BaseModel):
 
 @router.get("/api/me/keys", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_my_keys(state: StateDep, principal: PrincipalDep) -> KeyList:
-    """One's own keys."""
+    """Your own keys."""
     return KeyList(items=[_key_info(key) for key in await _my_keys(state, principal)])
 
 
 @router.post("/api/me/keys", responses=documented_errors(409), status_code=201, **require_recent_sign_in(VIEWERS))
 async def make_my_key(body: OwnKeyBody, state: StateDep, principal: PrincipalDep) -> CreatedKey:
-    """Makes a key of one's own, with at most one's own role. It ends with a changed password."""
+    """Make a key of your own, with at most your own role. It ends when your password changes."""
     role = body.role or principal.role
     if lesser_role(role, principal.role) != role:
         raise Forbidden(f"You are {principal.role} here, so that a key of yours cannot be for more.")
@@ -135,9 +136,9 @@ async def make_my_key(body: OwnKeyBody, state: StateDep, principal: PrincipalDep
 async def rotate_my_key(
     key_id: str, state: StateDep, principal: PrincipalDep, body: RotateKeyBody | None = None
 ) -> CreatedKey:
-    """Makes a key in place of one of one's own, which ends after the overlap.
+    """Rotate one of your own keys: a new one replaces it, and the old one ends after the overlap.
 
-    With a key, only those of at most its role; the new one ends with that key at the latest.
+    With a key, only keys of at most its role; the new one expires with that key at the latest.
     """
     await _require_own_key(state, principal, key_id)
     return await _rotate(state, principal, key_id, body or RotateKeyBody(), principal.expires_at)
@@ -145,20 +146,20 @@ async def rotate_my_key(
 
 @router.delete("/api/me/keys/{key_id}", responses=documented_errors(404), **require_roles(VIEWERS))
 async def revoke_my_key(key_id: str, state: StateDep, principal: PrincipalDep) -> KeyInfo:
-    """Ends a key of one's own, at once and for good. With a key, only those of at most its role."""
+    """Revoke one of your own keys, at once and for good. With a key, only keys of at most its role."""
     await _require_own_key(state, principal, key_id)
     return _key_info(await traced_accounts(state, principal).revoke_key(principal.workspace, key_id, principal.name))
 
 
 @router.get("/api/keys", responses=documented_errors(), **require_roles(ADMINS))
 async def list_keys(state: StateDep, principal: PrincipalDep) -> KeyList:
-    """The newest 1,000 keys of the workspace, the revoked ones too."""
+    """The newest 1,000 keys of the workspace, including revoked ones."""
     return KeyList(items=[_key_info(key) for key in await state.accounts.keys(principal.workspace)])
 
 
 @router.post("/api/keys", responses=documented_errors(409), status_code=201, **require_recent_sign_in(ADMINS))
 async def make_key(body: KeyBody, state: StateDep, principal: PrincipalDep) -> CreatedKey:
-    """Makes a key for an agent's program, or for somebody."""
+    """Make a key for an agent's program, or for a person."""
     bindings = KeyBindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
     made = await traced_accounts(state, principal).create_key(
         principal.workspace,
@@ -182,13 +183,13 @@ async def make_key(body: KeyBody, state: StateDep, principal: PrincipalDep) -> C
 async def rotate_key(
     key_id: str, state: StateDep, principal: PrincipalDep, body: RotateKeyBody | None = None
 ) -> CreatedKey:
-    """Makes a key with the same bindings in place of another, which ends after the overlap."""
+    """Rotate a key: a new one with the same bindings replaces it, and the old one ends after the overlap."""
     return await _rotate(state, principal, key_id, body or RotateKeyBody())
 
 
 @router.delete("/api/keys/{key_id}", responses=documented_errors(404), **require_roles(ADMINS))
 async def revoke_key(key_id: str, state: StateDep, principal: PrincipalDep) -> KeyInfo:
-    """Ends a key, at once and for good."""
+    """Revoke a key, at once and for good."""
     return _key_info(await traced_accounts(state, principal).revoke_key(principal.workspace, key_id, principal.name))
 
 

@@ -1,4 +1,4 @@
-"""Links of messages: they show one call to whoever has them, and help the one person they were made for to sign in."""
+"""Links in messages: they show one call to anybody who has them, and help the recipient to sign in with a code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_TOKEN = 300
 MAX_FIELDS = 20
 Text = Annotated[str, Field(max_length=MAX_TOKEN)]
 
-# What somebody who has no more than the link is shown: what the message says. All else is empty, also what is new.
+# What somebody with nothing but the link sees: the content of the message. All else is blank, new fields too.
 VISIBLE_FIELDS = frozenset(
     {
         *("id", "tool", "status", "args_sha256", "sentence", "risk", "effect", "agent", "requester", "priority"),
@@ -45,14 +45,14 @@ class MessageLinkBody(RequestBody):
 
 
 class MessageCodeBody(MessageLinkBody):
-    """`ticket` is what this browser was given when it asked for the code."""
+    """`ticket` is what this browser got when it asked for the code."""
 
     ticket: Text
     code: Text
 
 
 class LinkedApproval(ResponseModel):
-    """One call as the message shows it, and for whom the link is. `codes`: they can have a code sent to them."""
+    """One call as the message shows it, and the recipient of the link. `codes`: a code can be sent to them."""
 
     approval: ApprovalJson
     person: str
@@ -62,14 +62,14 @@ class LinkedApproval(ResponseModel):
 
 
 class CodeTicket(BaseModel):
-    """The same for every link, whether it holds or not. `ticket` goes with the code."""
+    """The same response for valid and invalid links. `ticket` goes with the code."""
 
     ticket: str
 
 
 @router.post("/inspect", responses=documented_errors(404, 410))
 async def inspect_link(body: MessageLinkBody, state: StateDep, request: RequestDep, auth: AuthDep) -> LinkedApproval:
-    """Shows the call of a message's link. Spends nothing and decides nothing, however often it is asked."""
+    """Show the call of a message link. Neither uses the link up nor decides anything, however often it is requested."""
     auth.check_origin(request.headers)
     token = await state.notifications.verify_link_token(body.token)
     delivery = token.delivery
@@ -88,7 +88,7 @@ async def inspect_link(body: MessageLinkBody, state: StateDep, request: RequestD
 
 @router.post("/code", responses=documented_errors(429))
 async def ask_for_code(body: MessageLinkBody, state: StateDep, request: RequestDep, auth: AuthDep) -> CodeTicket:
-    """Has a code sent to the person that a link is for. What is answered tells nothing about the link."""
+    """Send a sign-in code to the recipient of a link. The response reveals nothing about the link."""
     auth.check_origin(request.headers)
     _check_code_rate(state.code_rate_limiter, request, state.clock())
     made = codes.SignInCode(secrets.token_urlsafe(32), codes.make_code_number())
@@ -100,7 +100,7 @@ async def ask_for_code(body: MessageLinkBody, state: StateDep, request: RequestD
 async def sign_in_with_code(
     body: MessageCodeBody, state: StateDep, request: RequestDep, auth: AuthDep, response: Response
 ) -> SignedInUser:
-    """Signs in the person that a link is for, with the code that was sent to them."""
+    """Sign in the recipient of a link, with the code that was sent to them."""
     auth.check_origin(request.headers)
     token = await _resolve_token(state, body.token)
     code = codes.SignInCode(body.ticket, body.code.replace(" ", ""))
@@ -111,7 +111,7 @@ async def sign_in_with_code(
 
 
 def message_view_json(view: ApprovalDetails, now: int) -> dict[str, object]:
-    """One approval in the shape that members get, with nothing in it but what a message would say."""
+    """One approval in the shape that members get, with only the content of the message."""
     whole = approval_json(view, now)
     card, fields = view.card, view.card.fields[:MAX_FIELDS]
     told = {name: value if name in VISIBLE_FIELDS else _blank(value) for name, value in whole.items()}
@@ -141,7 +141,7 @@ def message_view_json(view: ApprovalDetails, now: int) -> dict[str, object]:
 
 
 def _blank(value: object) -> object:
-    """Nothing, in the same shape."""
+    """An empty value of the same shape."""
     match value:
         case bool() | None:
             return None
@@ -160,7 +160,7 @@ def _code_channel(state: ServerState, token: LinkToken) -> SignInCodeChannel | N
 
 
 async def _resolve_token(state: ServerState, text: str) -> LinkToken:
-    """A link that does not hold is told as a code that is wrong."""
+    """Verify the link; an invalid one is reported as a wrong code."""
     try:
         return await state.notifications.verify_link_token(text)
     except (NotFound, Expired):
@@ -168,7 +168,7 @@ async def _resolve_token(state: ServerState, text: str) -> LinkToken:
 
 
 async def _send_code(state: ServerState, text: str, code: codes.SignInCode, address: str) -> None:
-    """Nobody waits for this; what goes wrong is in the log, without the code."""
+    """A background task, which no response waits for; failures are logged, without the code."""
     try:
         token = await state.notifications.verify_link_token(text)
         channel = _code_channel(state, token)
@@ -179,7 +179,7 @@ async def _send_code(state: ServerState, text: str, code: codes.SignInCode, addr
     except DeliveryFailed as error:
         state.log.write("warning", "code_failed", channel=token.delivery.target.channel, note=error.message)
     except (NotFound, Expired):
-        return  # whoever asked is told what everybody is told
+        return  # the caller gets the same response as for a valid link
     except Error as error:
         state.log.write_exception("code_failed", error)
 

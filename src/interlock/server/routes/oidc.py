@@ -1,4 +1,4 @@
-"""Signing in through an OpenID provider: there and back. The browser carries what was begun in a short-lived cookie."""
+"""Sign-in through an OpenID Connect provider; the pending sign-in is in a short-lived cookie of the browser."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from interlock.server.routes.session import local_path, start_session
 from interlock.server.state import ServerState
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
-METADATA_MAX_AGE = 3_600_000  # milliseconds for which what the provider says about itself is believed
-KEY_REFRESH_INTERVAL = 60_000  # milliseconds until its keys may be looked up again
+METADATA_MAX_AGE = 3_600_000  # milliseconds for which the provider's metadata is cached
+KEY_REFRESH_INTERVAL = 60_000  # milliseconds until its keys may be fetched again
 LEEWAY = 60  # seconds by which its clock may differ
 HTTP_TIMEOUT = 10.0
 MAX_RESPONSE_BYTES = 1 << 20
@@ -48,7 +48,7 @@ class ProviderUnavailable(Error):
 
 
 class PendingSignIn(NamedTuple):
-    """What a sign-in was begun with; the browser keeps it, and brings it back."""
+    """The state of a sign-in that was begun; the browser keeps and returns it."""
 
     state: str
     nonce: str
@@ -62,7 +62,7 @@ class OidcTokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OidcIdentity:
-    """Whom the provider vouches for. `email` is empty unless it has verified it."""
+    """The person that the provider vouches for. `email` is empty unless it has verified it."""
 
     subject: str
     email: str
@@ -84,7 +84,7 @@ class OidcProvider:
         return PendingSignIn(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(48))
 
     async def authorization_url(self, pending_sign_in: PendingSignIn) -> str:
-        """Where the browser goes to sign in."""
+        """The URL that the browser goes to for signing in."""
         document = await self._get_metadata()
         query = {
             "response_type": "code",
@@ -100,7 +100,7 @@ class OidcProvider:
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
     async def complete_sign_in(self, pending_sign_in: PendingSignIn, query: Mapping[str, str]) -> OidcIdentity:
-        """Raises Unauthenticated, with the reason, unless all of it fits."""
+        """Verify the callback. Raises Unauthenticated, with the reason, unless all of it matches."""
         if not hmac.compare_digest(query.get("state", "").encode(), pending_sign_in.state.encode()):
             raise _sign_in_failed("the answer does not belong to a sign-in that was begun here")
         if query.get("iss", self._settings.issuer).rstrip("/") != self._settings.issuer:
@@ -146,7 +146,7 @@ class OidcProvider:
         return cast(Mapping[str, Any], claims)
 
     async def _fetch_userinfo(self, claims: Mapping[str, Any], access: str) -> Mapping[str, Any]:
-        """What some providers tell only if asked; it counts if it is about the same person."""
+        """Claims that some providers give only at the userinfo endpoint; they count if the subject is the same."""
         wanted = {"email", *([self._settings.teams_claim] if self._settings.teams_claim else [])}
         document = await self._get_metadata()
         if wanted <= claims.keys() or "userinfo_endpoint" not in document:
@@ -155,11 +155,11 @@ class OidcProvider:
         status, userinfo = await _fetch_json("GET", _endpoint(document, "userinfo_endpoint"), headers=bearer)
         if status != 200 or userinfo.get("sub") != claims.get("sub"):
             return {}
-        paired = {"email", "email_verified"} if "email" in claims else set()  # one of them says nothing of another's
+        paired = {"email", "email_verified"} if "email" in claims else set()  # both have to come from one source
         return {key: value for key, value in userinfo.items() if key not in paired}
 
     async def _keys_for(self, token: str) -> KeySet:
-        """Looked up again if the token names a key that is not known: providers change them."""
+        """The provider's keys, fetched again if the token names an unknown one: providers rotate them."""
         return await self._key_set(KEY_REFRESH_INTERVAL if self._has_unknown_key(token) else METADATA_MAX_AGE)
 
     def _has_unknown_key(self, token: str) -> bool:
@@ -196,7 +196,7 @@ class OidcProvider:
         return self._document
 
     def _issuer_said(self) -> str:
-        """As it spells itself, with or without a slash at the end."""
+        """The issuer as the provider spells it, with or without a slash at the end."""
         return str(self._document.get("issuer", self._settings.issuer))
 
     def _identity(self, claims: Mapping[str, Any]) -> OidcIdentity:
@@ -210,7 +210,7 @@ class OidcProvider:
 
 
 def jwt_key_id(token: str) -> str | None:
-    """As the token itself says; believed only to choose among the provider's keys."""
+    """The key id that the token names; trusted only to choose among the provider's keys."""
     try:
         header = parse_json(_base64url_decode(token.partition(".")[0]))
     except (InvalidRequest, ValueError):
@@ -237,7 +237,7 @@ async def _fetch_json(
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, Mapping[str, Any]]:
-    """Goes to the very address that is named: no redirects, no proxies of the environment, no endless answers."""
+    """Request exactly this address: no redirects, no proxies of the environment, no endless responses."""
     sent = {"accept": "application/json", **(headers or {})}
     try:
         async with (
@@ -260,7 +260,7 @@ async def _fetch_json(
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Of those who are trusted: to read them takes 20 ms of everybody's time, and a sign-in has three requests."""
+    """Cached: loading the trusted certificates blocks the event loop for 20 ms, and a sign-in has three requests."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
@@ -295,7 +295,7 @@ def make_provider(state: ServerState) -> OidcProvider | None:
 async def redirect_to_provider(
     state: StateDep, auth: AuthDep, provider: ProviderDep, path: NextPath = ""
 ) -> RedirectResponse:
-    """To the provider."""
+    """Redirect to the provider."""
     pending_sign_in = provider.begin()
     address = await provider.authorization_url(pending_sign_in)
     response = RedirectResponse(address, 303)
@@ -309,7 +309,7 @@ async def redirect_to_provider(
 async def handle_callback(
     state: StateDep, request: RequestDep, auth: AuthDep, provider: ProviderDep
 ) -> RedirectResponse:
-    """From the provider; leads on to a path of ours."""
+    """Handle the redirect from the provider, and go on to a path of ours."""
     pending_sign_in, path = await _open_cookie(state, _read_cookie(auth, request))
     principal, token = await _sign_in(state, await provider.complete_sign_in(pending_sign_in, request.query))
     response = RedirectResponse(path, 303)
@@ -320,12 +320,12 @@ async def handle_callback(
 
 
 async def _sign_in(state: ServerState, identity: OidcIdentity) -> tuple[Principal, str]:
-    """Somebody who is known by the subject, or by a verified address, or who is new where that is allowed."""
+    """Sign in a person who is known by the subject or by a verified address, or who is new if that is allowed."""
     settings = state.settings.server.oidc
     assert settings is not None  # noqa: S101  there is a provider
     _check_domain(settings, identity.email)
     teams = frozenset(sorted(team for team in identity.teams if is_name(team))[:MAX_TEAMS])
-    role = settings.role if identity.email else ""  # whoever is new is called by an address that is theirs
+    role = settings.role if identity.email else ""  # a new account is named by its verified address
     name = identity.email if is_name(identity.email) else "anybody"
     principal, token = await state.accounts.sign_in_by_subject(
         settings.workspace, identity.subject, identity.email, name, role, teams
@@ -345,7 +345,7 @@ def _check_domain(settings: OidcSettings, email: str) -> None:
 
 
 async def _seal_cookie(state: ServerState, pending_sign_in: PendingSignIn, path: str) -> str:
-    """Nobody else can make one, and it ends by itself."""
+    """Sign the cookie: nobody else can make one, and it expires by itself."""
     body = (
         urlsafe_b64encode(encode_json([*pending_sign_in, path, state.clock() + SIGN_IN_TIMEOUT])).decode().rstrip("=")
     )

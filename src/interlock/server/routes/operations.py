@@ -1,4 +1,4 @@
-"""For those who run the server: is it alive, is it ready, what does it do."""
+"""Operations: liveness, readiness, metrics, and information about the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interlock.core.errors import Error, StoreUnavailable
 from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
 from interlock.server.metrics import MetricsExporter
 
-READY_TIMEOUT = 5.0  # seconds that a database may take to answer and still count as there
+READY_TIMEOUT = 5.0  # seconds that a database may take to answer and still count as available
 
 router = APIRouter(tags=["operations"])
 
@@ -26,13 +26,13 @@ async def metrics_exporter(request: Request) -> MetricsExporter:
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers."""
+    """Liveness: the process answers."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", responses=documented_errors(503))
 async def readyz(state: StateDep) -> dict[str, str]:
-    """The database is there and up to date; a server that is about to stop is not ready."""
+    """Readiness: the database is available and up to date; a server that is about to stop is not ready."""
     if state.stopping.is_set():
         raise NotReady("The server is about to stop. Ask another, or wait until it is started again.")
     try:
@@ -51,7 +51,7 @@ async def readyz(state: StateDep) -> dict[str, str]:
     **require_roles(VIEWERS),
 )
 async def metrics(principal: PrincipalDep, every: Annotated[MetricsExporter, Depends(metrics_exporter)]) -> Response:
-    """For Prometheus: what happens in the workspace of the key, and how the process does."""
+    """Prometheus metrics of the key's workspace, and of the process."""
     return Response(await every.text(principal.workspace), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -60,7 +60,7 @@ class NotReady(Error):
 
 
 class About(BaseModel):
-    """`retention` is how long contents are kept after the end; `provider` whether people may come by OpenID Connect."""
+    """`retention` is how long contents are kept after the end; `provider`: people can sign in with OpenID Connect."""
 
     version: str
     database: str
@@ -71,7 +71,7 @@ class About(BaseModel):
 
 @router.get("/api/about", responses=documented_errors(), **require_roles(VIEWERS))
 async def about(state: StateDep, principal: PrincipalDep) -> About:
-    """Which version runs, and on what."""
+    """The version of the server, its database and its settings."""
     return About(
         version=__version__,
         database="PostgreSQL" if state.settings.storage.url.startswith("postgres") else "SQLite",

@@ -1,7 +1,7 @@
-"""Runs that stand still, from afar: paused, listed, claimed when they can go on, kept, given back, and over.
+"""Paused runs of remote agents: pause, list, claim under a lease, renew, release, complete.
 
-Their state may hold whatever the agent was told, secrets included: it is given to programs with a key of the same name
-and for the same person as the one that it was paused with, and to nobody else.
+Their state may hold anything that the agent was told, secrets included: it is given only to programs with a key of the
+same name and for the same person as the key that paused the run.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from interlock.server.routes.runs import Lease, Runner
 from interlock.server.state import ServerState
 from interlock.storage.tables.pauses import FROM_OLDEST, LeaseHolder, PauseCursor, PauseScope
 
-MAX_CLAIMED = 10  # states in one answer
+MAX_CLAIMED = 10  # states in one response
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
 class PauseBody(RequestBody):
-    """`called` is what the framework calls the run, if that is more than a `run_id` can be; `state` is base64."""
+    """`called` is the framework's name of the run, if that is more than a `run_id` can be; `state` is base64."""
 
     run_id: RunId
     called: Annotated[str, Field(max_length=MAX_RUN_ID)] = ""
@@ -42,7 +42,7 @@ class PauseBody(RequestBody):
 
 
 class ClaimPausesBody(RequestBody):
-    """`attempt` is made at random for each claim: sent again it is the same one. `gone` are runners that ended."""
+    """`attempt` is random for each claim: a retry with it is the same claim. `gone` are runners that ended."""
 
     agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
     runner: Runner = ""
@@ -92,7 +92,7 @@ class PauseRoutes:
         return json_response(_pause_json(pause))
 
     async def list_pauses(self, request: HttpRequest) -> HttpResponse:
-        """For people all of them, for an agent those that were paused with its key; never with their state."""
+        """For people all paused runs, for an agent those of its key; never with their state."""
         query, principal = request.query, request.current_principal
         scope = _pause_owner(request, "") if principal.is_agent else PauseScope(principal.workspace, "")
         page = await self._pauses.list_paused(
@@ -107,7 +107,7 @@ class PauseRoutes:
         return json_response({"items": items, "next": following})
 
     async def claim(self, request: HttpRequest) -> HttpResponse:
-        """With `wait` the answer is held back while no run can go on, or until the server stops."""
+        """With `wait`, a long poll: the response is held back until a run can be resumed, or the server stops."""
         body = await request.parse_body(ClaimPausesBody)
         scope = _pause_owner(request, body.agent)
         runner_prefix = f"remote:{request.current_principal.credential}:"
@@ -139,7 +139,7 @@ class PauseRoutes:
     async def _wait_ready(
         self, request: HttpRequest, holder: LeaseHolder, body: ClaimPausesBody, runner_prefix: str
     ) -> Sequence[Pause]:
-        """A client that closed its connection takes nothing: it would hold the run until its lease ends."""
+        """Wait for runs to claim. A disconnected client claims none: it would hold the run until its lease ends."""
         scope, gone = _pause_owner(request, body.agent), frozenset(body.gone)
 
         def is_gone(runner: str) -> bool:
@@ -161,8 +161,9 @@ class PauseRoutes:
 
 
 def _pause_owner(request: HttpRequest, agent: str) -> PauseScope:
-    """By the agents that the key is bound to, else by its name, so that a key can be replaced by another; and by whom
-    it acts for, if for one person.
+    """The owner of a pause: the agents that the key is bound to, else the key's name, so that a key can be replaced.
+
+    If the key acts for one person, that person is part of it.
     """
     principal = request.current_principal
     named, owner = (

@@ -1,4 +1,4 @@
-"""People: admins change everybody, everybody their own password and absence."""
+"""People: admins change everybody, everybody their own password, absence and linked accounts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Names = Annotated[list[Text], Field(default_factory=list, max_length=MAX_TEAMS)]
 
 
 class UserBody(RequestBody):
-    """All that is to be known of somebody: what is left out is empty from then on."""
+    """All fields of a person: those that are omitted become empty."""
 
     role: PersonRole
     teams: Names
@@ -57,7 +57,7 @@ class NewUserBody(UserBody):
 
 
 class AwayBody(RequestBody):
-    """Until then, these decide in their place; `null` ends it."""
+    """Until then, these people decide in their place; `null` ends the absence."""
 
     until: str | None
     users: Names
@@ -104,8 +104,8 @@ class NamedItem(BaseModel):
 class RemovalEffectsJson(BaseModel):
     """What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
 
-    `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
-    so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
+    `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay
+    valid, so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
     """
 
     grants: list[NamedItem]
@@ -130,7 +130,7 @@ class RemovedPerson(BaseModel):
 
 
 class SignInLink(BaseModel):
-    """Good for one sign-in; it is shown here and nowhere else."""
+    """Valid for one sign-in; it is shown here and nowhere else."""
 
     url: str
     expires_at: str
@@ -146,14 +146,14 @@ class WorkspaceInfo(BaseModel):
 
 @router.get("/api/users", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_users(state: StateDep, principal: PrincipalDep) -> PersonList:
-    """Everybody of the workspace."""
+    """All people of the workspace."""
     users = await state.accounts.users(principal.workspace)
     return PersonList(items=[_person(user, principal) for user in users if user.removed_at is None])
 
 
 @router.post("/api/users", responses=documented_errors(409), status_code=201, **require_recent_sign_in(ADMINS))
 async def add_user(body: NewUserBody, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
-    """Adds somebody, who cannot sign in yet: make a link for them."""
+    """Add a person, who cannot sign in yet: make a link for them."""
     teams = frozenset(body.teams)
     accounts = traced_accounts(state, principal)
     user = await accounts.add_user(principal.workspace, body.name, body.role, principal.name, teams, body.email)
@@ -162,7 +162,7 @@ async def add_user(body: NewUserBody, state: StateDep, principal: PrincipalDep, 
 
 @router.get("/api/users/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
 async def show_user(name: str, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
-    """One person; the ETag says which version this is."""
+    """One person; the ETag is their version."""
     return _show_person(await _user(state, principal, name), principal, response)
 
 
@@ -170,9 +170,9 @@ async def show_user(name: str, state: StateDep, principal: PrincipalDep, respons
 async def change_user(
     name: str, body: UserBody, state: StateDep, principal: PrincipalDep, request: RequestDep, response: Response
 ) -> ChangedPerson:
-    """Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
+    """Change role, teams and e-mail address. With If-Match, only if the person is unchanged.
 
-    What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
+    What they may not do any more ends with it: their grants, and their votes and delegations on pending approvals.
     """
     seen = await _user_if_match(state, principal, name, request)
     change = await traced_accounts(state, principal).change_user(
@@ -196,16 +196,16 @@ async def preview_removal(
     role: Annotated[PersonRole | None, Query()] = None,
     team: Annotated[list[Text] | None, Query()] = None,
 ) -> RemovalEffectsJson:
-    """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
+    """Preview what removing a person would end, or giving them this role and these teams. Changes nothing."""
     teams = frozenset(team or ()) if role is not None or team is not None else None
     return removal_effects_json(await state.accounts.preview_change(principal.workspace, name, role, teams))
 
 
 @router.delete("/api/users/{name}", responses=documented_errors(404, 409), **require_roles(ADMINS))
 async def remove_user(name: str, state: StateDep, principal: PrincipalDep, request: RequestDep) -> RemovedPerson:
-    """Removes somebody and ends all that stands for them, at once; the record keeps the name.
+    """Remove a person and end all their rights, at once; the ledger keeps the name.
 
-    Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
+    Grants, keys, sessions, links, delegations and votes on pending approvals end in one transaction, and are listed.
     What was approved before stays approved.
     """
     seen = await _user_if_match(state, principal, name, request)
@@ -217,7 +217,7 @@ async def remove_user(name: str, state: StateDep, principal: PrincipalDep, reque
 
 @router.delete("/api/users/{name}/sessions", responses=documented_errors(404), **require_roles(ADMINS))
 async def sign_user_out(name: str, state: StateDep, principal: PrincipalDep) -> SignOutResult:
-    """Ends all sessions of somebody, and their own keys. Keys of agents stay."""
+    """End all sessions of a person, and their own keys. Keys of agents stay."""
     sessions, keys = await traced_accounts(state, principal).sign_out_everywhere(
         principal.workspace, name, principal.name
     )
@@ -230,7 +230,7 @@ async def sign_user_out(name: str, state: StateDep, principal: PrincipalDep) -> 
 async def link_for_user(
     name: str, state: StateDep, principal: PrincipalDep, body: SignInLinkBody | None = None
 ) -> SignInLink:
-    """Makes a link with which somebody signs in once, and may choose a password."""
+    """Make a one-time link with which a person signs in, and may choose a password."""
     lasts = min(parse_duration((body or SignInLinkBody()).expires_in), MAX_LINK_LIFETIME)
     token = await traced_accounts(state, principal).create_link(
         principal.workspace, principal.name, name, lifetime=lasts
@@ -243,18 +243,18 @@ async def link_for_user(
 async def set_user_away(
     name: str, body: AwayBody, state: StateDep, principal: PrincipalDep, response: Response
 ) -> Person:
-    """Says until when somebody is away, and who decides in their place."""
+    """Set until when a person is away, and who decides in their place."""
     return await _set_away(state, principal, name, body, response)
 
 
-# Oneself
+# The caller
 
 
 @router.put("/api/me/away", responses=documented_errors(404), **require_recent_sign_in(VIEWERS))
 async def set_me_away(body: AwayBody, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
-    """Says until when one is away, and who decides in one's place.
+    """Set until when you are away, and who decides in your place.
 
-    A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
+    A key with fewer rights than its owner cannot. Viewers have no stand-ins, and those that a key names end with it.
     """
     check_full_rights(principal)
     if body.users or body.teams:
@@ -266,7 +266,7 @@ async def set_me_away(body: AwayBody, state: StateDep, principal: PrincipalDep, 
 async def change_my_password(
     body: ChangePasswordBody, state: StateDep, principal: PrincipalDep, request: RequestDep, auth: AuthDep
 ) -> None:
-    """Changes one's own password, and ends all other sessions and one's own keys."""
+    """Change your own password; this ends all your other sessions, and your own keys."""
     if principal.via != "web":
         raise Forbidden("A key cannot change a password. Sign in, or ask an admin for a sign-in link.")
     token, address = auth.token(request.headers), client_address(request)
@@ -283,7 +283,7 @@ async def this_workspace(state: StateDep, principal: PrincipalDep) -> WorkspaceI
 
 
 def traced_accounts(state: ServerState, principal: Principal) -> Accounts:
-    """What they change says by which key or session, and from where."""
+    """Accounts whose changes record the key or session, and the client's address."""
     return state.accounts.with_trace(principal.reviewer().trace)
 
 
@@ -308,7 +308,7 @@ async def _user(state: ServerState, principal: Principal, name: str) -> User:
 
 
 async def _user_if_match(state: ServerState, principal: Principal, name: str, request: HttpRequest) -> User | None:
-    """Whoever is there now if the change is bound to them, so that the transaction can look once more."""
+    """The current user if the change has an If-Match condition, so that the transaction can check it again."""
     user = await _user(state, principal, name)
     return user if check_if_match(request.headers, _user_etag(user)) else None
 
@@ -352,13 +352,13 @@ def _user_etag(user: User) -> str:
 
 
 class IdentityLinkBody(RequestBody):
-    """`link` is what stands behind `link=` in the address that the channel gave."""
+    """`link` is the part behind `link=` in the address that the channel gave."""
 
     link: Annotated[str, Field(max_length=MAX_TOKEN)]
 
 
 class IdentityInfo(BaseModel):
-    """`outside` is what the channel calls them by."""
+    """`outside` is the person's id in the channel."""
 
     id: str
     channel: str
@@ -373,7 +373,7 @@ class IdentityList(BaseModel):
 
 
 class IdentityLinkInfo(BaseModel):
-    """What a link would say; `user` is who is known as that already, if anybody is."""
+    """The account that a link is about; `user` is the person that it is linked to already, if any."""
 
     channel: str
     kind: str
@@ -384,13 +384,13 @@ class IdentityLinkInfo(BaseModel):
 
 @router.get("/api/me/identities", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_my_identities(state: StateDep, principal: PrincipalDep) -> IdentityList:
-    """Accounts elsewhere with which one can answer as oneself."""
+    """Your linked accounts in channels, with which you can answer as yourself."""
     return IdentityList(items=[_info(each) for each in await _mine(state, principal)])
 
 
 @router.post("/api/me/identities/look", responses=documented_errors(404), **require_roles(VIEWERS))
 async def inspect_identity_link(body: IdentityLinkBody, state: StateDep, principal: PrincipalDep) -> IdentityLinkInfo:
-    """Whom a link is about. Binds nothing."""
+    """Show the account that a link is about. Links nothing."""
     identity_link = await state.notifications.for_workspace(principal.workspace).verify_identity_link(body.link)
     known = await state.store.deliveries.find_person(
         principal.workspace, identity_link.channel, identity_link.external_id
@@ -410,7 +410,7 @@ async def inspect_identity_link(body: IdentityLinkBody, state: StateDep, princip
     "/api/me/identities", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(VIEWERS)
 )
 async def link_my_identity(body: IdentityLinkBody, state: StateDep, principal: PrincipalDep) -> IdentityInfo:
-    """Says that this is oneself there: from then on, what is decided through that account counts as one's own."""
+    """Link an account in a channel to yourself: from then on, decisions through that account count as your own."""
     if principal.via != "web":
         raise Forbidden("A key cannot say who you are elsewhere. Sign in and open the link.")
     identity_link = await state.notifications.for_workspace(principal.workspace).verify_identity_link(body.link)
@@ -424,14 +424,14 @@ async def link_my_identity(body: IdentityLinkBody, state: StateDep, principal: P
     "/api/me/identities/{identity_id}", responses=documented_errors(404), status_code=204, **require_roles(VIEWERS)
 )
 async def unlink_my_identity(identity_id: str, state: StateDep, principal: PrincipalDep) -> None:
-    """From then on, that account elsewhere is nobody here. A key that is for less than its person cannot."""
+    """Unlink one of your accounts in a channel. A key with fewer rights than its owner cannot."""
     check_full_rights(principal)
     await _unlink(state, principal, identity_id, await _mine(state, principal))
 
 
 @router.get("/api/identities", responses=documented_errors(), **require_roles(ADMINS))
 async def list_identities(state: StateDep, principal: PrincipalDep) -> IdentityList:
-    """Everybody's accounts elsewhere; at most 10,000."""
+    """The linked accounts of all people; at most 10,000."""
     return IdentityList(items=[_info(each) for each in await state.store.deliveries.identities(principal.workspace)])
 
 
@@ -439,7 +439,7 @@ async def list_identities(state: StateDep, principal: PrincipalDep) -> IdentityL
     "/api/identities/{identity_id}", responses=documented_errors(404), status_code=204, **require_roles(ADMINS)
 )
 async def unlink_identity(identity_id: str, state: StateDep, principal: PrincipalDep) -> None:
-    """From then on, that account elsewhere is nobody here."""
+    """Unlink an account in a channel from its person."""
     await _unlink(state, principal, identity_id, await state.store.deliveries.identities(principal.workspace))
 
 

@@ -1,4 +1,4 @@
-"""Pins: what an admin vouches for of tools that only agents declare, and a list of whose word each tool runs on."""
+"""Pins: tool definitions that an admin vouches for, and a list of all tools by the origin of their definition."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Effect = Literal["", "read", "write", "destructive"]
 
 
 class PinBody(RequestBody):
-    """The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
+    """Pins the definition that an agent, or any, declared last. With `spec_sha256`, only if it is still that one.
 
-    `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
+    `effect` replaces the declared one; with it, a tool can be pinned that no agent has declared yet.
     """
 
     tool: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -42,7 +42,7 @@ class PinBody(RequestBody):
 
 
 class PinAllBody(RequestBody):
-    """All tools that an agent declared, but for those that an ask or deny rule or a switch names.
+    """Pins all tools that an agent declared, except those that an ask or deny rule or a switch names.
 
     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
     """
@@ -54,7 +54,7 @@ class PinAllBody(RequestBody):
 class PinInfo(BaseModel):
     tool: str
     effect: str
-    # not `schema`, which the framework's models have already
+    # not `schema`, which pydantic's models have already
     parameters: dict[str, Any] | None = Field(serialization_alias="schema")
     secret: list[str]
     idempotent: bool
@@ -69,7 +69,7 @@ class SkippedTool(BaseModel):
 
 
 class CreatedPins(BaseModel):
-    """`left_out` are pinned one by one, each with its reason."""
+    """`left_out` have to be pinned one by one, each with its reason."""
 
     pinned: list[PinInfo]
     left_out: list[SkippedTool]
@@ -78,8 +78,9 @@ class CreatedPins(BaseModel):
 class ToolTrustInfo(BaseModel):
     """`effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
 
-    `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
-    what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
+    `changed` says how an agent's current definition of a pinned tool differs; `named_by` why the tool has to be pinned
+    by itself; `on_word`: the effect that its agent declares is trusted. `looks_like` are tools with names that a reader
+    would take for this one.
     """
 
     name: str
@@ -102,9 +103,9 @@ class ToolTrustInfo(BaseModel):
 
 
 class ToolTrustList(BaseModel):
-    """`on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+    """`on_word` counts the tools whose agents are trusted, `trust_declared` whether the policy trusts any.
 
-    `bounds` says in words which bound was reached, so that the list may lack tools.
+    `bounds` says in words which limit was reached, so that the list may lack tools.
     """
 
     items: list[ToolTrustInfo]
@@ -115,7 +116,7 @@ class ToolTrustList(BaseModel):
 
 
 class ToolTrustQuery(BaseModel):
-    """Of an `agent`: what it declared itself. `cursor` is what the page before gave as `next`."""
+    """With an `agent`: the tools that it declared itself. `cursor` is the `next` of the previous page."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -129,7 +130,7 @@ class ToolTrustQuery(BaseModel):
 async def list_pins(
     state: StateDep, principal: PrincipalDep, query: Annotated[ToolTrustQuery, Query()]
 ) -> ToolTrustList:
-    """All tools, and whose word each runs on: registered, pinned, or declared by agents alone."""
+    """All tools by the origin of their definition: registered, pinned, or only declared by agents."""
     catalog = await _catalog(state, principal.workspace, query.agent)
     tools = await catalog.tools(state.clock())
     matching = [tool for tool in tools if tool.name > query.cursor and query.standing in ("", tool.status)]
@@ -145,7 +146,7 @@ async def list_pins(
 
 @router.post("/api/pins", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(ADMINS))
 async def pin_tool(body: PinBody, state: StateDep, principal: PrincipalDep) -> PinInfo:
-    """Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again."""
+    """Pin a tool: from now on, claims in calls do not count, and a changed definition asks again."""
     catalog = await _catalog(state, principal.workspace, body.agent)
     spec = await catalog.make_pin_spec(body.tool, body.effect)
     last = await catalog.definition(body.tool) if body.spec_sha256 else None
@@ -157,7 +158,7 @@ async def pin_tool(body: PinBody, state: StateDep, principal: PrincipalDep) -> P
 
 @router.post("/api/pins/all", responses=documented_errors(404, 409), **require_recent_sign_in(ADMINS))
 async def pin_all(body: PinAllBody, state: StateDep, principal: PrincipalDep) -> CreatedPins:
-    """Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed."""
+    """Pin all tools that an agent declared, in one step. Those that a rule or switch names are left out, and listed."""
     catalog = await _catalog(state, principal.workspace, body.agent)
     specs, left_out = await catalog.select_pins(state.clock(), body.shown)
     made = await state.workspaces.pin(principal.workspace, specs, body.agent, principal.name)
@@ -167,7 +168,7 @@ async def pin_all(body: PinAllBody, state: StateDep, principal: PrincipalDep) ->
 
 @router.delete("/api/pins/{tool:path}", responses=documented_errors(404), **require_roles(ADMINS))
 async def unpin_tool(tool: str, state: StateDep, principal: PrincipalDep) -> PinInfo:
-    """Takes a pin back: what agents declare of the tool is a claim again. Calls that were judged stay as they are."""
+    """Unpin a tool: what agents declare of it is a claim again. Calls that were judged stay as they are."""
     return _info(await state.workspaces.unpin(principal.workspace, tool, principal.name))
 
 

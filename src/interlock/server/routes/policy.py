@@ -1,4 +1,4 @@
-"""The policy: read it, put another in force, and see beforehand what a draft would do."""
+"""The policy: show it, put another in force, list versions; check, explain and rehearse a draft."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ router = APIRouter(tags=["policy"])
 
 YAML_TYPE = "application/yaml"
 YAML_TYPES = frozenset({b"application/yaml", b"application/x-yaml", b"text/yaml", b"text/x-yaml"})
-MAX_CALLS = 100_000  # that one rehearsal looks at
+MAX_CALLS = 100_000  # calls that one rehearsal reads
 MAX_SECONDS = 20.0
 VersionNumber = Annotated[int | None, Query(ge=1, le=2**31)]
 
@@ -55,7 +55,8 @@ class PolicyVersionJson(BaseModel):
 class StalePolicyFile(BaseModel):
     """The policy file that this server was started with is not in force; `command` would put it back.
 
-    `judged_too` if another file's text is in force instead: the server then judges by both, and the stricter holds.
+    `judged_too` if the text of another file is in force: the server then judges by both, and the stricter verdict
+    counts.
     """
 
     file: str
@@ -78,9 +79,9 @@ class PutPolicyResult(PolicyVersionJson):
 
 
 class PolicyCheckResult(BaseModel):
-    """Whether a policy would load; `problems` say what is wrong, each with its line.
+    """Whether a policy would load; `problems` are its errors, each with its line.
 
-    `details` and `defaults` say in words what it says, and `diff` what differs from what is in force.
+    `details` and `defaults` describe it in words, and `diff` is the difference from the policy in force.
     """
 
     valid: bool
@@ -94,9 +95,9 @@ class PolicyCheckResult(BaseModel):
 
 
 def require_admin_body(*kinds: str, by: Callable[[frozenset[str]], dict[str, Any]] = require_roles) -> dict[str, Any]:
-    """For admins, with a body of one of these kinds."""
+    """Decorator arguments of a route for admins, with a body of one of these content types."""
     extra = by(ADMINS)
-    schemas = {"application/json": {"type": "object"}, YAML_TYPE: {}}  # a policy that is wrong is looked at too
+    schemas = {"application/json": {"type": "object"}, YAML_TYPE: {}}  # an invalid policy is checked too
     body = {"required": True, "content": {kind: {"schema": schemas[kind]} for kind in kinds}}
     extra["openapi_extra"] |= {"requestBody": body}
     return extra
@@ -111,7 +112,7 @@ def require_admin_body(*kinds: str, by: Callable[[frozenset[str]], dict[str, Any
 async def show_policy(
     state: StateDep, principal: PrincipalDep, request: RequestDep, version: VersionNumber = None
 ) -> Response:
-    """The policy in force, or an earlier version: as it was put there, or as JSON if that is accepted."""
+    """The policy in force, or an earlier version: as it was stored, or as JSON if that is accepted."""
     stored = await state.store.policy(principal.workspace)
     newest = stored.version if stored else 0
     if version is not None and not 1 <= version <= newest:
@@ -133,7 +134,7 @@ async def put_policy(
     request: RequestDep,
     reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> PutPolicyResult:
-    """Puts a policy in force as a new version; one with a mistake changes nothing. With If-Match, only if seen."""
+    """Put a policy in force as a new version; an invalid one changes nothing. With If-Match, only if unchanged."""
     before = await state.store.policy(principal.workspace)
     number = before.version if before else 0
     seen = number if check_if_match(request.headers, etag(number)) else None
@@ -149,7 +150,7 @@ async def put_policy(
 async def list_versions(
     state: StateDep, principal: PrincipalDep, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
 ) -> PolicyVersionList:
-    """Every version that was put in force: when, by whom and why. The newest first."""
+    """All versions that were put in force, with time, author and reason, the newest first."""
     versions = await state.store.policies(principal.workspace, limit)
     stale = _stale_file((await state.workspaces.services(principal.workspace)).stale_policy)
     return PolicyVersionList(items=[_version(version) for version in versions], stale=stale)
@@ -157,7 +158,7 @@ async def list_versions(
 
 @router.post("/api/policy/check", responses=documented_errors(415), **require_admin_body(YAML_TYPE, "application/json"))
 async def check_policy(state: StateDep, principal: PrincipalDep, request: RequestDep) -> PolicyCheckResult:
-    """Does a policy load, and is there anything odd about it? Changes nothing."""
+    """Check whether a policy loads, and whether anything about it is odd. Changes nothing."""
     try:
         with reject_misconfigured():
             loaded = await state.workspaces.draft(principal.workspace, _draft_text(request))
@@ -180,10 +181,10 @@ async def check_policy(state: StateDep, principal: PrincipalDep, request: Reques
 
 @router.post("/api/policy/explain", responses=documented_errors(415), **require_admin_body("application/json"))
 async def explain_call(state: StateDep, principal: PrincipalDep, request: RequestDep) -> dict[str, object]:
-    """Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
+    """Explain which rule a call matches, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
 
-    It is judged as a call with an agent key that is bound to nobody; `principal` in it says another key, and
-    `"embedded": true` that it comes from a program that opens the database itself. `judged_as` says which it was.
+    It is judged as a call with an agent key that is bound to nobody; `key` in it describes another key, and
+    `"embedded": true` says that it comes from a program that opens the database itself. `judged_as` says which it was.
     """
     body, services = _json_object(request), await state.workspaces.services(principal.workspace)
     question = parse_explain_request(body.get("call", body), state, services)
@@ -210,7 +211,7 @@ async def rehearse_policy(
     since: str = "30d",
     limit: Annotated[int, Query(ge=0, le=1_000)] = 20,
 ) -> dict[str, object]:
-    """Tries a draft on the calls that were recorded, beside what is in force: at most 100,000, or 20 seconds."""
+    """Rehearse a draft on recorded calls, compared with the policy in force: at most 100,000 calls, or 20 seconds."""
     begin = state.clock() - parse_duration(since)
     with reject_misconfigured():
         new = (await state.workspaces.draft(principal.workspace, _draft_text(request))).policy
@@ -243,7 +244,7 @@ def _stale_file(found: StalePolicy | None) -> StalePolicyFile | None:
 
 
 def _draft_text(request: HttpRequest) -> str:
-    """A policy as YAML, as JSON, or in a JSON object under `policy`."""
+    """The policy of a request: YAML, JSON, or in a JSON object under `policy`."""
     if is_json(request.headers):
         body = _json_object(request)
         return _policy_text(body["policy"]) if "policy" in body else request.body.decode()

@@ -1,4 +1,4 @@
-"""Questions in both directions: an agent asks people, and answers what people ask about a call."""
+"""Questions in both directions: an agent asks people, and answers their questions about a call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ router = APIRouter(tags=["agents"])
 
 
 class AskPeopleBody(RequestBody):
-    """For a person: answered by a text, by one of `choices`, or by data that fits `schema`."""
+    """A question to people: answered by a text, by one of `choices`, or by data that fits `schema`."""
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH)]
     run_id: str
@@ -59,7 +59,7 @@ class OpenQuestions(ResponseModel):
 
 
 class ReplyBody(RequestBody):
-    """The agent's words to one question; nothing is decided by them."""
+    """The agent's answer to one question; it decides nothing."""
 
     number: Annotated[int, Field(ge=1)]
     text: Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE)]
@@ -73,7 +73,7 @@ class ReplyReceipt(ResponseModel):
 
 @router.post("/api/questions", responses=documented_responses(OutcomeJson, 409, 429), **require_roles(AGENTS))
 async def ask_people(body: AskPeopleBody, state: StateDep, principal: PrincipalDep) -> Response:
-    """Asks people something. The outcome is as for a call; the answer comes as `answered` with its message."""
+    """Ask people a question. The outcome is as for a call; the answer comes as `answered` with its message."""
     services = await state.workspaces.services(principal.workspace)
     call, gate = make_tool_call(_question_proposal(body), principal, state, services), services.gate_for(principal)
     return to_starlette(
@@ -87,7 +87,7 @@ async def ask_people(body: AskPeopleBody, state: StateDep, principal: PrincipalD
     "/api/calls/{approval_id}/questions", responses=documented_responses(OpenQuestions, 404), **require_roles(AGENTS)
 )
 async def open_questions(approval_id: str, state: StateDep, principal: PrincipalDep) -> Response:
-    """What people want to know of the agent, and it has not answered."""
+    """Questions of people about a call that the agent has not answered yet."""
     services = await state.workspaces.services(principal.workspace)
     found = await services.gate_for(principal).questions(services.workspace, approval_id)
     return to_starlette(json_response({"items": [question._asdict() for question in found], "next": None}))
@@ -99,7 +99,7 @@ async def open_questions(approval_id: str, state: StateDep, principal: Principal
     **require_roles(AGENTS),
 )
 async def answer_question(approval_id: str, body: ReplyBody, state: StateDep, principal: PrincipalDep) -> Response:
-    """Answers one of them; people see it beside the card, as the agent's own words."""
+    """Answer a question about a call; people see the answer beside the card, as the agent's own words."""
     services = await state.workspaces.services(principal.workspace)
     approval = await services.gate_for(principal).answer(
         services.workspace, approval_id, body.number, body.text, principal.name

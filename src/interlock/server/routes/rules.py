@@ -1,4 +1,4 @@
-"""The rules of a policy in words, policies to start from, and what rules did lately or would have done."""
+"""Rules of a policy in words, policy templates, and the activity of rules, including those in shadow mode."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from interlock.server.dependencies import ADMINS, PrincipalDep, StateDep, docume
 
 router = APIRouter(tags=["policy"])
 
-MAX_ENTRIES = 20_000  # of the ledger that one look at the rules' activity reads
+MAX_ENTRIES = 20_000  # ledger entries that one report of the rules' activity reads
 MAX_SECONDS = 5.0
 
 
 class RuleInfo(BaseModel):
-    """`says` is what the rule says by itself, key by key in the words of the file; `line` is where it begins."""
+    """`says` is the content of the rule, key by key in the words of the file; `line` is where it begins."""
 
     name: str
     line: int | None
@@ -35,7 +35,7 @@ class RuleInfo(BaseModel):
 
 
 class FacetChange(BaseModel):
-    """One key that differs; null where it is not given."""
+    """One key that differs; null if it is not given."""
 
     key: str
     old: str | None
@@ -43,7 +43,7 @@ class FacetChange(BaseModel):
 
 
 class RuleChange(BaseModel):
-    """Places count from 1; `old_name` is set if the rule got another name."""
+    """Places count from 1; `old_name` is set if the rule was renamed."""
 
     kind: Literal["added", "removed", "renamed", "changed", "moved"]
     rule: str
@@ -55,7 +55,7 @@ class RuleChange(BaseModel):
 
 
 class PolicyDiff(BaseModel):
-    """How two policies differ, by their rules."""
+    """The difference between two policies, by rules."""
 
     rules: list[RuleChange]
     defaults: list[FacetChange]
@@ -63,7 +63,7 @@ class PolicyDiff(BaseModel):
 
 
 class PolicyTemplate(BaseModel):
-    """A whole policy to start from, with comments; its first line is the `summary`."""
+    """A complete policy to start from, with comments; its first line is the `summary`."""
 
     name: str
     summary: str
@@ -86,7 +86,7 @@ class MatchedRule(BaseModel):
 
 
 class VerdictChangeJson(BaseModel):
-    """So many calls got the verdict `was`, and `would` have got the other."""
+    """The number of calls that got the verdict `was`, and `would` have got the other."""
 
     was: VerdictKind
     would: VerdictKind
@@ -94,7 +94,7 @@ class VerdictChangeJson(BaseModel):
 
 
 class ShadowRule(BaseModel):
-    """What a rule in shadow mode would have done; not `in_force` if it is gone or enforced now."""
+    """What a rule in shadow mode would have done; `in_force` is false if it is gone or enforced now."""
 
     rule: str
     calls: int
@@ -105,9 +105,9 @@ class ShadowRule(BaseModel):
 
 
 class RuleActivityJson(BaseModel):
-    """Of `calls` since then; allowed reads are not among them. Of `erased` ones nobody knows what was noted.
+    """The activity in `calls` since then, allowed reads excluded. For `erased` ones, the shadow notes are lost.
 
-    Not `complete` if there was more than the newest 20,000 entries of the ledger, or than 5 seconds allow.
+    `complete` is false if there was more than the newest 20,000 ledger entries, or than 5 seconds allow.
     """
 
     since: str
@@ -120,7 +120,7 @@ class RuleActivityJson(BaseModel):
 
 @router.get("/api/policy/templates", responses=documented_errors(), **require_roles(ADMINS))
 async def list_templates() -> PolicyTemplateList:
-    """Policies to start from: whole files with comments that say what to change."""
+    """Policies to start from: complete files with comments that say what to change."""
     return PolicyTemplateList(
         items=[
             PolicyTemplate(name=name, summary=template_summary(name), body=read_template(name))
@@ -173,7 +173,7 @@ def _matched_rule(each: RuleUsage) -> MatchedRule:
 
 
 def _shadow_rules(noted: tuple[ShadowRuleUsage, ...], policy: Policy) -> list[ShadowRule]:
-    """Those that noted something, then those in force that did not."""
+    """Rules that noted something first, then those in force that did not."""
     known = {rule.name: None for rule in policy.rules if rule.shadow}
     silent = [ShadowRuleUsage(name, 0, {}, 0, 0) for name in known if name not in {each.rule for each in noted}]
     return [

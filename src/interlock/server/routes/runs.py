@@ -1,4 +1,4 @@
-"""Runs from afar: a program takes one up, gives signs of life, and closes or leaves it."""
+"""Runs of remote agents: acquire under a lease, renew, close or release."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from interlock.server.proposals import check_agent
 from interlock.server.routes.calls import MAX_LEASE
 from interlock.server.state import ServerState
 
-API_VERSION = 1  # what a program has to speak; counted up when an old one could no longer be right
+API_VERSION = 1  # the version that a program has to speak; increased when an old program could no longer be right
 Runner = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._-]{0,120}$")]
 Lease = Annotated[float, Field(gt=0, le=MAX_LEASE)]
 
 
 class AcquireRunBody(RequestBody):
-    """`runner` names the program, for ever; `gone` are those of its own key that certainly ended."""
+    """`runner` identifies the program, for ever; `gone` are runners of the same key that have certainly ended."""
 
     agent: str = ""
     runner: Runner = ""
@@ -62,7 +62,7 @@ class RunRoutes:
         return json_response({"items": items, "next": None})
 
     async def acquire(self, request: HttpRequest) -> HttpResponse:
-        """With a `run_id` nothing is opened: the program keeps its runs itself, and only needs the key to number calls.
+        """Acquire a run. With a `run_id` none is opened: the program keeps its runs itself, and needs only the key.
 
         The key hides secrets in the ids of calls. It is of no use for any other run, nor for what people are shown.
         """
@@ -92,13 +92,13 @@ class RunRoutes:
         return json_response({"run_id": run_id, "status": "closed"})
 
     async def release(self, request: HttpRequest) -> HttpResponse:
-        """The next start of the program takes it up at once."""
+        """Release a run: the next start of the program acquires it at once."""
         (run_id,), body = request.path_params, await request.parse_body(RunnerBody)
         await self._runs().release(_holder(request, "", body.runner, 0), run_id)
         return json_response({"run_id": run_id, "status": "open"})
 
     def _runs(self) -> RunService:
-        """The processes of other machines cannot be looked at: they are gone when their lease lapsed or they say so."""
+        """Processes of other machines cannot be checked: they are gone if their lease expired or they say so."""
         return RunService(self._state.store, self._state.clock, lambda _: False)
 
     def _reserve_open_run(self, request: HttpRequest) -> AbstractAsyncContextManager[None]:
@@ -130,9 +130,9 @@ def _holder(request: HttpRequest, agent: str, runner: str, lease_seconds: float)
 
 
 def _runner_name(request: HttpRequest, runner: str) -> str:
-    """With the owner of its calls in it, so that no program can speak for one of another agent or key.
+    """The name with the owner of its calls, so that no program can act for one of another agent or key.
 
-    Colons in the name of an agent are spelled otherwise: else the programs of `a:b` were among those of `a`.
+    Colons in the name of an agent are encoded: else the programs of `a:b` would be among those of `a`.
     """
     kind, _, owner = request.current_principal.owner.partition(":")
     owner = owner.replace("%", "%25").replace(":", "%3A")

@@ -1,4 +1,4 @@
-"""Signing in and out, one-time links, and who one is."""
+"""Sessions: sign in and out, one-time links, and the current user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]{0,1999}")
 
 
 class SignInBody(RequestBody):
-    """`next` is where the page goes on afterwards."""
+    """`next` is the path that the page opens afterwards."""
 
     workspace: Annotated[str, Field(max_length=MAX_SECRET)] = "default"
     name: Annotated[str, Field(max_length=MAX_SECRET)]
@@ -45,14 +45,14 @@ class SignInTokenBody(RequestBody):
 
 
 class UseSignInLinkBody(SignInTokenBody):
-    """Whoever is new says a name, unless the link has one, and a password."""
+    """A new person gives a name, unless the link has one, and a password."""
 
     name: Annotated[str, Field(max_length=MAX_SECRET)] = ""
     password: Annotated[str, Field(max_length=MAX_SECRET)] = ""
 
 
 class CurrentUser(BaseModel):
-    """Who asks. `via` is `web` for a session and `key` for a key."""
+    """The caller. `via` is `web` for a session and `key` for a key."""
 
     name: str
     role: str
@@ -62,13 +62,13 @@ class CurrentUser(BaseModel):
 
 
 class SignedInUser(CurrentUser):
-    """`next` is the local path to go on with."""
+    """`next` is the local path to open next."""
 
     next: str
 
 
 class SignInLinkInfo(BaseModel):
-    """For whom a link is; `name` is empty where whoever opens it says it, `new` if a password is needed."""
+    """The recipient of a link; `name` is empty if they choose it, `new` says that a password is needed."""
 
     workspace: str
     name: str
@@ -85,7 +85,7 @@ class SignOutResult(BaseModel):
 async def sign_in(
     body: SignInBody, state: StateDep, request: RequestDep, auth: AuthDep, response: Response
 ) -> SignedInUser:
-    """Signs in with a password; the answer sets a cookie. Only from Interlock's own page: programs use keys."""
+    """Sign in with a password; the response sets a cookie. Only from Interlock's own page: programs use keys."""
     auth.check_origin(request.headers)
     principal, token = await _traced_accounts(state, request).sign_in(
         body.workspace, body.name, body.password, client_address(request)
@@ -98,7 +98,7 @@ async def sign_in(
 async def use_link(
     body: UseSignInLinkBody, state: StateDep, request: RequestDep, auth: AuthDep, response: Response
 ) -> SignedInUser:
-    """Spends a one-time link."""
+    """Sign in with a one-time link, which uses it up."""
     auth.check_origin(request.headers)
     principal, token = await _traced_accounts(state, request).use_link(body.token, body.name, body.password)
     await start_session(state, auth, request, token, response)
@@ -109,7 +109,7 @@ async def use_link(
 async def inspect_sign_in_link(
     body: SignInTokenBody, state: StateDep, request: RequestDep, auth: AuthDep
 ) -> SignInLinkInfo:
-    """For whom a one-time link is. Spends nothing."""
+    """Show the recipient of a one-time link. Does not use it up."""
     auth.check_origin(request.headers)
     link = await state.accounts.inspect_link(body.token)
     there = {user.name for user in await state.accounts.users(link.workspace) if user.removed_at is None}
@@ -118,7 +118,7 @@ async def inspect_sign_in_link(
 
 @router.delete("/api/session", responses=documented_errors(), status_code=204, **require_roles(VIEWERS))
 async def sign_out(state: StateDep, request: RequestDep, auth: AuthDep, response: Response) -> None:
-    """Ends this session."""
+    """End this session."""
     token = auth.token(request.headers)
     if request.current_principal.via != "web" or not token:
         raise InvalidRequest("You came with a key, which has no session. To end a key: DELETE /api/me/keys/{id}")
@@ -130,9 +130,9 @@ async def sign_out(state: StateDep, request: RequestDep, auth: AuthDep, response
 async def sign_out_everywhere(
     state: StateDep, principal: PrincipalDep, auth: AuthDep, response: Response
 ) -> SignOutResult:
-    """Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay.
+    """End all of your own sessions, on every device, and your own keys. Keys of agents stay.
 
-    A key that is for less than its person cannot.
+    A key with fewer rights than its owner cannot.
     """
     check_full_rights(principal)
     accounts = state.accounts.with_trace(principal.reviewer().trace)
@@ -144,14 +144,14 @@ async def sign_out_everywhere(
 
 @router.get("/api/me", responses=documented_errors(), **require_roles(ALL_ROLES))
 async def show_me(principal: PrincipalDep) -> CurrentUser:
-    """Whose key or session this is."""
+    """The owner of this key or session."""
     return to_current_user(principal)
 
 
 async def start_session(
     state: ServerState, auth: Auth, request: HttpRequest, token: str, response: Response, lasts: int = SESSION_LIFETIME
 ) -> None:
-    """Every sign-in has a token of its own; the one that this browser had before ends."""
+    """Set the cookie of a new session; the previous session of this browser ends."""
     before = auth.token(request.headers)
     if before:
         await state.accounts.sign_out(before)
@@ -169,7 +169,7 @@ def to_current_user(principal: Principal) -> CurrentUser:
 
 
 def local_path(path: str) -> str:
-    """A path of this server, or the first page: nobody is led elsewhere from here."""
+    """A path of this server, else the start page: there is no open redirect."""
     return path if _LOCAL_PATH.fullmatch(path) else "/"
 
 
@@ -179,7 +179,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def _traced_accounts(state: ServerState, request: HttpRequest) -> Accounts:
-    """Where somebody signs in from stands in the record."""
+    """Accounts whose changes record the client's address."""
     address = client_address(request)
     return state.accounts.with_trace({"address": address} if address else {})
 

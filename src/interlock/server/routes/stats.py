@@ -1,4 +1,4 @@
-"""Counts for monitoring and for plots: what waits, who waits for it, how it ended, and how long that took."""
+"""Statistics for monitoring and charts: pending calls, their approvers, outcomes, and times to decide."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ router = APIRouter(tags=["operations"])
 
 
 class WorkspaceStats(ResponseModel):
-    """`waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
+    """`waiting_agents` are runs with a pending call; `decided` were let through or rejected.
 
-    `freezes` are those that are on.
+    `freezes` are the active ones.
     """
 
     pending: int
@@ -43,7 +43,7 @@ class WorkspaceStats(ResponseModel):
 
 
 class StatsInterval(ResponseModel):
-    """What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
+    """Events from `at` until the next interval; `pending` is the number of pending calls at its end.
 
     `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
     """
@@ -66,7 +66,7 @@ class StatsInterval(ResponseModel):
 
 
 class OutcomeCounts(ResponseModel):
-    """How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked."""
+    """Outcomes of calls of a tool or agent; `approved` are those without an edit, `allowed` those that asked nobody."""
 
     name: str
     approved: int
@@ -80,7 +80,7 @@ class OutcomeCounts(ResponseModel):
 
 
 class PendingByApprover(ResponseModel):
-    """How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide."""
+    """The number of pending calls of an agent for a person or a team; for `anyone`, if every reviewer may decide."""
 
     agent: str
     kind: Literal["anyone", "team", "person"]
@@ -95,7 +95,7 @@ class ReadCount(ResponseModel):
 
 
 class StatsHistory(ResponseModel):
-    """`since` is later than asked if more happened than is counted at once; then `complete` is false.
+    """`since` is later than requested if more happened than is counted at once; then `complete` is false.
 
     `waiting` is of the `waiting_of` calls that expire first.
     """
@@ -122,7 +122,7 @@ async def stats_history_cache(request: Request) -> StatsHistoryCache:
 
 @router.get("/api/stats", responses=documented_responses(WorkspaceStats), **require_roles(VIEWERS))
 async def show_stats(state: StateDep, principal: PrincipalDep) -> Response:
-    """How many approvals of this workspace are in which status."""
+    """Approvals of this workspace, counted by status."""
     stats = await state.store.stats(principal.workspace)
     oldest = await state.store.metrics.oldest_pending(principal.workspace)
     by_status = {status: stats.by_status.get(status, 0) for status in STATUSES}
@@ -146,5 +146,5 @@ async def show_stats_history(
     history_cache: Annotated[StatsHistoryCache, Depends(stats_history_cache)],
     days: Annotated[int, Query(ge=1, le=90)] = 7,
 ) -> Response:
-    """What happened in the last days, in parts of the time, by tool and by agent. It may be five seconds old."""
+    """Events of the last days, by interval, tool and agent. The response may be five seconds old."""
     return to_starlette(json_response(await history_cache.get(principal.workspace, days)))

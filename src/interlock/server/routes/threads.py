@@ -1,4 +1,4 @@
-"""Threads: list, show, stop, try again, and the short way to say yes or no to a card in the chat."""
+"""Chat threads: list, show, stop, retry, and approve or reject a call in the chat."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MAX_THREADS = 200
 SHOWN_KINDS = frozenset(
     {"said", "replied", "asked", "decided", "resulted", "delegated", "ended", "stopped", "failed", "erased"}
 )
-HIDDEN_FIELDS = frozenset({"opaque", "seen", "took", "tools"})  # of a line's body: for the loop and the provider alone
+HIDDEN_FIELDS = frozenset({"opaque", "seen", "took", "tools"})  # of an entry's body: for the loop and provider only
 
 
 class ThreadsQuery(BaseModel):
-    """`user` is for admins: somebody's threads, or everybody's with `*`."""
+    """`user` is for admins: the threads of a person, or of everybody with `*`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,7 +52,7 @@ class ThreadsQuery(BaseModel):
 
 
 class ThreadLinesQuery(BaseModel):
-    """All of them, if nothing is said."""
+    """Which lines of a thread; all of them by default."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -87,7 +87,7 @@ class ThreadLine(ResponseModel):
 
 
 class ThreadDetails(ThreadInfo):
-    """`position` is where a stream goes on behind these lines; null where there are none."""
+    """`position` is where a stream continues after these lines; null if there are none."""
 
     lines: list[ThreadLine]
     position: str | None
@@ -95,7 +95,7 @@ class ThreadDetails(ThreadInfo):
 
 
 class ChatDecisionBody(RequestBody):
-    """The short decision of a chat page. Without `argsSha256` it counts only for unedited, harmless arguments."""
+    """The short decision of a chat page. Without `argsSha256` it counts only for unedited arguments without alarms."""
 
     approvalId: Annotated[str, Field(min_length=1, max_length=200)]
     approved: bool
@@ -122,7 +122,7 @@ async def list_threads(which: Annotated[ThreadsQuery, Query()], state: StateDep,
 async def show_thread(
     thread_id: str, which: Annotated[ThreadLinesQuery, Query()], state: StateDep, principal: PrincipalDep
 ) -> Response:
-    """A thread with all of its lines, or some."""
+    """A thread with all or some of its lines."""
     thread, lines = await state.assistant.threads.show(principal, thread_id, which.after, which.before, which.last)
     confirmation = thread.confirmation
     open_one = None if confirmation is None else {"tool": confirmation.tool, "answer": confirmation.answer}
@@ -139,7 +139,7 @@ async def show_thread(
 async def stop_thread(
     thread_id: str, state: StateDep, principal: PrincipalDep, body: EmptyBody | None = None
 ) -> Response:
-    """Ends the turn and withdraws the open cards. A call that has started is not undone; its result is kept."""
+    """End the turn and withdraw its pending approvals. A call that has started is not undone; its result is kept."""
     services = await state.workspaces.services(principal.workspace)
     return to_starlette(json_response(_thread_info(await state.assistant.threads.stop(services, principal, thread_id))))
 
@@ -150,7 +150,7 @@ async def stop_thread(
 async def retry_thread(
     thread_id: str, state: StateDep, principal: PrincipalDep, body: EmptyBody | None = None
 ) -> Response:
-    """After an error: goes on from where the thread stands. Nothing that was recorded is done again."""
+    """Continue a thread after an error, from its last state. Nothing that was recorded is done again."""
     return to_starlette(json_response(_thread_info(await state.assistant.threads.retry(principal, thread_id))))
 
 
@@ -160,7 +160,7 @@ async def retry_thread(
     **require_roles(DECIDERS),
 )
 async def approve_in_chat(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
-    """Approves or rejects one call."""
+    """Approve or reject one call."""
     return await _decide(body, state, principal)
 
 
@@ -170,7 +170,7 @@ async def approve_in_chat(body: ChatDecisionBody, state: StateDep, principal: Pr
     **require_roles(DECIDERS),
 )
 async def approve_for_agent(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
-    """The same, at another address."""
+    """Approve or reject one call, as POST /api/chat/approve does."""
     return await _decide(body, state, principal)
 
 

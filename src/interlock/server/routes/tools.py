@@ -1,4 +1,4 @@
-"""Tools: those of packs, MCP servers and agents here, and those that were seen in calls; and which of them ask."""
+"""Tools of packs, MCP servers and agents, and tools that were seen in calls; and which of them ask."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ DAY = 86_400_000
 class VerdictReason(BaseModel):
     """One verdict that a call can get, by a `rule`, by the agent's `switch`, or by the tool's `default`.
 
-    `rule` is the rule that matched, if one did; `conditional` if the arguments decide whether it holds. Where people
-    are asked, `needs` says who has to agree, `answers` what they may say, and `expires_in` how long they have in chats.
+    `rule` is the rule that matched, if any; `conditional` if it depends on the arguments. If people are asked, `needs`
+    says who has to agree, `answers` what they may decide, and `expires_in` how long they have in chats.
     """
 
     verdict: VerdictKind
@@ -52,10 +52,10 @@ class VerdictReason(BaseModel):
 class ToolInfo(BaseModel):
     """`source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action), `pin`, or `seen` in calls.
 
-    `effect` is what its newest definition says, null where none is known; `definitions` counts those seen in calls.
-    `asks_by_default` is the tool's own; `verdict` is what the policy and the agent's switches make of it, for you as
-    the person who chats: `depends` if the arguments decide; `reasons` say why, in the order of the rules. `switch` is
-    what the agent's `tool_approvals` say; `always_asks` says why no switch lifts its question, if none does.
+    `effect` is that of the newest definition, null if none is known; `definitions` counts those seen in calls.
+    `asks_by_default` is the tool's own; `verdict` is the result of the policy and the agent's switches, for you as the
+    person who chats: `depends` if the arguments decide; `reasons` say why, in the order of the rules. `switch` is the
+    value in the agent's `tool_approvals`; `always_asks` says why no switch lifts its approval, if none does.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ToolInfo(BaseModel):
     pack: str | None
     effect: str | None
     description: str
-    # not `schema`, which the framework's models have already
+    # not `schema`, which pydantic's models have already
     parameters: dict[str, Any] | None = Field(serialization_alias="schema")
     confirm: str
     asks_by_default: bool
@@ -85,9 +85,10 @@ class ToolList(BaseModel):
 
 
 class ToolsQuery(BaseModel):
-    """`q` is a part of the name; `cursor` is what the page before gave as `next`.
+    """`q` is a part of the name; `cursor` is the `next` of the previous page.
 
-    With an `agent`, all is said for that agent; `offered` true gives only the tools that it has, false only the others.
+    With an `agent`, everything is for that agent; `offered` true gives only the tools that it has, false only the
+    others.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -101,7 +102,7 @@ class ToolsQuery(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceTools:
-    """What is known of the tools of a workspace, by name; `agent_tools` are those of the agent in question."""
+    """The known tools of a workspace, by name; `agent_tools` are those of the agent in question."""
 
     registered: Mapping[str, Tool]
     seen: Mapping[str, Sequence[FirstSeenTool]]
@@ -112,10 +113,10 @@ class WorkspaceTools:
 
 
 class ToolCallCountsJson(BaseModel):
-    """How often a tool was called since then: `by_status` counts what has an approval, `reads` what was only counted.
+    """The number of calls of a tool since then: `by_status` with an approval, `reads` without one.
 
-    `reads` are those of all agents, since nobody notes whose they were. Not `complete` if the workspace had more than
-    100,000 calls: these are its newest.
+    `reads` are those of all agents, since their agents are not recorded. `complete` is false if the workspace had more
+    than 100,000 calls: these are its newest.
     """
 
     tool: str
@@ -127,7 +128,7 @@ class ToolCallCountsJson(BaseModel):
 
 
 class ToolCallsQuery(BaseModel):
-    """Without an `agent`: of all."""
+    """Without an `agent`: calls of all agents."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -139,7 +140,7 @@ class ToolCallsQuery(BaseModel):
 async def count_calls(
     name: str, state: StateDep, principal: PrincipalDep, counting: Annotated[ToolCallsQuery, Query()]
 ) -> ToolCallCountsJson:
-    """How often a tool was called in the last days, and how the calls ended."""
+    """The number of calls of a tool in the last days, by outcome."""
     if name not in _tool_names(state, await _load_tools(state, principal.workspace, "")):
         raise NotFound("No tool of this name is known. GET /api/tools lists them.", tool=name)
     since = state.clock() - counting.days * DAY
@@ -149,7 +150,7 @@ async def count_calls(
 
 @router.get("/api/tools", responses=documented_errors(404), **require_roles(VIEWERS))
 async def list_tools(state: StateDep, principal: PrincipalDep, query: Annotated[ToolsQuery, Query()]) -> ToolList:
-    """The tools that are known here, by name, and whether they ask."""
+    """The known tools, by name, and whether they ask."""
     services = await state.workspaces.services(principal.workspace)
     workspace_tools = await _load_tools(state, principal.workspace, query.agent)
     names = sorted(_tool_names(state, workspace_tools))
@@ -252,7 +253,7 @@ def _source(tool: Tool) -> str:
 
 
 def _example_call(principal: Principal, name: str, agent: str) -> ToolCall:
-    """A call as it would come from the chat; what a policy says of it may still depend on its arguments."""
+    """A call as it would come from the chat; the policy's verdict may still depend on its arguments."""
     place = {"workspace": principal.workspace, "agent": agent, "setting": "chat"}
     return propose(
         name, {}, "example", "example", **place, requester=principal.name, teams=tuple(sorted(principal.teams))

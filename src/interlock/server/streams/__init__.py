@@ -1,1 +1,1 @@
-"""Server-sent events: the ledger, and the threads of the chat."""
+"""Server-sent events (SSE): the ledger, and the threads of the chat."""

@@ -1,4 +1,23 @@
-"""Follows the ledger of one workspace for all of its streams, in rounds: read what is new, encode it, hand it out."""
+"""The live feed: one follower for each workspace reads its ledger and sends every event to all SSE subscribers.
+
+Theory of operation. A subscriber is in one of three places:
+
+- joining, with a position of its own, until the next round;
+- in a group, with all subscribers that have the same filter: a group is up to date, and each event is encoded once;
+- catching up, in a task of its own: because its connection is slow, or because it resumed from an older event than the
+  buffer holds. It reads from the buffer or the database at its own pace, then joins again.
+
+A round reads the entries after the buffer's last one, sends them to the groups, and moves the joining subscribers into
+their groups. Rounds are triggered by the store's wake-ups, which are only hints, and by a timer. Between rounds the
+follower sleeps for a multiple of the time that sending took, so that other work of the event loop goes on.
+
+A subscriber that is more than `MAX_LAG` events behind, or ahead of the ledger, gets a reset and reloads its lists.
+Access is checked again at every heartbeat, and at once for people whom an entry affects. After an erasure the buffer
+is cleared.
+
+What would break it: reading before the joining subscribers are taken, which would leave a gap; awaiting a slow
+connection inside a round, which would hold up everybody.
+"""
 
 from __future__ import annotations
 
@@ -35,23 +54,21 @@ from interlock.server.streams.sse import (
 from interlock.storage.store import ENTRIES_PER_READ
 
 TICK = 1.0  # seconds
-HEARTBEAT_TICKS = 15  # ticks between two signs of life of one stream
-POLL_TICKS = 5  # ticks between two looks at the ledger if nothing woke us
-RECHECK_TICKS = (
-    3  # ticks for which somebody is looked up again: what other processes changed counts here after a second
-)
+HEARTBEAT_TICKS = 15  # ticks between two heartbeats of one stream
+POLL_TICKS = 5  # ticks between two polls of the ledger without a notification
+RECHECK_TICKS = 3  # ticks for which access is rechecked: changes of other processes take effect here after a second
 MIN_INTERVAL = 0.05  # seconds between two rounds at least
-MAX_INTERVAL = 0.5  # and at most, if there is something to tell
+MAX_INTERVAL = 0.5  # and at most, if there is something to send
 IDLE_FACTOR = (
-    6  # times what telling took, with whatever else the loop did meanwhile, that all others have before the next
+    6  # times the CPU time of sending, with other work of the loop meanwhile, that all others have before the next
 )
 PAGES_PER_ROUND = 8  # pages of the ledger in one round
-SEND_BATCH = 50  # streams that are sent something before everybody else has a turn
-MAX_LIVE_LAG = 100  # events that the next round tells whoever was behind
-MAX_LAG = 100_000  # events behind which a reader has to load its lists anew
+SEND_BATCH = 50  # streams that are sent something before other tasks have a turn
+MAX_LIVE_LAG = 100  # missed events that the next round sends to a stream that was behind
+MAX_LAG = 100_000  # missed events after which a reader has to reload its lists
 SSE_HEADERS: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream"),
-    (b"x-accel-buffering", b"no"),  # a proxy must not keep back what is meant for now
+    (b"x-accel-buffering", b"no"),  # a proxy must not buffer events
     *SECURITY_HEADERS,
 )
 
@@ -59,9 +76,9 @@ Authenticate = Callable[[HttpRequest], Awaitable[Principal]]
 
 
 class LedgerFollower:
-    """A stream is in `_joining` with a place of its own, or in a group, which knows all that was told, or behind both.
+    """A stream is in `_joining` with its own position, or in a group, which has all events, or catches up.
 
-    Who is behind has a task: because the reader does not take what is sent, or because it is older than the ring.
+    A stream that catches up has a task: its reader is slow, or its position is older than the buffer.
     """
 
     def __init__(
@@ -98,7 +115,7 @@ class LedgerFollower:
         self._task = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
-        """Until nobody listens or the server stops. However it ends, no stream is left without what it waits for."""
+        """Follow until there are no streams or the server stops. However it ends, all streams are ended."""
         try:
             async with self._store.watch(self._workspace) as watch:
                 hints = [asyncio.create_task(hint) for hint in (self._watch_changes(watch), self._watch_shutdown())]
@@ -107,7 +124,7 @@ class LedgerFollower:
                 finally:
                     for hint in hints:
                         hint.cancel()
-        except Exception as error:  # noqa: BLE001  the streams end, and whoever connects again starts anew
+        except Exception as error:  # noqa: BLE001  the streams end, and clients that reconnect start over
             self._state.log.write_exception("feed_failed", error, workspace=self._workspace)
         finally:
             self.is_closed = True
@@ -139,7 +156,7 @@ class LedgerFollower:
 
     async def _round(self) -> None:
         self._changed.clear()
-        joining, self._joining = self._joining, []  # before the look, so that what they know is not newer than it
+        joining, self._joining = self._joining, []  # before the read, so that their positions are not newer than it
         try:
             buffer, events = await self._read()
         except Error as error:
@@ -157,7 +174,7 @@ class LedgerFollower:
                     self._join_group(subscriber, buffer)
             await asyncio.sleep(0)
         if any(event.kind == "erased" for event in events):
-            buffer.clear()  # it may hold what nobody is to see any more
+            buffer.clear()  # it may hold erased content
 
     async def _read(self) -> tuple[EventBuffer, list[SseEvent]]:
         if self._buffer is None:
@@ -169,7 +186,7 @@ class LedgerFollower:
             except Error:
                 if not events:
                     raise
-                break  # what was read is in the ring, and has to be told
+                break  # events that were read are in the buffer, and have to be sent
             for event in map(to_sse_event, page):
                 buffer.add(event)
                 events.append(event)
@@ -201,7 +218,7 @@ class LedgerFollower:
             await asyncio.sleep(0)
 
     def _push(self, subscriber: LedgerSubscriber, chunks: Iterable[SseChunk]) -> bool:
-        """False if the reader does not keep up: then it goes on at its own pace."""
+        """False if the reader does not keep up: then it catches up at its own pace."""
         waiting = subscriber.push_all(chunks)
         if waiting is None:
             return True
@@ -210,7 +227,7 @@ class LedgerFollower:
         return False
 
     def _join_group(self, subscriber: LedgerSubscriber, buffer: EventBuffer) -> None:
-        """Into its group if it can be told all that it does not know yet."""
+        """Add the stream to its group, if it can be sent all events that it lacks."""
         opening = list(_opening_chunks(subscriber, buffer.last_seq))
         at = opening[-1].last_seq if opening else subscriber.last_seq or 0
         events = buffer.events_after(at) if buffer.last_seq - at <= MAX_LIVE_LAG else None
@@ -226,7 +243,7 @@ class LedgerFollower:
             about.setdefault(subscriber.event_filter, set()).add(subscriber)
 
     async def _catch_up(self, subscriber: LedgerSubscriber, waiting: Awaitable[None] | None = None) -> None:
-        """At the pace of this one reader, from the ring or the store, until the next round can tell it the rest."""
+        """Send missed events at this reader's pace, from the buffer or the store, until a round can send the rest."""
         try:
             if waiting is not None:
                 async with asyncio.timeout(STALL_TIMEOUT):
@@ -240,7 +257,7 @@ class LedgerFollower:
             subscriber.drop()
 
     async def _read_missed(self, subscriber: LedgerSubscriber) -> Sequence[SseEvent]:
-        """Some of what the reader does not know; nothing if that is for the next round."""
+        """A batch of missed events; empty if the next round sends them."""
         buffer, at = self._buffer, subscriber.last_seq
         if buffer is None or at is None or buffer.last_seq - at > MAX_LAG:
             return ()
@@ -255,7 +272,7 @@ class LedgerFollower:
         self._changed.set()
 
     def _leave_group(self, subscriber: LedgerSubscriber) -> None:
-        """From its group, which goes with the last of its members."""
+        """Remove the stream from its group, and the group with its last member."""
         event_filter = subscriber.event_filter
         about = self._groups.get(event_filter.approval_id, {})
         members = about.get(event_filter, set())
@@ -266,7 +283,7 @@ class LedgerFollower:
             self._groups.pop(event_filter.approval_id, None)
 
     def _postpone(self, joining: Sequence[LedgerSubscriber], error: Error) -> None:
-        """The ledger cannot be read just now: who has not begun is told so, the others wait for the next tick."""
+        """The ledger cannot be read now: streams that have not started get the error, others wait for the next tick."""
         self._must_retry_read = True
         for subscriber in joining:
             if subscriber.has_started:
@@ -299,7 +316,7 @@ class LedgerFollower:
         return [subscriber for subscriber in self.subscribers if subscriber.principal.name in names] if names else ()
 
     async def _recheck_access(self, subscribers: Sequence[LedgerSubscriber]) -> None:
-        """Whoever is not let in any more, or as somebody else, has to come in again."""
+        """End the streams of callers who lost access, or who are somebody else now: they have to authenticate again."""
         for subscriber in subscribers:
             if not await self._is_unchanged(subscriber):
                 self._leave_group(subscriber)
@@ -311,13 +328,13 @@ class LedgerFollower:
             now = await self._authenticate(subscriber.request)
         except (Unauthenticated, Forbidden):
             return False
-        except Error:  # nobody knows just now, and nothing can be read either
+        except Error:  # unknown at the moment, and nothing can be read either
             return True
         return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
 
 
 def _opening_chunks(subscriber: LedgerSubscriber, at: int) -> Iterator[SseChunk]:
-    """How a stream begins, and begins anew if its place is nowhere near."""
+    """The start of a stream, with a reset if its position is ahead or too far behind."""
     last_seq = at if subscriber.last_seq is None else subscriber.last_seq
     reason = "ahead" if last_seq > at else "behind" if at - last_seq > MAX_LAG else ""
     last_seq = at if reason else last_seq
@@ -336,7 +353,7 @@ def _batches(subscribers: Iterable[LedgerSubscriber]) -> Iterator[list[LedgerSub
 
 
 MAX_STREAMS = 10_000  # in one process
-MAX_CATCHING_UP = 4  # streams that read from the store by themselves at the same time
+MAX_CATCHING_UP = 4  # streams that read from the store at the same time
 
 
 class LedgerStreams:
@@ -347,7 +364,7 @@ class LedgerStreams:
         self._reading = asyncio.Semaphore(MAX_CATCHING_UP)
 
     async def stream(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """The task of a stream only waits for its end; whatever is sent comes from the one who follows the ledger."""
+        """Serve one stream: its task only waits for the disconnect; the ledger's follower sends everything."""
         self._check_capacity()
         subscriber = LedgerSubscriber(request, send, parse_event_filter(request), parse_last_event_id(request))
         follower = self._follower(request.current_principal.workspace)

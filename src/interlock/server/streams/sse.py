@@ -1,4 +1,4 @@
-"""The words of the live feed: entries of the ledger as server-sent events, each encoded once for everybody."""
+"""Server-sent events of the ledger: encoding (once for all streams), filters, event buffer, subscribers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from interlock.core.ledger.chain import Entry
 from interlock.runtime.durations import rfc3339
 from interlock.server.http import AsgiMessage, HttpRequest, HttpResponse, Send, encode_json, send_response
 
-RETRY_MILLISECONDS = 2_000  # milliseconds that a reader waits before it connects again
+RETRY_MILLISECONDS = 2_000  # milliseconds that a client waits before it reconnects
 MAX_BUFFER_EVENTS = 10_000
 MAX_BUFFER_BYTES = 8 * 1024 * 1024
 READ_BATCH = 500
-EVENT_OVERHEAD = 250  # bytes that a line takes beside its text
-CHUNK_BYTES = 64 * 1024  # bytes that are sent at once: a reader who stalls holds little more
+EVENT_OVERHEAD = 250  # bytes of an event besides its text
+CHUNK_BYTES = 64 * 1024  # bytes that are sent at once: a stalled reader holds little more
 MAX_KINDS = 100
 MAX_DIGITS = 18
 ACCOUNT_KINDS = ("user_", "key_", "sign", "password_", "link_", "away_", "stated")  # only admins see these kinds
@@ -31,7 +31,7 @@ NO_PEOPLE: frozenset[str] = frozenset()
 
 
 class SseEvent(NamedTuple):
-    """One entry as it goes over the wire. `affected_people` are people who may have lost rights with it."""
+    """One ledger entry, encoded. `affected_people` are people who may have lost rights with it."""
 
     seq: int
     at: int
@@ -43,7 +43,7 @@ class SseEvent(NamedTuple):
 
 
 class EventFilter(NamedTuple):
-    """What a stream is about; empty means all. `private`: also what is only for admins."""
+    """Which events a stream sends; empty means all. `private`: including those only for admins."""
 
     private: bool
     kinds: frozenset[str]
@@ -58,14 +58,14 @@ class EventFilter(NamedTuple):
 
 
 class SseChunk(NamedTuple):
-    """What is sent at once; whoever has it knows everything up to `last_seq`."""
+    """What is sent at once; after it, a reader knows everything up to `last_seq`."""
 
     last_seq: int
     message: AsgiMessage
 
 
 class EventBuffer:
-    """The newest lines, without a gap up to `last_seq`."""
+    """The newest events, without a gap up to `last_seq`."""
 
     def __init__(self, at: int) -> None:
         self.last_seq = at
@@ -80,7 +80,7 @@ class EventBuffer:
             self._shorten()
 
     def events_after(self, after: int) -> list[SseEvent] | None:
-        """The lines behind `after`, as many as are read at once; None if they are not here any more."""
+        """The events after `after`, at most one batch; None if they are no longer here."""
         start = len(self._lines) - (self.last_seq - after)
         return None if start < 0 else self._lines[start : start + READ_BATCH]
 
@@ -89,7 +89,7 @@ class EventBuffer:
         self._bytes = 0
 
     def _shorten(self) -> None:
-        """By a quarter: to take off one at a time would move all the others each time."""
+        """Drop a quarter: removing one at a time would move all the others each time."""
         gone = self._lines[: max(1, len(self._lines) // 4)]
         del self._lines[: len(gone)]
         self._bytes -= sum(len(event.body) + EVENT_OVERHEAD for event in gone)
@@ -104,7 +104,7 @@ def parse_event_filter(request: HttpRequest) -> EventFilter:
 
 
 def parse_last_event_id(request: HttpRequest) -> int | None:
-    """Where the reader stopped; None to get only what is new. The header is newer than the address."""
+    """The last event that the reader has; None for new events only. The header is newer than the URL."""
     text = request.headers.get(b"last-event-id", b"").decode("latin-1").strip() or request.query.get("after", "")
     if not text:
         return None
@@ -114,7 +114,7 @@ def parse_last_event_id(request: HttpRequest) -> int | None:
 
 
 def to_sse_event(entry: Entry) -> SseEvent:
-    """As `shape.entry_json`, spelled out from the stored JSON, because every event passes here."""
+    """As `entry_json`, but written directly from the stored JSON, because every event passes here."""
     text = (
         f'{{"seq":{entry.seq},"at":"{rfc3339(entry.at)}","kind":{quoted(entry.kind)},"actor":{quoted(entry.actor)},'
         f'"approval_id":{quoted(entry.approval_id)},"data":{entry.data},"content":'
@@ -132,12 +132,12 @@ def to_sse_event(entry: Entry) -> SseEvent:
 
 
 def opening_frame(at: int) -> bytes:
-    """With the place to go on from, for a reader who is cut off before the first event."""
+    """The opening, with an id to resume from if the reader is disconnected before the first event."""
     return b"retry: %d\nid: %d\n\n" % (RETRY_MILLISECONDS, at)
 
 
 def heartbeat_frame(at: int) -> bytes:
-    """A reader who gets few events moves on with it all the same: an id counts, also without an event."""
+    """A heartbeat, which also moves readers with few events on: an id counts without an event."""
     return b":\nid: %d\n\n" % at
 
 
@@ -146,8 +146,9 @@ def reset_frame(at: int, reason: str) -> bytes:
 
 
 def make_chunks(events: Iterable[SseEvent], event_filter: EventFilter, last_seq: int) -> Iterator[SseChunk]:
-    """Of what is wanted, in pieces to send. After the last one the reader knows everything up to `last_seq`, if any
-    came.
+    """The matching events, in chunks to send.
+
+    After the last chunk, if any, the reader knows everything up to `last_seq`.
     """
     parts: list[bytes] = []
     size = last = 0
@@ -169,7 +170,7 @@ def body_message(body: bytes) -> AsgiMessage:
 
 
 def _one_line(body: bytes) -> bytes:
-    """What the program writes has no break; a row that somebody else wrote must not begin an event of its own."""
+    """JSON of ours has no line breaks; a row that another program wrote must not inject an event."""
     return body.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
@@ -177,15 +178,15 @@ def _affected_people(entry: Entry) -> frozenset[str]:
     return frozenset({entry.actor, str(json.loads(entry.data).get("user", ""))})
 
 
-MAX_TURN_BYTES = 256 * 1024  # bytes that one reader is sent before it is seen whether they leave
-SEND_BUFFER_BYTES = 64 * 1024  # bytes on their way to one reader; left to itself, the kernel keeps megabytes for each
+MAX_TURN_BYTES = 256 * 1024  # bytes that one reader is sent before it is checked whether they leave
+SEND_BUFFER_BYTES = 64 * 1024  # bytes in flight to one reader; by default, the kernel buffers megabytes for each
 STALL_TIMEOUT = 30.0  # seconds after which a reader who takes nothing is dropped
-AUTH_HEADERS = (b"authorization", b"cookie", b"host", b"origin")  # headers that the next look at who it is needs
+AUTH_HEADERS = (b"authorization", b"cookie", b"host", b"origin")  # headers that the next authentication needs
 KEPT_SCOPE_KEYS = ("type", "method", "client", "template", "interlock")  # what the server and its log need of a request
 
 
 class LedgerSubscriber:
-    """`last_seq` is the last event sent, or None before the first; a member of a group is where the group is."""
+    """`last_seq` is the last event sent, or None before the first; in a group, the group's position counts."""
 
     __slots__ = (
         "_abort",
@@ -214,11 +215,11 @@ class LedgerSubscriber:
         release_request_data(request)
 
     def push(self, message: AsgiMessage) -> Awaitable[None] | None:
-        """Sends it; if the reader does not keep up, gives what there is to wait for."""
+        """Send a message; if the reader does not keep up, return an awaitable for the rest."""
         return None if self._ended else run_eagerly(cast(Coroutine[Any, Any, None], self._send(message)))
 
     def push_all(self, chunks: Iterable[SseChunk]) -> Awaitable[None] | None:
-        """As far as the reader keeps up; `last_seq` moves with it."""
+        """Send as far as the reader keeps up; `last_seq` moves with it."""
         size = 0
         for chunk in chunks:
             if size > MAX_TURN_BYTES:
@@ -235,15 +236,15 @@ class LedgerSubscriber:
         async with asyncio.timeout(STALL_TIMEOUT):
             await self._send(chunk.message)
         self.last_seq = chunk.last_seq
-        await asyncio.sleep(0)  # so that it is known whether there is room for more
+        await asyncio.sleep(0)  # lets the transport report whether there is room for more
 
     def respond(self, response: HttpResponse, extra_headers: tuple[tuple[bytes, bytes], ...]) -> None:
-        """Instead of a stream."""
+        """Send a response instead of a stream."""
         self._ended = True
         run_eagerly(send_response(self._send, response, extra_headers))
 
     def end(self, reason: str) -> None:
-        """The reader connects again, if it still may."""
+        """End the stream; the client reconnects, if it still may."""
         if self._ended:
             return
         if self._task is not None or not self.has_started:
@@ -255,14 +256,14 @@ class LedgerSubscriber:
             self._abort()
 
     def drop(self) -> None:
-        """At once, whatever is still on its way."""
+        """Close at once, and discard unsent data."""
         self._ended = True
         if self._task is not None:
             self._task.cancel()
         self._abort()
 
     def start_catch_up(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something is done for this reader alone, until it keeps up again."""
+        """Start a task for this reader alone, until it keeps up again."""
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(self._caught_up)
 
@@ -285,12 +286,12 @@ def _completed_future() -> asyncio.Future[None]:
 
 
 def run_eagerly(work: Coroutine[Any, Any, None]) -> Awaitable[None] | None:
-    """Runs it up to where it has to wait; most often that is its end, and no task was needed."""
+    """Run a coroutine up to its first wait; mostly that is its end, and no task is needed."""
     try:
         waits_for = work.send(None)
     except StopIteration:
         return None
-    except OSError:  # the reader is gone, and the server will say so
+    except OSError:  # the reader is gone, and the server will report it
         return None
     return _resume(work, waits_for)
 
@@ -302,11 +303,11 @@ def _resume(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any
     except BaseException as error:
         work.throw(error)
         raise
-    yield from work  # it has begun, and is gone on with like a generator
+    yield from work  # it has begun, and continues like a generator
 
 
 def make_abort(request: HttpRequest) -> Callable[[], object]:
-    """Cuts the connection, where the server offers it; else the task that answers is given up."""
+    """A function that cuts the connection, if the server supports it; else it cancels the current task."""
     transport = (request.scope.get("extensions") or {}).get("interlock.transport")
     if transport is None:
         task = asyncio.current_task()
@@ -319,7 +320,7 @@ def make_abort(request: HttpRequest) -> Callable[[], object]:
 
 
 def release_request_data(request: HttpRequest) -> None:
-    """A stream may last for days, and there may be thousands: what its request brought along is not needed any more."""
+    """Free the request's data: a stream may last for days, and there may be thousands."""
     request.headers = {name: value for name, value in request.headers.items() if name in AUTH_HEADERS}
     request.body = b""
     scope, kept = request.scope, {name: value for name, value in request.scope.items() if name in KEPT_SCOPE_KEYS}

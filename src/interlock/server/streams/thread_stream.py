@@ -1,4 +1,4 @@
-"""Those who follow a thread. Whoever waits has no task of their own: a wake-up starts one, for as long as it tells."""
+"""Event streams of chat threads (SSE). A waiting stream has no task: a wake-up starts one while there are events."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ from interlock.server.streams.sse import (
 
 MAX_STREAMS = 10_000  # in one process
 TICK = 1.0  # seconds
-HEARTBEAT_TICKS = (
-    15  # ticks between two signs of life of one stream, and two looks at whether its reader still may read
-)
-POLL_TICKS = 60  # ticks between two looks at a thread if nothing woke us: a wake-up is only a hint
-RECHECK_SECONDS = 5.0  # seconds after which somebody is looked up again before they are told something
+HEARTBEAT_TICKS = 15  # ticks between two heartbeats of one stream, and two checks of its reader's access
+POLL_TICKS = 60  # ticks between two polls of a thread without a wake-up, which is only a hint
+RECHECK_SECONDS = 5.0  # seconds after which access is checked again before an event is sent
 RECONNECT_MESSAGE = "The server stops here. Connect again."
 
 EncodeEvent = Callable[[StreamEvent], Awaitable[bytes]]
@@ -39,17 +37,17 @@ MayRead = Callable[[HttpRequest], Awaitable[bool]]
 
 
 class ThreadEventSource(Protocol):
-    """Reads a thread for one reader: in our own words, or in those of another protocol."""
+    """Reads a thread for one reader: in our own protocol, or in another."""
 
     @property
     def poll_after(self) -> float | None:
-        """In how many seconds to look again; None if a wake-up says when."""
+        """Seconds until the next poll; None if a wake-up says when."""
 
     async def read_events(self) -> list[StreamEvent]: ...
 
 
 class ThreadSubscribers:
-    """All of one process, in as many slots as there are ticks, so that their turns are spread."""
+    """All streams of this process, in as many slots as there are ticks, so that their turns are spread."""
 
     def __init__(self, state: ServerState, auth: Auth) -> None:
         self._state = state
@@ -72,7 +70,7 @@ class ThreadSubscribers:
         receive: Receive,
         extra_headers: tuple[Header, ...] = (),
     ) -> None:
-        """Until the reader leaves, or there is nothing more to tell."""
+        """Serve until the reader disconnects, or there are no more events."""
         await subscriber.begin(after, ((b"x-thread-id", thread.id.encode()), *extra_headers))
         slot = min(self._slots, key=len)
         slot.add(subscriber)
@@ -107,7 +105,7 @@ class ThreadSubscribers:
             now = await self._auth.authenticate(request)
         except (Unauthenticated, Forbidden):
             return False
-        except Error:  # nobody knows just now, and nothing can be read either
+        except Error:  # unknown at the moment, and nothing can be read either
             return True
         return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
 
@@ -116,7 +114,7 @@ class ThreadSubscribers:
             self._ticking = asyncio.create_task(self._ticks())
 
     async def _ticks(self) -> None:
-        """While anybody follows; when the server stops, all are sent away, to come back elsewhere."""
+        """Send heartbeats while there are streams; on shutdown, end all, so that clients reconnect elsewhere."""
         tick = 0
         while self._open and not self._state.stopping.is_set():
             with suppress(TimeoutError):
@@ -133,7 +131,7 @@ class ThreadSubscribers:
 
 
 class ThreadSubscriber:
-    """`last`: the events behind which there is nothing more to tell."""
+    """`last`: the events after which the stream ends."""
 
     __slots__ = (
         "_abort",
@@ -177,12 +175,12 @@ class ThreadSubscriber:
         release_request_data(request)
 
     async def begin(self, after: Position, extra_headers: tuple[Header, ...]) -> None:
-        """With the place to go on from, for a reader who is cut off before the first event."""
+        """Start the response, with an id to resume from if the reader is disconnected before the first event."""
         await self._send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *extra_headers]})
         await self._send(body_message(b"retry: %d\nid: %b\n\n" % (RETRY_MILLISECONDS, str(after).encode())))
 
     def wake(self) -> None:
-        """There may be something new."""
+        """There may be new events."""
         self._is_woken = True
         self._start_task()
 
@@ -192,7 +190,7 @@ class ThreadSubscriber:
             self._start_task()
 
     def end(self, reason: str) -> None:
-        """The reader connects again, if it still may."""
+        """End the stream; the client reconnects, if it still may."""
         if self._ended:
             return
         if self._task is not None:
@@ -223,13 +221,13 @@ class ThreadSubscriber:
                 if self._is_woken:
                     self._is_woken = False
                     await self._send_new_events()
-        except Error:  # a database in trouble: whoever comes again goes on where they were
+        except Error:  # a database problem: a client that reconnects resumes where it was
             await self._close(RECONNECT_MESSAGE)
         except TimeoutError:
             self._drop()
         except OSError:
-            self._ended = True  # the reader is gone, and the server will say so
-        except Exception as error:  # noqa: BLE001  whatever it was, the reader must not wait for ever
+            self._ended = True  # the reader is gone, and the server will report it
+        except Exception as error:  # noqa: BLE001  the reader must not wait forever
             self._failed("chat_stream_failed", error)
             await self._close(RECONNECT_MESSAGE)
         finally:
@@ -279,7 +277,7 @@ class ThreadSubscriber:
             self._abort()
 
     def _drop(self) -> None:
-        """At once, whatever is still on its way."""
+        """Close at once, and discard unsent data."""
         self._ended = True
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -291,7 +289,7 @@ def _closing_message(reason: str) -> dict[str, object]:
 
 
 class ToolRequestRedactor:
-    """Calls as the model wrote them, with what is secret in them hidden as on a card."""
+    """Tool calls as the model wrote them, with secrets hidden as on a card."""
 
     def __init__(self, specs: Mapping[str, ToolSpec], key: bytes) -> None:
         self._specs = specs
@@ -303,7 +301,7 @@ class ToolRequestRedactor:
         return {"id": call_id, "name": tool, "args": self._args(text, spec)}
 
     def _args(self, text: str, spec: ToolSpec) -> object:
-        """Of what is no object nobody can tell what is secret in it; nothing of it ran."""
+        """Redact the arguments; if they are no object, which never ran, hide all of it if the tool has secrets."""
         with suppress(InvalidRequest):
             value = parse_json(text or "{}")
             if isinstance(value, dict):

@@ -1,1 +1,1 @@
-"""What all databases share: transactions, the writer with its group commit, caches, wake-ups and named statements."""
+"""Shared by all databases: transactions, the writer with its group commit, caches, wake-ups and named statements."""

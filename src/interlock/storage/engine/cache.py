@@ -1,4 +1,4 @@
-"""What a process knows without asking the database: what is stored once and for all, and what it saw last."""
+"""Per-process caches: interned rows that never change, and the most recently read state."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CacheKey = tuple[str, str]
 
 @dataclass
 class Interned:
-    """Terms and tool definitions that are known to be stored: each is written once and read once."""
+    """Cache of terms and tool definitions that are known to be stored: each is written once and read once."""
 
     terms: dict[str, Ask] = field(default_factory=dict)
     specs: set[str] = field(default_factory=set)
     tools: set[tuple[str, str, str]] = field(default_factory=set)  # workspace, definition, agent
     saturated_keys: set[CacheKey] = field(
         default_factory=set
-    )  # workspaces and keys that have declared as many as are noted
+    )  # workspaces and keys that have declared the maximum number of tools
 
     LIMIT = 10_000
 
@@ -44,14 +44,14 @@ class Interned:
 
 @dataclass(kw_only=True)
 class BatchCache:
-    """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
+    """Cache of state that no other process can have changed since; the store clears it when that no longer holds."""
 
     approvals: dict[CacheKey, Approval] = field(default_factory=dict)
     heads: dict[str, Head] = field(default_factory=dict)
     grants: dict[CacheKey, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
-    payloads: dict[CacheKey, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
-    freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # those that are open, by workspace
-    users: dict[CacheKey, User | None] = field(default_factory=dict)  # who decided lately, by workspace and name
+    payloads: dict[CacheKey, Payload] = field(default_factory=dict)  # small ones, of cached approvals
+    freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # open freezes, by workspace
+    users: dict[CacheKey, User | None] = field(default_factory=dict)  # recent reviewers, by workspace and name
 
     MAX_TOOLS = 1_000
     MAX_PAYLOAD_BYTES = 4_096
@@ -66,7 +66,7 @@ class BatchCache:
         self.users.clear()
 
     def put_approval(self, key: CacheKey, approval: Approval) -> None:
-        """After a commit; what has ended is not needed again."""
+        """Cache an approval after a commit; one in a final status is dropped, since it is not needed again."""
         if approval.status not in FINAL_STATUSES and not approval.erased_by:
             self.approvals[key] = approval
             return
@@ -74,7 +74,7 @@ class BatchCache:
         self.payloads.pop(key, None)
 
     def put_payload(self, key: CacheKey, payload: Payload | None) -> None:
-        """All of it, after its approval; None if not all is known."""
+        """Cache a complete payload, after its approval was cached; None if it is only partly known."""
         if (
             key not in self.approvals
             or payload is None
@@ -86,7 +86,7 @@ class BatchCache:
 
 
 def intern_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
-    """What a row of terms says, once it is sure that nobody altered it."""
+    """Parse a row of terms and intern it. Raises StoreUnavailable if it is missing or its digest does not match."""
     if not found:
         raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
     terms = parse_terms(bytes(found[0][0]))

@@ -1,4 +1,4 @@
-"""What the tables need of a database: named reads, pieces of work in a transaction, a clock, and wake-ups."""
+"""The Database protocol: named reads, batch items run in a transaction, a clock, and wake-ups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DatabaseReader(Protocol):
 
 
 class Database(DatabaseReader, Protocol):
-    """`clock` is the one that counts for deadlines; `name` is what people call the database by."""
+    """A database. `clock` is the one that counts for deadlines; `name` is the database's name as people know it."""
 
     interned: Interned
     full_text_index: FullTextIndex

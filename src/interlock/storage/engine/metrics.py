@@ -1,4 +1,4 @@
-"""What those who run a server want to know of a database: the batches it wrote, and how quickly people decide."""
+"""Metrics of a database for operators: batch sizes of the writer, delivery backlogs and decision times."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from interlock.storage.engine.rows import Row
 
 Fetch = Callable[..., Awaitable[list[Row]]]
 MINUTE = 60_000
-MAX_CALLS = 100_000  # as the query says
-SIZE_BUCKETS = 11  # batches of up to 1,024 items have a size of their own, to the power of two
+MAX_CALLS = 100_000  # the limit in the query
+SIZE_BUCKETS = 11  # batches of up to 1,024 items have a bucket by power of two
 
 
 class WriterStats:
-    """Of a writer's batches: `sizes[n]` of them had less than 2**n items. Whoever has the turn to write counts."""
+    """Statistics of a writer's batches: `sizes[n]` of them had fewer than 2**n items. Updated under the write lock."""
 
     __slots__ = ("failed", "items", "sizes")
 
@@ -25,14 +25,14 @@ class WriterStats:
         self.failed = 0
 
     def add(self, items: int) -> None:
-        self.sizes[min(items.bit_length(), SIZE_BUCKETS)] += 1  # those of none at all are not told
+        self.sizes[min(items.bit_length(), SIZE_BUCKETS)] += 1  # bucket 0, of batches without items, is not reported
         self.items += items
 
 
 class EventMetric(NamedTuple):
-    """A line of the ledger; `decision_ms` is how long people took, in milliseconds, where they decided something.
+    """A ledger entry; `decision_ms` is the time that people took to decide, in milliseconds, if they decided something.
 
-    `data` is there where something was told to people.
+    `data` is set if the entry is about a notification.
     """
 
     seq: int
@@ -42,7 +42,7 @@ class EventMetric(NamedTuple):
 
 
 class ChannelBacklog(NamedTuple):
-    """Of one channel: how many of its first 1,000 wait, since when there is something to say, and what went wrong."""
+    """Backlog of one channel: pending deliveries (of the first 1,000), the time of the oldest, and the last error."""
 
     pending_count: int
     since: int | None
@@ -50,7 +50,7 @@ class ChannelBacklog(NamedTuple):
 
 
 class ToolStatusCounts(NamedTuple):
-    """Of one tool: by status, and reads that were only counted. Not `complete` if there was more than is looked at."""
+    """Calls of one tool by status, and its counted reads. Not `complete` if there were more calls than the limit."""
 
     by_status: Mapping[str, int]
     reads: int
@@ -62,7 +62,7 @@ class MetricsReader:
         self._fetch = fetch
 
     async def oldest_pending(self, workspace: str) -> int | None:
-        """When it was proposed; of the ten thousand that expire first, so that a long queue costs no more."""
+        """Return when the oldest pending approval was proposed, of the 10,000 that expire first, to bound the cost."""
         found: int | None = (await self._fetch("oldest_pending", workspace))[0][0]
         return found
 
@@ -70,24 +70,24 @@ class MetricsReader:
         return [EventMetric(*row) for row in await self._fetch("happened", workspace, after, limit)]
 
     async def channel_backlog(self, workspace: str, channel: str, now: int) -> ChannelBacklog:
-        """What quiet hours hold back is counted, and has no age."""
+        """Return the backlog of a channel. Deliveries held back by quiet hours are counted, but have no age."""
         count, since, error = (await self._fetch("waiting_deliveries", now, channel, workspace))[0]
         return ChannelBacklog(count, since, error or "")
 
     async def dead_letter_errors(self, workspace: str) -> Mapping[str, Sequence[str]]:
-        """By channel, what went wrong with each; of the newest 1,000, the newest first."""
+        """Return the errors of dead letters by channel, the newest first, among the newest 1,000."""
         found: dict[str, list[str]] = {}
         for channel, error in await self._fetch("parked_deliveries", workspace):
             found.setdefault(str(channel), []).append(str(error))
         return found
 
     async def last_sent_at(self, workspace: str, channel: str) -> int | None:
-        """When somebody was last disturbed through a channel."""
+        """Return when a notification was last sent through a channel."""
         found: int | None = (await self._fetch("last_told", workspace, channel))[0][0]
         return found
 
     async def tool_status_counts(self, workspace: str, tool: str, agent: str, since: int) -> ToolStatusCounts:
-        """Of an agent or of all, among the newest 100,000 calls of the workspace."""
+        """Count calls of one agent or of all, among the newest 100,000 calls of the workspace."""
         found = await self._fetch("calls_of_tool", tool, agent, agent, workspace, since)
         reads = await self._fetch("reads_of_tool", workspace, tool, since // MINUTE)
         by_status = {str(status): int(n) for status, n, _ in found if n}
@@ -99,7 +99,7 @@ CheckStatus = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`todo` says what to do about it; empty where there is nothing to do."""
+    """Result of a health check; `todo` is the remedy, empty if nothing needs to be done."""
 
     state: CheckStatus
     what: str

@@ -1,4 +1,4 @@
-"""Reads the named statements, and puts those together whose filters vary."""
+"""Load the named SQL statements, and build the statements whose filters vary."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ PAYLOAD_COLUMNS = {
     "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error",
     "sentence": "null, null, p.sentence, null, null, null, null",
 }
-# What is counted by time, tool and agent. Proposals, what became of them, and who was refused what.
+# Counted by time, tool and agent: proposals, their outcomes, and refused decisions.
 CHARTED_KINDS = (
     "('proposed', 'allowed', 'denied', 'approved', 'edited', 'rejected', 'undone', 'responded', 'expired', "
     "'cancelled', 'decision_refused')"
 )
-# Entries that say what people, keys, policies, grants, agents, freezes and pins are, without the uses of grants: every
-# call that one lets through tells of such a use.
+# Entries that state the people, keys, policies, grants, agents, freezes and pins. The uses of grants are left out:
+# every call that a grant allows writes one.
 STATEMENT_KINDS = (
     "('user_changed', 'user_removed', 'away_changed', 'key_created', 'key_rotated', 'key_changed', 'key_revoked', "
     "'policy_changed', 'granted', 'grant_revoked', 'agent_changed', 'frozen', 'unfrozen', 'tool_pinned', "
     "'tool_unpinned', 'stated', 'erased')"
 )
 RARE_STATUS_CONDITION = (
-    "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
+    "status not in ('pending', 'succeeded')"  # neither pending nor succeeded: few, and the only ones in their index
 )
-# Said as a cross join, which SQLite never turns round: the few rows of the page come first, whatever it estimates.
+# A cross join, which SQLite never reorders: the few rows of the page come first, regardless of its estimates.
 _JOIN_PAGE = (
     "cross join approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id "
     "where a.workspace = ? and a.id = page.id"
@@ -69,11 +69,11 @@ def clamp_limit(query: ApprovalQuery) -> int:
 
 
 def list_query(workspace: str, query: ApprovalQuery) -> Sql:
-    """Newest first; what is pending comes by time left. A cursor is the last row's place, so pages never shift."""
+    """Query for a page, newest first, or pending ones by time left. A cursor is the last row, so pages never shift."""
     if query.statuses not in ((), ("pending",)):
         return _statuses_query(workspace, query)
     column, direction = ("expires_at", "") if query.statuses else ("created_at", "desc")
-    status = " and a.status = 'pending'" if query.statuses else ""  # spelled out, so that its index is seen to fit
+    status = " and a.status = 'pending'" if query.statuses else ""  # spelled out, so that the partial index is used
     after_cursor, values = _cursor_filter(query, column)
     created, times = created_between(query)
     text = (
@@ -86,7 +86,7 @@ def list_query(workspace: str, query: ApprovalQuery) -> Sql:
 
 
 def _statuses_query(workspace: str, query: ApprovalQuery) -> Sql:
-    """A page of each status, merged; statuses are spelled out, so that their index is seen to fit."""
+    """Query for a page of each status, merged; statuses are spelled out, so that their index is used."""
     (after_cursor, values), (created, times) = _cursor_filter(query, "created_at"), created_between(query)
     most = clamp_limit(query) + 1
     pages = [
@@ -105,7 +105,7 @@ def _statuses_query(workspace: str, query: ApprovalQuery) -> Sql:
 
 
 def page_query(source: Sql, workspace: str, payload: str) -> Sql:
-    """Approvals to the documents of a page, with the number of the document behind the last column."""
+    """Query for the approvals of a page of documents, with the document's number as the last column."""
     text = (
         f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]}, page.doc "  # noqa: S608
         f"from ({source[0]}) page {_JOIN_PAGE} order by page.doc desc"
@@ -114,7 +114,7 @@ def page_query(source: Sql, workspace: str, payload: str) -> Sql:
 
 
 def scan_pending_query(condition: Sql, workspace: str, query: ApprovalQuery, most: int, payload: str) -> Sql:
-    """What is pending, by time left: at most `most` are looked at, and those that have the words are given."""
+    """Query for pending approvals that match, by time left; at most `most` rows are scanned."""
     (pending, values), (created, times) = _pending_query(workspace, query, most), created_between(query)
     text = (
         f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]} from ("  # noqa: S608  column names are ours
@@ -127,13 +127,13 @@ def scan_pending_query(condition: Sql, workspace: str, query: ApprovalQuery, mos
 
 
 def scan_end_query(workspace: str, query: ApprovalQuery, most: int) -> Sql:
-    """The place of the last row that `walk_query` looks at, if it does not look at all."""
+    """Query for the position of the last row that `scan_pending_query` scans; no row if it reaches the end first."""
     pending, values = _pending_query(workspace, query, most)
     return f"select page.expires_at, page.id from ({pending}) page limit 1 offset {most - 1:d}", values  # noqa: S608
 
 
 def sort_pending_query(source: Sql, workspace: str, query: ApprovalQuery, payload: str) -> Sql:
-    """The same by ids that were found otherwise."""
+    """Query for pending approvals by time left, restricted to the ids of `source`."""
     (after_cursor, values), (created, times) = _cursor_filter(query, "expires_at"), created_between(query)
     text = (
         f"select {APPROVAL_COLUMNS}, {PAYLOAD_COLUMNS[payload]} from ({source[0]}) page {_JOIN_PAGE} "  # noqa: S608
@@ -152,7 +152,7 @@ def created_between(query: ApprovalQuery) -> Sql:
 
 
 def check_statuses(query: ApprovalQuery) -> None:
-    """They are spelled out in statements."""
+    """Raise InvalidRequest for an unknown status: statuses are spelled out in statements."""
     unknown = [status for status in query.statuses if status not in STATUSES]
     if unknown:
         raise InvalidRequest(f"There is no status {unknown[0]!r}. It is one of {', '.join(STATUSES)}.")
@@ -163,7 +163,7 @@ def make_cursor(*place: object) -> str:
 
 
 def read_cursor(cursor: str) -> list[object]:
-    """The time and id of a row."""
+    """Return the time and id in a cursor."""
     time, approval_id = _decode_cursor(cursor, 2)
     if not isinstance(approval_id, str) or not approval_id.replace("-", "").isalnum():
         raise InvalidRequest(_INVALID_CURSOR)
@@ -171,7 +171,7 @@ def read_cursor(cursor: str) -> list[object]:
 
 
 def read_search_cursor(cursor: str) -> int:
-    """The number of a document."""
+    """Return the document number in a cursor."""
     return _check_int(_decode_cursor(cursor, 1)[0])
 
 

@@ -1,5 +1,5 @@
--- Every statement of the stores, by name. Placeholders are `?`; a store translates them to its driver's.
--- {approval} and {payload} are the columns that `queries.py` lists; {odd} is the condition of an index.
+-- All named SQL statements. Placeholders are `?`; each database translates them for its driver.
+-- {approval} and {payload} are the columns listed in `queries.py`; {odd} is the condition of a partial index.
 
 -- name: workspace_key
 select key from workspaces where name = ?

@@ -1,7 +1,7 @@
-"""Allowed reads are counted in memory and written with the next batch: a read must cost next to nothing.
+"""Counts of allowed reads, kept in memory and written with the next batch: a read must cost next to nothing.
 
-Programs elsewhere make up names and definitions, and no quota holds their reads. So what one key brings is bounded by
-itself: it can hide its own tools among others, which is told, and nobody else's.
+Remote programs choose the names and definitions of tools, and no quota limits their reads. So the limits are per key: a
+key can only hide its own tools among others, which is reported, and no other key's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from interlock.storage.engine.transaction import Transaction
 MINUTE = 60_000
 MAX_NAMES = 200  # tools whose reads are counted by name, in one workspace and minute
 MAX_UNWRITTEN = 100  # definitions of one key between two batches
-MAX_REMEMBERED = 10_000  # definitions that are known to be noted; what falls out is noted again, which changes nothing
+MAX_REMEMBERED = 10_000  # definitions known to be recorded; recording an evicted one again changes nothing
 MAX_DEFINITION = 65_536  # bytes
 
 KeyRef = tuple[str, str]  # workspace, and the id of a key
@@ -28,7 +28,7 @@ ToolSighting = tuple[str, str, str, str]  # workspace, key, definition, agent
 
 @dataclass
 class UnwrittenCounts:
-    """`reads` by workspace, tool and minute; `tools` with when each was seen."""
+    """Counts that are not written yet: `reads` by workspace, tool and minute; `tools` with their time."""
 
     reads: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
     tools: dict[ToolSighting, tuple[ToolSpec, int]] = field(default_factory=dict)
@@ -39,12 +39,10 @@ class ReadCounter:
         self._clock = clock
         self._lock = threading.Lock()
         self._unwritten = UnwrittenCounts()
-        self._nothing = UnwrittenCounts()  # which nobody writes to
-        self._names: dict[str, tuple[int, set[str]]] = {}  # tools of a minute, by workspace
-        self._last_checked: dict[
-            tuple[str, str, str, str], int
-        ] = {}  # workspace, key, tool and agent → in which minute
-        self._recorded: dict[ToolSighting, None] = {}  # the oldest first
+        self._nothing = UnwrittenCounts()  # shared, never written to
+        self._names: dict[str, tuple[int, set[str]]] = {}  # tools of the current minute, by workspace
+        self._last_checked: dict[tuple[str, str, str, str], int] = {}  # workspace, key, tool and agent → last minute
+        self._recorded: dict[ToolSighting, None] = {}  # oldest first
         self._unwritten_per_key: dict[KeyRef, int] = defaultdict(int)
 
     def count(self, workspace: str, tool: str) -> None:
@@ -53,14 +51,14 @@ class ReadCounter:
             self._unwritten.reads[workspace, self._name(workspace, tool, minute), minute] += 1
 
     def note(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None:
-        """How an agent declares a tool where no call is recorded: looked at once a minute, and kept up to a bound."""
+        """Record a tool declaration without a recorded call: checked once a minute, with a limit for each key."""
         now, tool_ref, source = self._clock(), (workspace, key, spec.name, agent), (workspace, key)
         if self._last_checked.get(tool_ref) == now // MINUTE:
             return
         sighting = (workspace, key, spec.sha256, agent)
         with self._lock:
             if sighting not in self._recorded and self._unwritten_per_key[source] >= MAX_UNWRITTEN:
-                return  # looked at again as soon as these are written
+                return  # checked again as soon as these are written
             _put_bounded(self._last_checked, tool_ref, now // MINUTE)
             if sighting in self._recorded or len(spec.definition) > MAX_DEFINITION:
                 return
@@ -88,7 +86,7 @@ class ReadCounter:
                 self._unwritten_per_key[workspace, key_id] += 1
 
     def _name(self, workspace: str, tool: str, minute: int) -> str:
-        """That under which a read is counted: its own, unless there are too many of them in this minute."""
+        """Return the name under which a read is counted: the tool's, unless there are too many tools in this minute."""
         since, names = self._names.get(workspace, (-1, set()))
         if since != minute:
             names = set()
@@ -100,7 +98,7 @@ class ReadCounter:
 
 
 def write_counts(counts: UnwrittenCounts, transaction: Transaction) -> None:
-    for key in sorted(counts.reads):  # always in the same order: two processes that count must not wait for each other
+    for key in sorted(counts.reads):  # sorted: two processes that write counts must not deadlock
         transaction.write("write_reads", *key, counts.reads[key])
     for sighting in sorted(counts.tools):
         (workspace, key_id, _, agent), (spec, at) = sighting, counts.tools[sighting]
@@ -108,7 +106,7 @@ def write_counts(counts: UnwrittenCounts, transaction: Transaction) -> None:
 
 
 def _put_bounded(known: dict[Any, Any], key: object, value: object) -> None:
-    """The newest last; the oldest goes when there are too many."""
+    """Add an item at the end, and evict the oldest if there are too many."""
     known.pop(key, None)
     if len(known) >= MAX_REMEMBERED:
         del known[next(iter(known))]

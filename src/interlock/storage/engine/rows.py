@@ -1,4 +1,4 @@
-"""Rows into values and values into rows: what the databases share."""
+"""Conversion between rows and values, shared by all databases."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ DECISION_FIELDS = frozenset(
 
 
 def only_advances(old: Approval, new: Approval, changed: Set[str]) -> bool:
-    """Whether a change is the runner's or time's: what people said stays as it is and need not be written again.
+    """Return whether a change was made by the runner or a timer, so that no decision columns need to be written.
 
     `changed` are the attributes that differ.
     """
@@ -282,7 +282,7 @@ def teams_json(teams: frozenset[str]) -> str:
 
 
 def read_key(row: Row) -> ApiKey:
-    """An agent's key with a person is bound to them as its requester."""
+    """Read an API key. If an agent's key names a person, that person is its requester."""
     agents, tools, requester = row[9:12]
     bound = row[4] if row[3] == AGENT and row[4] else requester
     values = dict(zip(_KEY_COLUMNS, row, strict=True))
@@ -311,7 +311,7 @@ def read_policy(row: Row) -> PolicyVersion:
 
 
 def read_freezes(found: Iterable[Row]) -> tuple[Freeze, ...]:
-    """One row for each key that a freeze covers; one without a key if there is none."""
+    """Read freezes: one row for each key that a freeze covers, or one row without a key."""
     keys: dict[Row, set[str]] = {}
     for *row, key in found:
         keys.setdefault(tuple(row), set()).update([key] if key else [])

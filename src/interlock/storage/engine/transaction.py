@@ -1,4 +1,22 @@
-"""What one transaction does, whatever the database: steps run against rows, and their changes are written as sets.
+"""One transaction of a batch, the same for SQLite and PostgreSQL: reads, buffered writes, the ledger and its heads.
+
+Theory of operation. A batch holds items of different callers. The database adapter takes the locks, then reads the
+clock, then makes one `Transaction` and runs the items in turn:
+
+1. An item reads through the transaction, which answers from what earlier items of this batch wrote, else from the
+   cache of the process, else from the database.
+2. It calls a pure step of `core` with the row and a `Moment`, and hands the resulting `Change` to `insert`, `update`
+   or a `save_` method. Nothing is sent yet. The events are sealed into the hash chain with the next numbers of their
+   ledger, the writes are collected by statement name, and later items see the new state.
+3. `flush` sends the collected writes as sets, in `WRITE_ORDER`: rows first, the ledger heads last. Updates compare the
+   version; if one of them finds fewer rows than it should, `LostRace` rolls the whole batch back.
+4. `after_commit` puts the new state into the caches and gives the ids that changed, for wake-ups.
+
+An item that raises an `Error` has buffered nothing, so the others of its batch still count. Any other error rolls the
+batch back, and the writer replays it item by item.
+
+What would break it: a clock that is read before the locks; an event without its row, or a row without its event; a
+step that reads rows which an earlier item has buffered, unless it calls `require_own_batch`.
 
 It is long because the order of writes is part of the transaction.
 """
@@ -31,8 +49,8 @@ from interlock.storage.engine.cache import BatchCache, CacheKey, Interned, inter
 from interlock.storage.engine.rows import Row
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
-DUE_THREADS_TOPIC = "threads"  # what those wait for, in no workspace, who advance threads
-LEDGER_TOPIC = "ledger"  # and those who tell people what happened
+DUE_THREADS_TOPIC = "threads"  # wake-up topic of thread runners, in no workspace
+LEDGER_TOPIC = "ledger"  # wake-up topic of the notification dispatcher
 
 
 class BatchConnection(Protocol):
@@ -43,11 +61,11 @@ class BatchConnection(Protocol):
 
 
 class LostRace(Exception):
-    """A compare-and-set met another version than the one that was read."""
+    """A compare-and-set found another version than the one that was read."""
 
 
 class Transaction:
-    """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
+    """Buffers the writes of a batch's steps; `flush` writes them, statement by statement, events in order."""
 
     def __init__(self, connection: BatchConnection, now: int, interned: Interned, cache: BatchCache) -> None:
         self._connection = connection
@@ -66,7 +84,7 @@ class Transaction:
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
         self._new_tools: set[tuple[str, str, str]] = set()
-        self._declared_counts: dict[CacheKey, int] = {}  # tools that were declared, by workspace and key
+        self._declared_counts: dict[CacheKey, int] = {}  # declared tools, by workspace and key
         self._freezes: dict[str, tuple[Freeze, ...]] = {}
         self._rewritten: set[CacheKey] = set()
         self._moments: dict[str, Moment] = {}
@@ -76,10 +94,10 @@ class Transaction:
         self._threads: dict[str, set[str]] = defaultdict(set)
         self._writes: dict[str, list[tuple[object, ...]]] = defaultdict(list)
 
-    # What steps read
+    # Reads of steps
 
     def moment(self, workspace: str) -> Moment:
-        """Read after the locks. While the clock stands before the ledger, time stands still: nothing is approved."""
+        """Return the time, read after the locks. While the clock is behind the ledger, nothing is approved."""
         moment = self._moments.get(workspace)
         if moment is None:
             last = self.head(workspace).at
@@ -116,7 +134,7 @@ class Transaction:
         if known is None and not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         approval = known or rows.read_approval(found[0], self.terms)
-        kept = found and not approval.erased_by  # what this batch erases is in the database to its end
+        kept = found and not approval.erased_by  # rows that this batch erases stay in the database until its end
         payload = rows.read_payload(found[0][-rows.PAYLOAD_COLUMN_COUNT :]) if kept else Payload()
         return Stored(approval, _merge_payloads(payload, self._payloads.get(key)))
 
@@ -145,37 +163,37 @@ class Transaction:
         return (workspace, grant_id) in self._grants or bool(self._connection.fetch("grant", workspace, grant_id))
 
     def grants(self, workspace: str, tool: str, since: str) -> Sequence[Grant]:
-        """Those of a tool that were good for a use at this time, with the uses that this batch has counted."""
+        """Return a tool's grants that were usable at this time, with the uses that this batch has counted."""
         remembered = self._cache.grants
         known = remembered.get((workspace, tool))
         if known is None:
             found = self._connection.fetch("usable_grants_of_tool", workspace, tool, since)
             known = tuple(rows.read_grant(row) for row in found)
-            if len(remembered) >= BatchCache.MAX_TOOLS:  # agents can make up names of tools without end
+            if len(remembered) >= BatchCache.MAX_TOOLS:  # agents can invent any number of tool names
                 remembered.clear()
             remembered[workspace, tool] = known
         return [self._grants.get((workspace, grant.id), grant) for grant in known]
 
     def freezes(self, workspace: str) -> tuple[Freeze, ...]:
-        """Those that are on, or whose deadlines have yet to be moved; read after the lock of the ledger's head."""
+        """Return freezes that are on or have deadlines left to move; read after the lock on the ledger's head."""
         known = self._cache.freezes.get(workspace)
         if self._freezes:
             known = self._freezes.get(workspace, known)
         if known is None:
             known = rows.read_freezes(self._connection.fetch("freezes", workspace))
-            if not any(each.scope in ("agent", "key") for each in known):  # the keys that they cover change
+            if not any(each.scope in ("agent", "key") for each in known):  # the keys that these cover change
                 self._cache.freezes[workspace] = known
         return known
 
     def person_grants(self, workspace: str, person: str, since: int) -> list[Grant]:
-        """That they made and that were not over at this time, as this batch leaves them."""
+        """Return grants that a person created and that had not ended at this time, including this batch's changes."""
         found = [rows.read_grant(row) for row in self._connection.fetch("usable_grants_by", workspace, person, since)]
         known = {grant.id: grant for grant in found}
         known |= {key[1]: grant for key, grant in self._grants.items() if key[0] == workspace}
         return [grant for grant in known.values() if grant.created_by == person and grant.revoked_at is None]
 
     def user(self, workspace: str, name: str) -> User | None:
-        """As this batch leaves them; remembered, since every change of a person is in the ledger."""
+        """Return a user, including this batch's changes; cached, since every change of a user is in the ledger."""
         key, remembered = (workspace, name), self._cache.users
         if key in self._users:
             return self._users[key]
@@ -187,7 +205,7 @@ class Transaction:
         return remembered[key]
 
     def pending_with_activity(self, workspace: str) -> list[Approval]:
-        """The pending ones that somebody did something about, as this batch leaves them."""
+        """Return pending approvals with activity by people, including this batch's changes."""
         found = [rows.read_approval(row, self.terms) for row in self._connection.fetch("answered", workspace)]
         known = {approval.id: approval for approval in found}
         known |= {key[1]: approval for key, approval in self._approvals.items() if key[0] == workspace}
@@ -197,20 +215,20 @@ class Transaction:
         return self._connection.fetch(name, *values)
 
     def require_own_batch(self, key: str) -> None:
-        """For steps that read rows which others may have buffered: of two, each then gets a batch of its own."""
+        """Keep two steps with this key out of one batch: a step cannot read rows that another has only buffered."""
         if key in self._exclusive_keys:
             raise LostRace(key)
         self._exclusive_keys.add(key)
 
     def unwritten_entries(self, workspace: str) -> dict[str, list[int]]:
-        """The entries with content that this batch has yet to write, by approval."""
+        """Return the numbers of entries with content that this batch has yet to write, by approval."""
         found: dict[str, list[int]] = defaultdict(list)
         for entry_workspace, seq, _, _, _, approval_id, _, digest, _ in self._writes.get("insert_event", ()):
             if entry_workspace == workspace and digest:
                 found[str(approval_id)].append(cast(int, seq))
         return found
 
-    # What steps write
+    # Writes of steps
 
     def insert(self, change: Change[Approval], spec: ToolSpec) -> None:
         approval, payload = change.state, change.payload or Payload()
@@ -235,7 +253,7 @@ class Transaction:
         self._append(subject.workspace, entries)
 
     def update(self, old: Approval, change: Change[Approval]) -> None:
-        """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
+        """Write a change, with a compare-and-set on the version: if it fails, nothing is written, events included."""
         new, workspace = change.state, old.subject.workspace
         if new is old:
             entries = self._seal(workspace, change.events)  # a refusal changes no row
@@ -256,18 +274,18 @@ class Transaction:
         self._append(workspace, entries)
 
     def erase(self, old: Approval, new: Approval) -> None:
-        """Writes what erasing leaves of an approval; with its content go its payload and the words for it."""
+        """Write an erased approval; if its content is erased, its payload and search document go too."""
         key = (old.subject.workspace, new.id)
         self._writes["erase_approval"].append(rows.erase_values(new, old.version))
         self._approvals[key] = new
         if new.erased_by and not old.erased_by:
             self._payloads.pop(key, None)
             self.write("erase_payload", *key)
-            self.write("forget_applied", *key)  # what its tool gave; it has ended, so nobody comes with this key again
+            self.write("forget_applied", *key)  # its tool's result; it has ended, so this key is never retried
         payload = Payload() if new.erased_by else self.stored(*key).payload
         self.write("erase_doc", search_document(Stored(new, payload)), *key)
         back = (key[0], "search", 0)
-        if back not in self._writes["step_back"]:  # what was read for the index before this is not written after it
+        if back not in self._writes["step_back"]:  # an index batch read before this must not be written after it
             self.write("step_back", *back)
 
     def save_run(self, workspace: str, change: Change[Run]) -> None:
@@ -292,7 +310,7 @@ class Transaction:
         self.write("write_user", *rows.user_values(workspace, user))
 
     def wake_thread(self, workspace: str, thread_id: str) -> None:
-        """It has to look again, as soon as whoever runs it is through."""
+        """Mark a thread as ready, at once or as soon as its current runner finishes."""
         self.write("wake_thread", workspace, thread_id)
         self.write("ready_thread", self.moment(workspace).now, workspace, thread_id)
         self.mark_thread_changed(workspace, thread_id)
@@ -310,7 +328,7 @@ class Transaction:
             self._writes["insert_spec"].append((spec.sha256, spec.definition))
 
     def note_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
-        """How an agent declared a tool where no call is kept: of each key up to a bound, definitions included."""
+        """Record a tool declaration without a recorded call; definitions included, up to a limit for each key."""
         if self._is_new_tool(workspace, spec, agent) and self._count_declared(workspace, key) < MAX_DECLARED:
             self._declared_counts[workspace, key] += 1
             self.store_spec(spec)
@@ -332,7 +350,7 @@ class Transaction:
                 raise LostRace(name)
 
     def after_commit(self) -> dict[str, set[str]]:
-        """What changed, by workspace; called after the commit, so it also learns what is now stored."""
+        """Return the changed ids by workspace, and update the caches. Call it after the commit."""
         self._interned.terms.update(self._new_terms)
         self._interned.specs.update(self._new_specs)
         self._interned.tools.update(self._new_tools)
@@ -367,7 +385,7 @@ class Transaction:
         self._writes["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at, key))
 
     def _count_declared(self, workspace: str, key: str) -> int:
-        """How many tools a key has declared, with those of this batch; other processes may add to them meanwhile."""
+        """Count the tools that a key has declared, with those of this batch; other processes may add more meanwhile."""
         source = (workspace, key)
         if source in self._interned.saturated_keys:
             return MAX_DECLARED
@@ -380,14 +398,14 @@ class Transaction:
         return self._declared_counts[source]
 
     def _whole_payload(self, key: CacheKey, new: Payload) -> Payload | None:
-        """As it is stored now, if all of it was seen."""
+        """Return the payload as it is stored now, or None if only a part of it is known."""
         if key in self._inserted:
             return new
         known = self._cache.payloads.get(key)
         return None if known is None else _merge_payloads(known, new)
 
     def changed_heads(self) -> list[Head]:
-        """Where the ledgers end that this transaction has written to."""
+        """Return the new heads of the ledgers that this transaction has written to."""
         return [self._heads[workspace] for workspace in sorted(self._changed_workspaces)]
 
     def _write_approval(self, old: Approval, new: Approval, changed: Set[str]) -> None:
@@ -413,12 +431,12 @@ class Transaction:
 
     def _salt(self) -> bytes:
         if not self._salts:
-            chance = os.urandom(512 if self._changed_workspaces else 64)  # most transactions need one or two
+            chance = os.urandom(512 if self._changed_workspaces else 64)  # most transactions need one or two salts
             self._salts = [chance[at : at + 16] for at in range(0, len(chance), 16)]
         return self._salts.pop()
 
     def _seal(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
-        """The next links of the chain. Made before anything is buffered: a step that fails leaves no trace."""
+        """Make the next links of the chain, before anything is buffered: a step that fails leaves no trace."""
         head = self._heads.get(workspace) or self.head(workspace)
         now = (self._moments.get(workspace) or self.moment(workspace)).now
         entries: list[Entry] = []
@@ -438,7 +456,7 @@ class Transaction:
                 sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
         self._heads[workspace] = _entry_head(entries[-1])
         self._changed_workspaces.add(workspace)
-        if entries[0].seq == 1:  # all that this ledger will speak of is stated by its own entries
+        if entries[0].seq == 1:  # everything that this ledger is about is stated by its own entries
             self.write("write_mark", workspace, STATED_KIND, 0)
 
     def _intern(self, terms: Ask) -> None:
@@ -460,11 +478,11 @@ def _merge_payloads(old: Payload, new: Payload | None) -> Payload:
         return old
     merged = Payload._make([a if b is None else b for a, b in zip(old, new, strict=True)])
     if new.args is not None:
-        return merged._replace(shown=new.shown)  # an edit replaces both, and "nothing secret" is None
+        return merged._replace(shown=new.shown)  # an edit replaces both, and None means that nothing is secret
     return merged
 
 
-# The order of the sets in a transaction: rows before what is updated or erased in them, the head last.
+# The order of the writes in a transaction: rows before their updates and erasures, the head last.
 WRITE_NAMES = (
     "insert_workspace",
     "insert_terms",
@@ -479,14 +497,14 @@ WRITE_NAMES = (
     "edit_payload",
     "end_payload",
     "erase_payload",
-    "step_back",  # locks the mark before any document, as whoever indexes does: else both could wait for each other
+    "step_back",  # locks the mark before any document, as the search indexer does: else both could deadlock
     "insert_doc",
     "change_doc",
-    "erase_doc",  # after the others: of what one batch says about an approval, this counts
+    "erase_doc",  # after the others: of several writes to one approval's document in a batch, this one counts
     "write_grant",
     "write_run",
     "write_thread",
-    "wake_thread",  # what woke a thread in this batch counts, whatever became of the thread in it
+    "wake_thread",  # a wake-up in this batch counts, even if another step wrote the thread
     "ready_thread",
     "erase_lines",
     "insert_line",

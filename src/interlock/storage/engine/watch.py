@@ -1,4 +1,4 @@
-"""Wake-ups: who waits for which approval. A wake-up is only a hint; the waiter looks for itself."""
+"""Wake-ups of waiters for an approval or a thread. A wake-up is only a hint: the waiter reads the state itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TaskWatch:
 
 
 class CallbackWatch:
-    """For those who have no task that waits."""
+    """A watch that calls a callback, for waiters without a task."""
 
     __slots__ = ("loop", "wake")
 
@@ -41,13 +41,13 @@ class CallbackWatch:
 
 
 class WatchRegistry:
-    """Safe from any thread. An id is that of an approval or a thread; the empty one stands for all of the workspace."""
+    """Registry of watches, thread-safe. An id is that of an approval or a thread; empty for the whole workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watches: dict[tuple[str, str], set[TaskWatch | CallbackWatch]] = defaultdict(set)
         self._workspaces: Counter[str] = Counter()
-        self.has_waiters = threading.Event()  # set while somebody waits
+        self.has_waiters = threading.Event()  # set while anything waits
 
     @asynccontextmanager
     async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[TaskWatch]:
@@ -57,7 +57,7 @@ class WatchRegistry:
 
     @contextmanager
     def listen(self, workspace: str, approval_id: str, callback: Callable[[], None]) -> Iterator[None]:
-        """Calls `callback` in this event loop."""
+        """Call `callback` in this event loop on every wake-up."""
         with self._registered((workspace, approval_id), CallbackWatch(asyncio.get_running_loop(), callback)):
             yield
 
@@ -83,7 +83,7 @@ class WatchRegistry:
             return set(self._workspaces)
 
     def _count(self, workspace: str, more: int) -> None:
-        """Who waits in no workspace hears of this process alone, and nobody has to look around for them."""
+        """Count waiters by workspace. One without a workspace is woken by this process only, without polling."""
         if workspace:
             self._workspaces[workspace] += more
             if not self._workspaces[workspace]:
@@ -117,7 +117,7 @@ def _wake_all(watches: list[TaskWatch | CallbackWatch]) -> None:
         watch.wake()
 
 
-MAX_EVENTS = 1000  # events in one look
+MAX_EVENTS = 1000  # events in one poll
 
 
 class ChangeReader:
@@ -127,7 +127,7 @@ class ChangeReader:
         self._seen: dict[str, int] = {}
 
     def poll(self) -> bool:
-        """Wakes whoever waits for what changed; True if there is more to look at."""
+        """Wake the waiters of what changed; return True if there are more changes to read."""
         changes = {name: self._read_changes(name) for name in self._registry.workspaces()}
         self._registry.announce({name: _changed_ids(found) for name, found in changes.items() if found})
         return any(len(found) == MAX_EVENTS for found in changes.values())
@@ -142,6 +142,6 @@ class ChangeReader:
 
 
 def _changed_ids(found: list[Row]) -> set[str]:
-    """The approvals and the threads that the entries are about."""
+    """Return the ids of the approvals and threads that the entries are about."""
     approvals = {row[2] for row in found if row[2]}
     return approvals | {json.loads(row[3])["thread_id"] for row in found if row[3]}

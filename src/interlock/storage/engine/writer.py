@@ -1,4 +1,22 @@
-"""One thread that writes: concurrent transitions share a transaction and one fsync."""
+"""The writer: group commit for all tasks and threads of a process, with one transaction and one fsync for each batch.
+
+Theory of operation. `submit` adds an item to the open batch of its event loop and waits for a future. The loop's next
+turn dispatches the batch, so everything that was submitted in one turn is written together. There are two ways:
+
+- Inline: a batch of one or two short items is written by the event loop itself, if no batch is queued, the write lock
+  is free and the adapter can commit without waiting. This avoids two thread switches.
+- Queued: otherwise the batch goes to the writer's thread, which joins all queued batches up to `MAX_BATCH` items into
+  one transaction.
+
+`_write_lock` serialises the two. Batches are written in the order in which they were dispatched.
+
+Errors: an item's own `Error` is its result. `Outage` means that the database failed, and a commit that was sent may
+stand: every caller gets `StoreUnavailable`, and nothing is replayed. After any other error the batch was rolled back,
+and its items are replayed one by one, so that a bad item does not fail its neighbours.
+
+Futures are resolved after the commit, each in the thread of its own loop; waiters are woken after that. `stop` writes
+what was submitted before it and refuses everything later.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +34,16 @@ from interlock.storage.engine.metrics import WriterStats
 from interlock.storage.engine.transaction import Transaction
 
 MAX_BATCH = 512  # items in a batch: beyond that a commit takes longer than the wait that it saves
-MAX_INLINE_BATCH = 2  # items that an event loop writes by itself
+MAX_INLINE_BATCH = 2  # items that an event loop commits itself
 
 NamedRead = tuple[str, ...]  # a named query and its values
 
 
 class BatchItem(NamedTuple):
-    """`run` is done inside a transaction that has locked the workspace's ledger head.
+    """A unit of work; `run` is called in a transaction that has locked the workspace's ledger head.
 
-    `prefetch` are the look-ups that it is going to make, told beforehand so that a batch can make them all at once.
-    `is_short` is what takes well under a millisecond.
+    `prefetch` are its look-ups, declared up front so that a batch can send them all at once. `is_short`: it takes well
+    under a millisecond.
     """
 
     run: Callable[[Transaction], object]
@@ -39,16 +57,16 @@ ChangedIds = dict[str, set[str]]
 BatchResult = tuple[list[object], ChangedIds]
 CommitBatch = Callable[
     [list[BatchItem]], BatchResult
-]  # one transaction; an item's error is its result, what breaks the batch is raised
-TryCommitBatch = Callable[[list[BatchItem]], BatchResult | None]  # None: not without waiting, and then nothing was done
+]  # one transaction; an item's error is its result, an error of the whole batch is raised
+TryCommitBatch = Callable[[list[BatchItem]], BatchResult | None]  # None: it would have to wait, and nothing was done
 
 
 class Outage(Exception):
-    """It was the database, not one item of the batch. What was sent last may stand, so nothing is done again."""
+    """The database failed, not an item of the batch. The commit may have succeeded, so nothing is retried."""
 
 
 class Batch:
-    """What was submitted in one turn of an event loop, or by a thread without one."""
+    """Items submitted in one iteration of an event loop, or by a thread without one."""
 
     __slots__ = ("futures", "items", "loop")
 
@@ -62,23 +80,23 @@ class Batch:
         self.items.append(item)
 
     def snapshot(self) -> Batch:
-        """For another thread than that of its loop, which may be adding to it."""
+        """Copy the batch for use in another thread, while its event loop may be adding to it."""
         batch = Batch(self.loop)
         batch.items = self.items[:]
         batch.futures = self.futures[: len(batch.items)]
         return batch
 
     def resolve(self, results: Sequence[object]) -> None:
-        """In the thread of its loop."""
+        """Resolve the futures, in the thread of the batch's event loop."""
         for future, result in zip(self.futures, results, strict=True):
             resolve_future(future, result)
 
 
 class Writer:
-    """What the tasks of an event loop submit in one turn is one batch, or a part of one.
+    """Commits batches; what the tasks of an event loop submit in one iteration goes into the same batch.
 
-    With `commit_now` a batch of one or two is written by the loop itself, if that takes no waiting for anybody: two
-    switches between threads cost about as much as all that Interlock does for a decision.
+    With `try_commit`, the event loop commits a batch of one or two items itself if it does not have to wait: two thread
+    switches cost about as much as the rest of a decision.
     """
 
     def __init__(
@@ -92,8 +110,8 @@ class Writer:
         self._commit = commit
         self._try_commit = try_commit
         self._announce = announce
-        self._write_lock = threading.Lock()  # held by whoever writes
-        self._lock = threading.Lock()  # of what follows
+        self._write_lock = threading.Lock()  # held while writing
+        self._lock = threading.Lock()  # guards the attributes below
         self._open_batches: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._queued = 0  # batches that the thread has yet to write
         self._closed = threading.Event()
@@ -104,7 +122,7 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Everything that was submitted before is written."""
+        """Stop the thread, after everything that was submitted is written."""
         with self._lock:
             self._closed.set()
             for batch in self._open_batches.values():
@@ -112,7 +130,7 @@ class Writer:
             self._open_batches.clear()
             self._queue.put(None)
         self._thread.join()
-        self._write_lock.acquire()  # for ever: an event loop that is about to write finds it taken
+        self._write_lock.acquire()  # never released: an event loop that is about to write must find it taken
 
     async def submit(self, item: BatchItem) -> object:
         if self._closed.is_set():
@@ -124,12 +142,12 @@ class Writer:
             batch = self._open_batches[loop] = Batch(loop)
             loop.call_soon(self._dispatch_batch, loop)
         batch.add(item, future)
-        if self._closed.is_set():  # by another thread at this very moment: nobody may see to this batch any more
+        if self._closed.is_set():  # by another thread at this very moment: this batch may never be dispatched
             resolve_future(future, store_closed_error())
         return await future
 
     def submit_sync(self, item: BatchItem) -> object:
-        """For threads without an event loop."""
+        """Submit from a thread without an event loop, and wait for the result."""
         future: Future[object] = Future()
         batch = Batch(None)
         batch.add(item, future)
@@ -159,13 +177,13 @@ class Writer:
         try_commit, items = self._try_commit, batch.items
         if try_commit is None or len(items) > MAX_INLINE_BATCH or not all(item.is_short for item in items):
             return False
-        if self._queued or not self._write_lock.acquire(blocking=False):  # whoever came before goes first
+        if self._queued or not self._write_lock.acquire(blocking=False):  # earlier batches go first
             return False
         try:
             done = try_commit(items)
             self.stats.add(len(items) if done else 0)
-        except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it
-            done = ([error], {}) if len(items) == 1 else None  # which one was it? The thread finds out
+        except Exception as error:  # noqa: BLE001  every error is passed to the caller
+            done = ([error], {}) if len(items) == 1 else None  # which of them failed? The thread replays them
         finally:
             self._write_lock.release()
         if done is None:
@@ -212,12 +230,12 @@ class Writer:
         except Outage as outage:
             self.stats.failed += 1
             return [StoreUnavailable(str(outage)) for _ in items], {}
-        except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
+        except Exception as error:  # noqa: BLE001  every error is passed to the callers, and the thread must go on
             if len(items) == 1:
                 return [error], {}
         results: list[object] = []
         changed: ChangedIds = defaultdict(set)
-        for item in items:  # one bad item must not fail its neighbours: replay one by one
+        for item in items:  # one bad item must not fail the others: replay one by one
             (result,), what = self._commit_or_replay([item])
             results.append(result)
             for workspace, approval_ids in what.items():
@@ -226,18 +244,18 @@ class Writer:
 
 
 def run_item(item: BatchItem, transaction: Transaction) -> object:
-    """An item's own error is its result: it is no reason to fail the others of its batch."""
+    """Run an item; an error of its own is its result, so that the others of the batch are not affected."""
     try:
         return item.run(transaction)
     except Error as error:
         return error
 
 
-EMPTY_ITEM = BatchItem(lambda _: None, "")  # a batch of its own for what waits beside the queue
+EMPTY_ITEM = BatchItem(lambda _: None, "")  # makes a batch, with which data outside of the queue is written
 
 
 def resolve_batches(batches: Sequence[Batch], results: Sequence[object]) -> None:
-    """Resolves all futures of a batch in one callback of its loop."""
+    """Resolve all futures of a batch in one callback of its loop."""
     begin = 0
     for batch in batches:
         own = results[begin : begin + len(batch.items)]
@@ -249,12 +267,12 @@ def resolve_batches(batches: Sequence[Batch], results: Sequence[object]) -> None
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
-    with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits there any more
+    with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits there any more
         loop.call_soon_threadsafe(callback, *args)
 
 
 def resolve_future(future: AnyFuture, result: object) -> None:
-    if future.done():  # whoever waited has given up
+    if future.done():  # the waiter was cancelled
         return
     if isinstance(result, Exception):
         future.set_exception(result)

@@ -1,1 +1,1 @@
-"""PostgreSQL: `database.py` first; the rest is what it stands on."""
+"""PostgreSQL: start with `database.py`; the other modules are its parts."""

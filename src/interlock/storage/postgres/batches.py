@@ -1,8 +1,21 @@
-"""Batches of work on PostgreSQL: the lock, the clock, the look-ups, the writes, and what to do when in doubt.
+"""Batches on PostgreSQL: locking, set-based writes in one or two round trips, and commits whose answer was lost.
 
-A batch takes two round trips: one to lock, to read the clock and to look up what its items need, one to write and to
-commit. While nobody else writes, what this process remembers is enough for most batches, and one round trip does it
-all: the server then checks that the ledgers stand where this process left them, and that no deadline has passed.
+Theory of operation. The lock order is the same everywhere: ledger heads by workspace, then the clock, then rows in the
+order of `WRITE_ORDER`. Whoever holds the heads is the only writer of those ledgers.
+
+- Two round trips: lock the heads, read the clock and the prefetched rows; run the items; write and commit. If a head
+  has moved since this process last wrote it, another process was there: the cache is dropped and the rows are read.
+- One round trip: while no other process writes, the cache holds all that most batches read. The items run first,
+  against the cache; then the lock, the writes and the commit are sent together. The server compares the heads with
+  where this process left them, the payloads with what was cached, and its clock with the bounds that the steps
+  assumed, the nearest deadline among them. If anything differs it raises, nothing is written, and the batch takes two
+  round trips.
+
+A lost connection before the commit is retried. If the commit was sent and not answered, the outcome is in doubt: the
+next try locks the heads and looks for the entry that the batch would have written (`_is_committed`), so that the batch
+counts exactly once. A batch that moved no ledger is safe to repeat.
+
+What would break it: rows locked before heads (deadlocks), or a cache that survives a rollback or a new connection.
 """
 
 from __future__ import annotations
@@ -42,7 +55,7 @@ from interlock.storage.postgres.pipeline import (
     placeholders,
 )
 
-MAX_CACHED_APPROVALS = 4096  # approvals kept between batches
+MAX_CACHED_APPROVALS = 4096  # approvals cached between batches
 BUSY_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
 MAX_CLOCK_LAG = 200  # milliseconds that the clock of this process may be behind: a large batch takes as long
 
@@ -65,14 +78,14 @@ _MAKE_HEADS = placeholders(
 
 @dataclass
 class InDoubtCommit:
-    """A batch whose commit was sent and not answered: perhaps it stands, and the ledger says so."""
+    """A batch whose commit was sent and not answered; the ledger shows whether it was committed."""
 
     results: list[object]
     transaction: Transaction
 
 
 class BatchRunner:
-    """For the writer's thread alone."""
+    """Commits batches; used by the writer's thread alone."""
 
     def __init__(
         self,
@@ -90,7 +103,7 @@ class BatchRunner:
         self._clock = clock
         self._point = point
         self._cache = BatchCache()
-        self._is_sole_writer = False  # nobody else wrote to the ledgers of the last batch
+        self._is_sole_writer = False  # no other process wrote to the ledgers of the last batch
         self._pipeline: Pipeline | None = None
         self._in_doubt: InDoubtCommit | None = None
 
@@ -100,12 +113,12 @@ class BatchRunner:
         try:
             return once()
         except psycopg.errors.SerializationFailure:
-            return once()  # what was remembered was old, and is forgotten: once more, from the rows
+            return once()  # the cache was stale and is cleared: retry once, from the rows
 
     def _transact(self, batch: list[BatchItem]) -> tuple[list[object], ChangedIds]:
-        """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
+        """Run a batch. The only lock order: heads, by name; then the clock; then rows, in the order of the writes."""
         pipeline = self._connection.get_pipeline()
-        if pipeline is not self._pipeline:  # a server that took over may lack what the old one had
+        if pipeline is not self._pipeline:  # a server after a fail-over may lack rows that the old one had
             self._pipeline = pipeline
             self._interned.clear()
             self._clear_cache()
@@ -124,10 +137,10 @@ class BatchRunner:
     def _commit_in_one_trip(
         self, session: BatchSession, batch: list[BatchItem], counts: UnwrittenCounts
     ) -> tuple[list[object], ChangedIds] | None:
-        """None if it could not be done so; then nothing was sent, or the server threw it away."""
+        """Commit in one round trip, or return None: then nothing was sent, or the server rolled it back."""
         heads = self._cached_heads(batch)
         now = max([self._clock.lower_bound(), *(head.at for head in heads)]) if heads else 0
-        if not heads or now > self._clock():  # the last entry is from the future: time stands still, and not here
+        if not heads or now > self._clock():  # an entry from the future: left to the two round trips
             return None
         try:
             results, transaction, locked = self._write_optimistically(session, batch, counts, heads, now)
@@ -160,7 +173,7 @@ class BatchRunner:
         return results, transaction, locked
 
     def _cached_heads(self, batch: list[BatchItem]) -> list[Head]:
-        """Where this process left the ledgers of a batch, if it remembers all that the batch looks up."""
+        """Return the cached heads of a batch's ledgers, if everything that the batch looks up is cached."""
         cache = self._cache
         if not self._is_sole_writer or not all(map(self._is_cached, _distinct_reads(batch))):
             return []
@@ -179,7 +192,7 @@ class BatchRunner:
         return name == "stored" and key in self._cache.approvals and key in self._cache.payloads
 
     def _deadlines(self, batch: list[BatchItem]) -> Iterator[int]:
-        """The moments at which a step would have come to something else."""
+        """Yield the deadlines after which a step would have had another result."""
         for read in _distinct_reads(batch):
             if read[0] in ("freezes", "user"):
                 continue
@@ -206,7 +219,7 @@ class BatchRunner:
         return results, transaction.after_commit()
 
     def _lock(self, session: BatchSession, workspaces: list[str], reads: list[NamedRead]) -> int:
-        """Gives the time at which the last lock was there; from then on nobody else changes these workspaces."""
+        """Lock the workspaces and return the time of the last lock; from then on no other process changes them."""
         while True:
             session.begin(self._connection)
             response = session.send(_LOCK, (array_literal(workspaces),))
@@ -215,7 +228,7 @@ class BatchRunner:
             locked = response.rows()
             if len(locked) == len(workspaces):
                 break
-            session.rollback()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
+            session.rollback()  # a new ledger has no row to lock: make one, before anything is locked
             session.query(_MAKE_HEADS, (Head("").link, array_literal(workspaces)))
         session.keep_results(lookups)
         self._check_heads(session, [Head(*row[:4]) for row in locked], reads)
@@ -224,7 +237,7 @@ class BatchRunner:
         return now
 
     def _uncached_reads(self, reads: list[NamedRead]) -> list[NamedRead]:
-        """What need not be read again if nobody else wrote meanwhile. Payloads are always read: they are what runs."""
+        """Return the reads that the cache cannot answer. Payloads are always read: they are what is executed."""
         known = self._cache.approvals
         wanted = []
         for read in reads:
@@ -239,7 +252,7 @@ class BatchRunner:
         return wanted
 
     def _check_heads(self, session: BatchSession, heads: list[Head], reads: list[NamedRead]) -> None:
-        """A ledger that moved since this process wrote to it: others were here, and what is remembered may be old."""
+        """Compare the heads with the cache: if another process wrote to a ledger, the cache may be stale."""
         cache = self._cache
         self._is_sole_writer = all(cache.heads.get(head.workspace, head) == head for head in heads)
         if not self._is_sole_writer:
@@ -262,16 +275,16 @@ class BatchRunner:
         self._in_doubt = None
 
     def _is_committed(self, session: BatchSession, in_doubt: InDoubtCommit) -> bool:
-        """Asked under the lock of the heads, so the commit in doubt is over, one way or the other."""
+        """Return whether an in-doubt commit succeeded; it has ended, since the heads are locked."""
         for head in in_doubt.transaction.changed_heads():
             found = session.fetch("link", head.workspace, head.seq)
             return bool(found) and found[0][0] == head.link
-        return False  # it moved no ledger: to do it again is to do it once
+        return False  # it changed no ledger, so it can be repeated safely
 
     def _roll_back(self, session: BatchSession, error: BaseException) -> None:
         self._clear_cache()
         if not (isinstance(error, CONNECTION_ERRORS) and is_connection_lost(error, self._connection)):
-            self._in_doubt = None  # the server said no: nothing was committed
+            self._in_doubt = None  # the server refused: nothing was committed
             try:
                 session.rollback()
             except psycopg.Error:
@@ -283,7 +296,7 @@ class BatchRunner:
 
 
 def _distinct_reads(batch: list[BatchItem]) -> list[NamedRead]:
-    """What a batch looks up: each once, though most of its items ask for the freezes."""
+    """Return the look-ups of a batch without duplicates; most items look up the freezes."""
     return list(dict.fromkeys(chain.from_iterable([item.prefetch for item in batch])))
 
 
@@ -297,7 +310,7 @@ _BEGIN = "begin isolation level read committed"
 
 
 class Statements:
-    """The named statements in all the shapes that a batch needs; made once."""
+    """The named statements in all forms that a batch needs, prepared once."""
 
     def __init__(self, queries: Mapping[str, str], types: ColumnTypes) -> None:
         self.queries = queries
@@ -318,7 +331,7 @@ SentLookups = tuple[str, list[tuple[str, ...]], PipelineResult]
 
 
 class BatchSession:
-    """One batch. What is sent is answered by `sync`; `fetch` finds what was looked up, or asks."""
+    """One batch on a connection. `sync` waits for what was sent; `fetch` uses a prefetched result, or queries."""
 
     def __init__(self, pipeline: Pipeline, statements: Statements, point: FaultPoint | None) -> None:
         self._pipeline = pipeline
@@ -357,14 +370,14 @@ class BatchSession:
         return response.rows()
 
     def send_lookups(self, reads: Sequence[tuple[str, ...]]) -> list[SentLookups]:
-        """Sends the look-ups of a whole batch, one statement for each kind."""
+        """Send the look-ups of a whole batch, one statement for each query."""
         by_name: dict[str, dict[tuple[str, ...], None]] = {}
         for name, *values in reads:
             by_name.setdefault(name, {})[tuple(values)] = None
         return [self._send_lookup(name, list(keys)) for name, keys in by_name.items()]
 
     def keep_results(self, lookups: Sequence[SentLookups]) -> None:
-        """Takes in what `send_lookups` asked for, once it is answered."""
+        """Keep the results of `send_lookups`, after `sync`."""
         for name, keys, response in lookups:
             found = response.rows()
             if len(keys) == 1:
@@ -380,7 +393,7 @@ class BatchSession:
         return self.query(self._statements.single[name], values) if found is None else found
 
     def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:
-        """The database itself refuses a compare-and-set that was lost, so the count need not be waited for."""
+        """Send writes. The database itself rejects a lost compare-and-set, so the row count is not waited for."""
         statement = self._statements.bulk_writes[name]
         sent = [row[:-1] for row in values] if statement.is_compare_and_set else values
         for rows in statement.rounds(sent):
@@ -398,11 +411,11 @@ class BatchSession:
 
 
 class CacheMiss(Exception):
-    """A step looked for something that is not remembered."""
+    """A step looked up something that is not cached."""
 
 
 class CachedSession:
-    """Stands in for a session before anything is sent: answers from memory, and has the server check it later."""
+    """A session that answers from the cache before anything is sent, and has the server check that later."""
 
     def __init__(self, cache: BatchCache) -> None:
         self._cache = cache
@@ -417,7 +430,7 @@ class CachedSession:
         return [payload]
 
     def check(self, session: BatchSession) -> None:
-        """What runs is what is stored: the bytes that were remembered have to be the ones that are there."""
+        """Have the server check that the cached payloads are the stored ones: only what is stored may be executed."""
         if self._assumed:
             columns = zip(*((*key, kept.args, kept.shown) for key, kept in self._assumed.items()), strict=True)
             session.send(_CHECK_PAYLOADS, (*map(array_literal, columns), len(self._assumed)))

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL that comes back after it was lost, and the server's errors in plain sentences."""
+"""A PostgreSQL connection that reconnects and retries, and translation of the server's errors."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from interlock.core.ports import Clock
 from interlock.runtime.faults import FaultPoint, with_fault_points
 from interlock.storage.postgres.pipeline import Pipeline
 
-RETRY_TIMEOUT = 15.0  # seconds that a caller waits for a server that is gone, before it is told so
+RETRY_TIMEOUT = 15.0  # seconds that a caller waits for a lost server before it gets an error
 CONNINFO_DEFAULTS: Mapping[str, str] = {
     "application_name": "interlock",
     "connect_timeout": "5",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
-    "tcp_user_timeout": "20000",  # milliseconds; a cut cable must not hold a batch for minutes
+    "tcp_user_timeout": "20000",  # milliseconds; a cut cable must not block a batch for minutes
 }
 CONNECTION_ERRORS = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
-    errors.ReadOnlySqlTransaction,  # these three are no operational errors to the driver
+    errors.ReadOnlySqlTransaction,  # the driver does not class these three as operational errors
     errors.IdleInTransactionSessionTimeout,
     errors.TransactionTimeout,
 )
-MIN_TRANSACTION_TIMEOUT_VERSION = 170_000  # the first version of the server that has one
+MIN_TRANSACTION_TIMEOUT_VERSION = 170_000  # the first server version that has this setting
 T = TypeVar("T")
 
 
@@ -50,14 +50,14 @@ class PostgresConnection:
         self._pipeline: Pipeline | None = None
 
     def get_pipeline(self) -> Pipeline:
-        """The same connection, from then on for nothing but pipelines."""
+        """Return a pipeline on the connection, which is used for nothing else from then on."""
         if self._pipeline is None or self._connection is None or self._connection.closed:
             connection = self.get_connection()
             self._pipeline = Pipeline(connection, prepare=not self.is_pooled)
         return self._pipeline
 
     def send_settings(self, pipeline: Pipeline) -> None:
-        """Inside a transaction, where settings cannot last longer."""
+        """Send the settings inside a transaction, for which alone they hold."""
         for name, value in self.settings.items():
             pipeline.send("select set_config($1, $2, true)", (name, value))
 
@@ -75,7 +75,8 @@ class PostgresConnection:
     def _connect(self) -> psycopg.Connection[Any]:
         connection = psycopg.connect(self._conninfo, autocommit=True)
         row = connection.execute("select pg_backend_pid()").fetchone()
-        # A pooler hands out process numbers of its own: prepared statements and settings would go to somebody else.
+        # A pooler reports process ids of its own: prepared statements and settings would go to another client's
+        # session.
         self.is_pooled = row is None or row[0] != connection.info.backend_pid
         if connection.info.server_version < MIN_TRANSACTION_TIMEOUT_VERSION:
             self.settings = {name: value for name, value in self.settings.items() if name != "transaction_timeout"}
@@ -87,7 +88,7 @@ class PostgresConnection:
 
 
 def complete_conninfo(url: str) -> str:
-    """The address, with a default for whatever it leaves open."""
+    """Complete a connection string with defaults for what it leaves open."""
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -98,7 +99,7 @@ def complete_conninfo(url: str) -> str:
 def retry_on_lost_connection(
     attempt: Callable[[], T], connection: PostgresConnection, stopping: threading.Event, timeout: float = RETRY_TIMEOUT
 ) -> T:
-    """Tries again when the connection was lost, with growing pauses, until patience or the program ends."""
+    """Retry with growing pauses when the connection was lost, for `timeout` seconds or until the program stops."""
     until, pause = time.monotonic() + timeout, 0.02
     while True:
         try:
@@ -113,13 +114,13 @@ def retry_on_lost_connection(
 
 
 def is_connection_lost(error: psycopg.Error, connection: PostgresConnection) -> bool:
-    """Whether nobody is there any more, as opposed to a server that says no."""
+    """Return whether the connection was lost, as opposed to an error that the server returned."""
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
         return True
     if _REFUSAL.search(str(error)):
         return False
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.IdleInTransactionSessionTimeout):
-        return True  # the old primary after a fail-over; or this process was stopped for too long
+        return True  # the old primary after a fail-over; or this process was suspended for too long
     return (
         error.sqlstate is None
         or error.sqlstate.startswith("08")
@@ -129,14 +130,14 @@ def is_connection_lost(error: psycopg.Error, connection: PostgresConnection) -> 
 
 
 def is_outage(error: psycopg.Error) -> bool:
-    """Whether it has nothing to do with what was asked for: it is the same for whoever else asks now."""
+    """Return whether an error has nothing to do with the query, so that every other query would fail as well."""
     return isinstance(error, CONNECTION_ERRORS) and (error.sqlstate is None or error.sqlstate.startswith(_OUTAGE_CODES))
 
 
-# Connections; shutting down; no connection left; a lock that was not got; read-only; stopped for too long.
+# Connections; shutdown; no connection left; lock timeout; read-only; suspended for too long.
 _OUTAGE_CODES = ("08", "57P", "53300", "55P03", "25006", "25P03")
 
-# While connecting there is only the server's sentence to go by.
+# While connecting there is only the server's message to go by.
 _REFUSAL = re.compile(
     "does not exist|authentication failed|no pg_hba.conf entry|no password supplied|permission denied"
 )
@@ -144,7 +145,7 @@ _REFUSAL = re.compile(
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Driver errors become one clear sentence each."""
+    """Translate driver errors into one clear sentence each."""
     try:
         yield
     except psycopg.Error as error:
@@ -191,7 +192,7 @@ def to_store_error(error: psycopg.Error, name: str) -> Error:
 
 
 def _error_reason(error: psycopg.Error) -> str:
-    """The first line of what the server said; the rest is about places in statements."""
+    """Return the first line of the server's message; the rest is about positions in statements."""
     text = error.diag.message_primary or str(error).strip()
     return re.sub(r"\s+", " ", text.splitlines()[0] if text else type(error).__name__).rstrip(".")
 
@@ -200,14 +201,14 @@ class AdjustableClock(Protocol):
     def __call__(self) -> int: ...
 
     def lower_bound(self) -> int:
-        """A time that the server has surely reached."""
+        """A time that the server has certainly reached."""
 
     def set(self, now: int) -> None: ...
 
 
 class ServerClock:
     def __init__(self) -> None:
-        self._ahead = 0.0  # of this process's own ticking, in milliseconds
+        self._ahead = 0.0  # ahead of this process's own monotonic clock, in milliseconds
 
     def __call__(self) -> int:
         return int(time.monotonic() * 1000 + self._ahead)
@@ -220,7 +221,7 @@ class ServerClock:
 
 
 class InjectedClock:
-    """For tests, which set the server's clock to their own."""
+    """A clock for tests, which set the server's clock to their own."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -232,4 +233,4 @@ class InjectedClock:
         return self._clock()
 
     def set(self, now: int) -> None:
-        """It is what it is."""
+        """Do nothing: the injected clock cannot be set."""

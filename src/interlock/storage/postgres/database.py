@@ -1,4 +1,4 @@
-"""PostgreSQL: connections, threads and reading; one writer thread for each process runs the batches of `batches.py`."""
+"""PostgreSQL: connections, threads and reads; one writer thread for each process runs the batches of `batches.py`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from interlock.storage.tables.search import MARK, DocumentRange, FullTextIndex, 
 WRITER_SETTINGS = {
     "lock_timeout": "10s",
     "statement_timeout": "20s",
-    "idle_in_transaction_session_timeout": "5s",  # one that was stopped gives up the head before others give up
-    "transaction_timeout": "15s",  # and one that was stopped while it sent a batch, which is not idle for the server
+    "idle_in_transaction_session_timeout": "5s",  # a suspended process loses the head's lock before others time out
+    "transaction_timeout": "15s",  # also one suspended while it sent a batch, which is not idle for the server
     "synchronous_commit": "on",  # what was acknowledged is on disk
     "plan_cache_mode": "force_generic_plan",  # every statement is a look-up by key; statistics change nothing
     "enable_seqscan": "off",
@@ -59,20 +59,20 @@ READER_SETTINGS = {
 SLOW_READER_SETTINGS = {
     "statement_timeout": "60s",
     "synchronous_commit": "off",  # hints and claims may be lost; nothing else is written there
-    "plan_cache_mode": "force_custom_plan",  # what is looked for decides which way is short
+    "plan_cache_mode": "force_custom_plan",  # the best plan depends on the values
     "jit": "off",
 }
-FAST_QUERIES = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
+FAST_QUERIES = frozenset(  # look-ups by key; other queries may be slow, and must not delay these
     {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
     | {"pending_of_owner", "policy", "run", "spec", "stored", "tallies", "terms", "users", "workspace_key"}
     | {"key", "link_by_digest", "password", "session", "thread", "lines", "draft", "due_threads", "next_due_thread"}
 )
 MAX_FAST_BATCH = 64
 SLOW_CONNECTIONS = 3
-CLAIM_LEASE = 2_000  # milliseconds that a worker has for what it took; then it is due again
+CLAIM_LEASE = 2_000  # milliseconds that a worker has for a claimed approval; then it is due again
 FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
-# The clock is read once, in a query of its own: compared row by row, no index would help, and all rows would be read.
+# The clock is read once, in a subquery: compared row by row, no index could be used, and all rows would be read.
 _CLAIM = placeholders(
     "with due as (select workspace, id from approvals where due_at <= (select interlock_now()) order by due_at limit ? "
     "for update skip locked) update approvals a set due_at = interlock_now() + ? from due d "
@@ -169,7 +169,7 @@ class PostgresDatabase:
         self._writer_connection.close()
 
     async def migrate(self) -> list[str]:
-        """Applies what is missing, under a lock of the database; gives the names."""
+        """Apply missing migrations under a lock on the database, and return their names."""
         return await asyncio.to_thread(self._migrate)
 
     def _migrate(self) -> list[str]:
@@ -181,11 +181,11 @@ class PostgresDatabase:
             connection.close()
 
     def wrap_connection(self, recorder: Callable[[Any], Any]) -> None:
-        """Puts something between the writer and its connection: benchmarks write down the statements."""
+        """Wrap the writer's connection, so that benchmarks can record its statements."""
         self._batches.wrap_pipeline = recorder
 
     def check_same_database(self) -> None:
-        """A server that was replaced by another is noticed by its ledger, not by its address."""
+        """Do nothing: a replaced server is noticed by its ledger, not by its address."""
 
     # Reading
 
@@ -200,7 +200,7 @@ class PostgresDatabase:
         return await self.fetch_text(statement, values)
 
     async def due(self, now: int, limit: int) -> list[Row]:
-        """Claimed for a moment, by the server's clock: several workers share what is due instead of all doing it."""
+        """Claim due approvals for a moment, by the server's clock, so that several workers share them."""
         return await self._slow_pool.fetch(_CLAIM, (limit, CLAIM_LEASE))
 
     async def check_health(self) -> list[CheckResult]:
@@ -233,7 +233,7 @@ class PostgresDatabase:
                 raise
 
     def _fetch_in_listener(self, name: str, *values: object) -> list[Row]:
-        """For the listener's thread."""
+        """Read in the listener's thread."""
         found: list[Row] = self._fast_pool.send(self._texts[name], values).result()
         return found
 
@@ -243,14 +243,14 @@ class PostgresDatabase:
                 try:
                     self._writer.submit_sync(EMPTY_ITEM)
                 except StoreUnavailable:
-                    continue  # the counts were given back and go with the next batch
+                    continue  # the counts were restored and go with the next batch
 
 
 SCAN_LIMITS = (1_000, 32_768)
 
 
 class TsvectorIndex:
-    """PostgreSQL. Its index gives no order, so what many documents have is found quicker by looking at the newest."""
+    """Full-text index of PostgreSQL. It is unordered: a scan of the newest documents finds frequent words faster."""
 
     def scan_limits(self, terms: SearchTerms) -> tuple[int, int]:
         return SCAN_LIMITS
@@ -259,7 +259,7 @@ class TsvectorIndex:
         return "d.found @@ ?::tsquery", [self._expression(terms)]
 
     def newest(self, terms: SearchTerms, span: DocumentRange, limit: int) -> Sql:
-        """`offset 0` keeps the planner from walking through a million documents for the sake of the order."""
+        """Query the index; `offset 0` keeps the planner from scanning a million documents for the sake of the order."""
         text = (
             "select d.doc, d.id from ("  # noqa: S608  a whole number
             "select doc, id from docs where workspace = ? and found @@ ?::tsquery offset 0"
@@ -272,15 +272,16 @@ class TsvectorIndex:
         return text, [workspace, self._expression(terms)]
 
     async def write_batch(self, database: SearchDatabase, batch: IndexBatch) -> bool:
-        """Beside the writer: an index of words takes its time, and the head of the ledger must not be locked so long.
+        """Write outside of the writer: indexing is slow, and the ledger's head must not be locked that long.
 
-        The row of the mark is the lock. Erasing moves it too, so words that were read before are not written after.
+        The mark's row is the lock. An erasure moves the mark too, so words that were read before it are not written
+        after it.
         """
         values = [batch.workspace, MARK, batch.new, batch.old, batch.workspace, *_columns(batch.added)]
         return bool(await database.fetch_text(_WRITE_DOCS, [*values, *_columns(batch.changed), batch.workspace]))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
-        """Its rank does not know which words are rare, so those come first that have the most of them."""
+        """Query passages, those with the most of the words first: the rank does not know which words are rare."""
         queries = [f"'{word}'" for word in words]
         has = " + ".join(["(p.found @@ to_tsquery('english', ?))::int"] * len(queries))
         text = (
@@ -293,10 +294,10 @@ class TsvectorIndex:
         return text, [workspace, either, *queries, either]
 
     async def purge(self, database: SearchDatabase) -> None:
-        """The server does it, when it vacuums."""
+        """Do nothing: the server does it when it vacuums."""
 
     def _expression(self, terms: SearchTerms) -> str:
-        """No word holds an apostrophe or a backslash, so nothing that people type is taken for an operator."""
+        """Build a tsquery. No word contains an apostrophe or a backslash, so no input is taken for an operator."""
         parts = [f"'{word}'" for word in terms.words]
         if terms.any_of:
             parts.append("(" + " | ".join([f"'{word}'" for word in terms.any_of]) + ")")
@@ -332,7 +333,7 @@ _CREATE_TABLE = (
     "create table if not exists migrations (number integer primary key, name text not null, "
     "sha256 text not null, applied_at bigint not null, since integer not null)"
 )
-# One statement, one snapshot: a migration that commits meanwhile is seen whole or not at all.
+# One statement, one snapshot: a migration that commits meanwhile is seen as a whole or not at all.
 _COUNT_TABLES = (
     "select coalesce(bool_or(tablename = 'migrations'), false), count(*) "
     "from pg_catalog.pg_tables where schemaname = current_schema()"
@@ -340,11 +341,11 @@ _COUNT_TABLES = (
 
 
 def migrate(connection: Connection[Any]) -> list[str]:
-    """Whole or not at all: killed half-way, it has changed nothing. A second one waits, and finds nothing to do."""
+    """Apply migrations in one transaction, all or none. A concurrent run waits, and then has nothing to do."""
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
-        connection.execute("set local lock_timeout = '10s'")  # waiting for a long reader must not hold up everybody
-        connection.execute("set local statement_timeout = 0")  # an index on a large table takes its time
+        connection.execute("set local lock_timeout = '10s'")  # waiting for a long reader must not block all others
+        connection.execute("set local statement_timeout = 0")  # an index on a large table takes long
         _is_ours(connection)
         connection.execute(_CREATE_TABLE)
         applied = connection.execute("select number, sha256, since from migrations").fetchall()
@@ -352,7 +353,7 @@ def migrate(connection: Connection[Any]) -> list[str]:
 
 
 def pending_migrations(connection: Connection[Any]) -> str:
-    """Empty when there is nothing to do, `all` for a database that is empty, else the names of what is missing."""
+    """Return the names of missing migrations, `all` for an empty database, or an empty string."""
     if not _is_ours(connection):
         return "all"
     applied = connection.execute("select number, sha256, since from migrations").fetchall()
@@ -368,7 +369,7 @@ def column_types(connection: Connection[Any]) -> ColumnTypes:
 
 
 def _is_ours(connection: Connection[Any]) -> bool:
-    """False when it is empty. Tables of others would be hidden, or worse, met under the same names."""
+    """Return False for an empty database. Raises if it holds another program's tables, whose names could collide."""
     ours, tables = connection.execute(_COUNT_TABLES).fetchall()[0]
     if tables and not ours:
         raise Misconfigured(

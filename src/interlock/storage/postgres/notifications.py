@@ -1,4 +1,4 @@
-"""Telling other processes that something changed, and hearing of it: a coalesced hint, and always a slow look too."""
+"""LISTEN and NOTIFY between processes: a coalesced hint that something changed, with slow polling as a fallback."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from interlock.storage.postgres.read_pool import ReadPool
 
 Fetch = Callable[..., list[Row]]
 CHANNEL = "interlock"
-FALLBACK_INTERVAL = 1.0  # seconds between looks when nothing is heard
-COALESCE_DELAY = 0.003  # seconds between messages
-POOLER_POLL_INTERVAL = 0.025  # seconds between looks behind a pooler, where nothing can be heard
+FALLBACK_INTERVAL = 1.0  # seconds between polls if no notification arrives
+COALESCE_DELAY = 0.003  # seconds between notifications
+POOLER_POLL_INTERVAL = 0.025  # seconds between polls behind a pooler, where LISTEN does not work
 _NOTIFY = "select pg_notify($1, $2)"
 
 
 class Notifier:
-    """The first change is told at once; what changes within the next moment goes with one message after it."""
+    """Sends notifications: the first change at once, changes in the next moment coalesced into one more."""
 
     def __init__(self, pool: ReadPool) -> None:
         self.origin = secrets.token_hex(8)
@@ -55,8 +55,8 @@ class Notifier:
         self._pool.send(_NOTIFY, (CHANNEL, self.origin)).add_done_callback(self._sent)
 
     def _sent(self, done: Future[Any]) -> None:
-        lost = done.exception() is not None  # only a hint: the others look by themselves
-        self._stopping.wait(COALESCE_DELAY)  # in the lane's own thread
+        lost = done.exception() is not None  # only a hint: other processes also poll
+        self._stopping.wait(COALESCE_DELAY)  # in the pool's own thread
         with self._lock:
             again = self._waiting and not lost
             self._busy, self._waiting = again, False
@@ -65,7 +65,7 @@ class Notifier:
 
 
 class Listener:
-    """Hears of other processes' commits and wakes whoever waits here for what they changed."""
+    """Receives notifications of other processes' commits and wakes the waiters in this process."""
 
     def __init__(self, connection: PostgresConnection, fetch: Fetch, registry: WatchRegistry, origin: str) -> None:
         self._connection = connection
@@ -73,7 +73,7 @@ class Listener:
         self._origin = origin
         self._change_reader = ChangeReader(fetch, registry)
         self._stopping = threading.Event()
-        self._wake = os.pipe()  # ends a wait that nothing else would end
+        self._wake = os.pipe()  # interrupts a wait when the listener stops
         self._thread = threading.Thread(target=self._loop, name="interlock-listener", daemon=True)
 
     def start(self) -> None:
@@ -93,14 +93,14 @@ class Listener:
             try:
                 retry_on_lost_connection(self._listen, self._connection, self._stopping)
             except (psycopg.Error, Error):
-                self._stopping.wait(FALLBACK_INTERVAL)  # a server in trouble: waiters look by themselves
+                self._stopping.wait(FALLBACK_INTERVAL)  # the server has trouble: waiters also poll
 
     def _listen(self) -> None:
         connection = self._connection.get_connection()
         if not self._connection.is_pooled:
             connection.execute(f"listen {CHANNEL}")
         while not self._stopping.is_set():
-            self._poll_changes()  # at once after a reconnect: what happened meanwhile was not heard
+            self._poll_changes()  # at once after a reconnect: notifications were missed meanwhile
             self._wait(connection)
 
     def _poll_changes(self) -> None:
@@ -108,7 +108,7 @@ class Listener:
             pass
 
     def _wait(self, connection: psycopg.Connection[Any]) -> None:
-        """Until another process said something, or for a while."""
+        """Wait until another process sends a notification, or for the polling interval."""
         if self._connection.is_pooled:
             if self._registry.has_waiters.wait(FALLBACK_INTERVAL):
                 self._stopping.wait(POOLER_POLL_INTERVAL)

@@ -1,4 +1,4 @@
-"""Statements that are sent together and answered together, in libpq's pipeline mode: one round trip for all of them.
+"""Statements in libpq's pipeline mode: sent and answered together, in one round trip.
 
 psycopg's own pipeline looks at the socket at every statement; here a dozen of them cost one write and one read.
 """
@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from interlock.storage.engine.rows import Row
 
 MAX_PREPARED = 500  # statements that are kept prepared
-RESPONSE_TIMEOUT = 30_000  # milliseconds without any sign of life from the server
+RESPONSE_TIMEOUT = 30_000  # milliseconds without any data from the server
 DONE = ExecStatus.COMMAND_OK
 FAILED = ExecStatus.FATAL_ERROR
 SYNC = ExecStatus.PIPELINE_SYNC
@@ -30,7 +30,7 @@ Loader = Callable[[bytes], Any]
 
 
 class PipelineResult:
-    """Filled by the next `sync`."""
+    """Result of a statement, filled in by the next `sync`."""
 
     __slots__ = ("result",)
 
@@ -50,7 +50,7 @@ class PipelineResult:
 
 
 class Pipeline:
-    """For one thread. `prepare`: statements are parsed once for each connection, which a pooler would not keep."""
+    """For one thread. `prepare`: statements are parsed once for each connection, which a pooler would not preserve."""
 
     def __init__(self, connection: psycopg.Connection[Any], *, prepare: bool) -> None:
         self._pgconn: PGconn = connection.pgconn
@@ -58,12 +58,12 @@ class Pipeline:
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
         self._numbers = count()
-        self._sent: list[PipelineResult | str] = []  # a text for a statement that was only prepared
+        self._sent: list[PipelineResult | str] = []  # a string for a statement that was only prepared
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
 
     def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
-        """Values are texts, numbers, bytes or None."""
+        """Queue a statement. Values are texts, numbers, bytes or None."""
         encoded = [_encode(value) for value in values] or None
         if self._prepare and (text in self._names or len(self._names) < MAX_PREPARED):
             self._pgconn.send_query_prepared(self._name(text), encoded)
@@ -74,7 +74,7 @@ class Pipeline:
         return response
 
     def sync(self) -> None:
-        """Waits for all answers; raises the first error among them."""
+        """Wait for all results; raise the first error among them."""
         self.send_all()
         self.receive_all()
 
@@ -92,20 +92,20 @@ class Pipeline:
                 if isinstance(answer, PipelineResult):
                     answer.result = result
                 elif result.status != DONE:
-                    self._names.pop(answer, None)  # behind something that failed: it was not prepared
+                    self._names.pop(answer, None)  # after a statement that failed: it was not prepared
         if (end := self._next()) is None or end.status != SYNC:
             raise psycopg.OperationalError("the server's answers are out of step")
         if failed is not None:
             raise error_from_result(failed)
 
     def query(self, text: str, values: Sequence[object] = ()) -> list[Row]:
-        """One statement, one round trip."""
+        """Run one statement, in one round trip."""
         response = self.send(text, values)
         self.sync()
         return response.rows()
 
     def discard(self) -> None:
-        """Forgets what was sent but not synced, as far as the server lets us."""
+        """Drop what was sent but not synced, as far as the server allows it."""
         if self._sent:
             with suppress(psycopg.Error):
                 self.sync()
@@ -119,7 +119,7 @@ class Pipeline:
         return name
 
     def _flush(self) -> None:
-        """A long batch may fill the socket both ways, so what comes back is taken in while sending."""
+        """Send everything, and read meanwhile: a long batch may fill the socket in both directions."""
         while self._pgconn.flush():
             self._poll.modify(self._pgconn.socket, select.POLLIN | select.POLLOUT)
             for _, event in self._wait():
@@ -175,10 +175,10 @@ _CONFLICT = re.compile(r"on conflict \((.*?)\) do update")
 
 @dataclass(frozen=True, slots=True)
 class BulkWrite:
-    """One statement for a whole set; `key` are the places of the values that say which row is meant.
+    """One statement for a whole set; `key` are the positions of the values that identify the row.
 
-    `is_compare_and_set`: the last value is the version that was read. It is not sent: the database itself refuses an
-    update whose version does not follow the one that it has, and with it the whole transaction.
+    `is_compare_and_set`: the last value is the version that was read. It is not sent: the database itself rejects an
+    update whose version does not follow the stored one, and with it the whole transaction.
     """
 
     text: str
@@ -187,7 +187,7 @@ class BulkWrite:
     is_compare_and_set: bool
 
     def rounds(self, values: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
-        """A statement touches a row at most once, so a row that changes twice in a batch takes a second round."""
+        """Split the values into rounds, since a statement can touch a row only once."""
         if len(values) == 1 or not self.key:
             return [values]
         rounds: list[dict[tuple[object, ...], tuple[object, ...]]] = [{}]
@@ -207,10 +207,10 @@ def placeholders(statement: str) -> str:
 
 
 def _force_primary_key(statement: str) -> str:
-    """Looks for an approval by its own key only: `workspace || ''` fits no index that begins with the workspace.
+    """Force a look-up by an approval's primary key: `workspace || ''` fits no index that begins with the workspace.
 
-    On a table that was never analysed the planner takes those for as good, keeps the plan, and each look-up then
-    walks through the whole workspace.
+    On a table that was never analysed the planner considers those indexes as good and keeps the plan, and each look-up
+    then scans the whole workspace.
     """
     if statement.startswith("update approvals"):
         return re.sub(
@@ -220,7 +220,7 @@ def _force_primary_key(statement: str) -> str:
 
 
 def bulk_read(statement: str) -> str:
-    """The same look-up for many keys; each row begins with the number of its key, counted from 1."""
+    """Build the same look-up for many keys; each row begins with the number of its key, counted from 1."""
     numbers = count(1)
     inner = re.sub(r"\?", lambda _: f"k.c{next(numbers)}", statement)
     names = ", ".join(f"c{n}" for n in range(1, statement.count("?") + 1))
@@ -243,7 +243,7 @@ def bulk_write(statement: str, types: ColumnTypes) -> BulkWrite:
 
 
 def array_literal(values: Sequence[object]) -> str:
-    """A PostgreSQL array as text. Whole columns are quoted at once: that is most of what a batch has to encode."""
+    """Encode a PostgreSQL array as text. Whole columns are quoted at once: that is most of a batch's encoding."""
     kinds = set(map(type, values))
     if kinds == {str}:
         joined = "\0".join(cast(Sequence[str], values))

@@ -1,4 +1,4 @@
-"""Reading from PostgreSQL: a thread with a connection takes all look-ups that wait and sends them in one go."""
+"""Pool of reader threads for PostgreSQL: each sends all queued look-ups on its connection in one round trip."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Lookup(NamedTuple):
 
 
 class ReadPool:
-    """`most` look-ups in one go: many for what is quick, one for what may be slow and must hold up nobody."""
+    """Reader threads. `max_batch` look-ups in one round trip: many for fast ones, one for those that may be slow."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ReadPool:
         return found
 
     def send(self, text: str, values: Sequence[object]) -> Future[Any]:
-        """For threads without an event loop."""
+        """Send a look-up from a thread without an event loop."""
         future: Future[Any] = Future()
         self._queue.put(Lookup(text, values, future, None))
         return future
@@ -110,11 +110,11 @@ class ReadPool:
         except psycopg.Error as error:
             if len(lookups) == 1 or is_outage(error):
                 return [to_store_error(error, self._database) for _ in lookups]
-        except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
-            connection.close()  # something may be half sent
+        except Exception as error:  # noqa: BLE001  every error is passed to the caller, and the thread must go on
+            connection.close()  # a message may be half sent
             if len(lookups) == 1:
                 return [error]
-        return [answer for each in lookups for answer in self._fetch_results([each], connection)]  # which one was it?
+        return [answer for each in lookups for answer in self._fetch_results([each], connection)]  # which failed?
 
     def _run_lookups(self, lookups: list[Lookup], connection: PostgresConnection) -> list[object]:
         pipeline = connection.get_pipeline()
@@ -129,7 +129,7 @@ class ReadPool:
 
 
 def _resolve_lookups(lookups: Sequence[Lookup], answers: Sequence[object]) -> None:
-    """Resolves all futures of one event loop in one callback."""
+    """Resolve all futures of one event loop in one callback."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AnyFuture, object]]] = defaultdict(list)
     for lookup, answer in zip(lookups, answers, strict=True):
         if lookup.loop is None:

@@ -1,4 +1,4 @@
-"""SQLite: one writer thread with group commit, readers on connections of their own, a file lock between processes."""
+"""SQLite: one writer thread with group commit, reader connections of their own, a file lock between processes."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, BatchResult, 
 from interlock.storage.migrate import APPLICATION_ID, migrate_sqlite
 from interlock.storage.tables.search import Fts5Index, FullTextIndex
 
-POLL_INTERVAL = 0.004  # seconds between looks for other processes' commits, while somebody waits
-MAX_CACHED_APPROVALS = 4096  # approvals kept between batches
+POLL_INTERVAL = 0.004  # seconds between checks for other processes' commits, while anything waits
+MAX_CACHED_APPROVALS = 4096  # approvals cached between batches
 MIN_SQLITE_VERSION = (3, 24)  # "on conflict do update"
 BUSY_TIMEOUT = 10_000  # milliseconds to wait for a program that writes to the file without its lock
-MAX_INLINE_COMMIT = 0.005  # seconds: an event loop may be held up for so long now and then, and not twice in a row
+MAX_INLINE_COMMIT = 0.005  # seconds that an event loop may be blocked now and then, but not twice in a row
 FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
 
 class SqliteDatabase:
-    """Connections, locks and batches; what is asked of them is in `store.py`."""
+    """Connections, locks and batches; the queries are in `store.py`."""
 
     def __init__(self, path: Path, clock: Clock, point: FaultPoint | None = None) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class SqliteDatabase:
         self.note_tool = self._read_counter.note
         self._cache = BatchCache()
         self._version = -1
-        self._seconds_per_item = 0.0  # seconds that the last batch took for each of its items
+        self._seconds_per_item = 0.0  # seconds that the last batch took for each item
         self._busy_timeout = BUSY_TIMEOUT
         self.writer_stats = WriterStats()
         self._stopping = threading.Event()
@@ -99,12 +99,12 @@ class SqliteDatabase:
         os.close(self._lock)
 
     async def migrate(self) -> list[str]:
-        """Opening the file has done it."""
+        """Open the file, which applies missing migrations, and return their names."""
         await self.open()
         return self.applied
 
     def _open_connection(self) -> Any:
-        """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
+        """Open the file under the lock from the first statement on: two concurrent switches to WAL would collide."""
         self._flock(self._lock, fcntl.LOCK_EX)
         try:
             connection = self._connect()
@@ -122,24 +122,24 @@ class SqliteDatabase:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma wal_autocheckpoint = 4000")
-            connection.execute("pragma secure_delete = on")  # what is erased is overwritten, not only unlinked
+            connection.execute("pragma secure_delete = on")  # erased content is overwritten, not only unlinked
         return connection
 
     def wrap_connection(self, recorder: Callable[[Any], Any]) -> None:
-        """Puts something between the writer and its connection: benchmarks write down the statements."""
+        """Wrap the writer's connection, so that benchmarks can record its statements."""
         self._connection = recorder(self._connection)
 
     # Reading
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
-        """At once, in the caller's thread: a look-up takes less time than handing it to another one."""
+        """Read in the caller's thread: a look-up takes less time than a thread switch."""
         return self._fetch(self._queries[name], values)
 
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
         return self._fetch(statement, values)
 
     async def fetch_in_thread(self, statement: str, values: Any) -> list[Row]:
-        """In another thread: for what may take longer than an event loop may be held up."""
+        """Read in another thread: for queries that could block an event loop for too long."""
         return await asyncio.to_thread(self._fetch, statement, values)
 
     def _fetch(self, statement: str, values: Any) -> list[Row]:
@@ -177,7 +177,7 @@ class SqliteDatabase:
         return await self.fetch("due", now, limit)
 
     def _commit(self, batch: list[BatchItem]) -> BatchResult:
-        """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
+        """Commit a batch. The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
         with translate_errors(self.path):
             self._flock(self._lock, fcntl.LOCK_EX)
             try:
@@ -187,7 +187,7 @@ class SqliteDatabase:
                 self._flock(self._lock, fcntl.LOCK_UN)
 
     def _try_commit(self, batch: list[BatchItem]) -> BatchResult | None:
-        """In an event loop: only while the disk is quick, and if no other program writes."""
+        """Commit in the event loop, only while the disk is fast and no other program writes; else None."""
         if self._seconds_per_item > MAX_INLINE_COMMIT:
             return None
         with translate_errors(self.path):
@@ -199,7 +199,7 @@ class SqliteDatabase:
                 self._set_busy_timeout(0)
                 return self._transact(batch)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:  # somebody who does not know of the file lock
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:  # a program that ignores the file lock
                     return None
                 raise
             finally:
@@ -234,7 +234,7 @@ class SqliteDatabase:
         return results, transaction.after_commit()
 
     def _valid_cache(self, connection: Any) -> BatchCache:
-        """What this process saw last still stands while no other connection has committed."""
+        """Return the cache, cleared if another connection has committed since."""
         version = connection.execute("pragma data_version").fetchall()[0][0]
         if version != self._version or len(self._cache.approvals) > MAX_CACHED_APPROVALS:
             self._cache.clear()
@@ -247,7 +247,7 @@ class SqliteDatabase:
             self._connection.execute("rollback")
 
     def check_same_database(self) -> None:
-        """SQLite goes on writing into a file that was deleted or replaced; nobody would ever find those rows."""
+        """Raise if the file was deleted or replaced: SQLite would go on writing rows that are lost."""
         try:
             same = os.stat(self.path).st_ino == self._inode
         except FileNotFoundError:
@@ -257,10 +257,10 @@ class SqliteDatabase:
                 f"The database file {self.path.name} is gone or was replaced. Put it back and restart."
             )
 
-    # Noticing what other processes commit
+    # Detecting commits of other processes
 
     def _run_helper(self) -> None:
-        """Looks at `data_version` while somebody waits, and sees to it that counts of reads are not late."""
+        """Poll `data_version` while anything waits, and flush counts of reads in time."""
         look = self._change_poller
         since_flush = 0.0
         while not self._stopping.is_set():
@@ -276,12 +276,12 @@ class SqliteDatabase:
 
     def _flush_reads(self) -> None:
         if self._read_counter:
-            with suppress(Error):  # the counts were given back and go with the next batch
+            with suppress(Error):  # the counts were restored and go with the next batch
                 self._writer.submit_sync(EMPTY_ITEM)
 
 
 class ChangePoller:
-    """Notices other connections' commits by `data_version` (3 µs a look) and wakes whoever waits for them."""
+    """Polls `data_version` (3 µs each) for commits of other connections, and wakes their waiters."""
 
     def __init__(self, path: Path, queries: dict[str, str], registry: WatchRegistry) -> None:
         self._connection = connect(path)
@@ -296,7 +296,7 @@ class ChangePoller:
                 more = self._change_reader.poll()
                 self._version = -1 if more else version
         except sqlite3.Error:
-            self._version = -1  # a look that failed is repeated; waiters also look by themselves
+            self._version = -1  # a failed poll is repeated; waiters also poll
 
     def _fetch(self, name: str, *values: object) -> list[Row]:
         return self._connection.execute(self._queries[name], values).fetchall()
@@ -306,9 +306,9 @@ class ChangePoller:
 
 
 class ReaderPool:
-    """One read-only connection for each thread that reads.
+    """One read-only connection for each reader thread.
 
-    Whoever closes them waits for a read that is under way: SQLite itself crashes when its connection is closed there.
+    `close` waits for running reads: SQLite crashes if a connection is closed during one.
     """
 
     def __init__(self, path: Path, wrap: Callable[[sqlite3.Connection], Any]) -> None:
@@ -339,7 +339,7 @@ class ReaderPool:
 
 
 class _CachedStatements:
-    """`memory` is what still stands: a payload that it holds need not be read again."""
+    """Runs named statements; a payload in the valid `cache` is not read again."""
 
     def __init__(self, connection: Any, queries: dict[str, str], cache: BatchCache) -> None:
         self._connection = connection
@@ -361,7 +361,7 @@ class _CachedStatements:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Never makes a file: one that is gone must be missed, not replaced by an empty one."""
+    """Open an existing file, never create one: a missing file must cause an error, not be replaced by an empty one."""
     address = f"file:{quote(str(path))}?mode=rw"
     return sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT / 1000
@@ -369,17 +369,17 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """A new database is its owner's alone: it holds what agents do and the secrets that they do it with.
+    """Create a database that only its owner can read: it holds agents' actions and their secrets.
 
-    A file that exists is never opened here. To close any descriptor of it drops every lock that this process has on the
-    file, those of SQLite included; another process would then take the log that is in use for an abandoned one.
+    An existing file is never opened here. Closing any descriptor of it drops every lock that this process has on the
+    file, including SQLite's; another process would then take the log in use for an abandoned one.
     """
-    with suppress(OSError):  # the file exists, or SQLite says better what is wrong with it
+    with suppress(OSError):  # the file exists, or SQLite gives a better error
         os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _open_lock(path: Path) -> int:
-    """Whoever may write the database may lock it."""
+    """Open the lock file, with the same write permissions as the database."""
     lock = path.with_name(path.name + ".lock")
     try:
         return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, os.stat(path).st_mode & 0o666)
@@ -388,14 +388,14 @@ def _open_lock(path: Path) -> int:
 
 
 def _injected_error(text: str) -> sqlite3.Error:
-    """As from a disk that fails."""
+    """Return an error as from a failing disk."""
     error = sqlite3.OperationalError(text)
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     return error
 
 
 class translate_errors:
-    """Driver errors become one clear sentence each."""
+    """Translate driver errors into one clear sentence each."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -430,13 +430,13 @@ def to_store_error(error: sqlite3.Error, name: str) -> StoreUnavailable:
     return StoreUnavailable(f"The database {name} answered: {error}.")
 
 
-PAGES_PER_STEP = 2_000  # copied between two looks at whether to go on
-BackupProgress = Callable[[int, int], object]  # pages done, and all of them; what it raises ends the copying
+PAGES_PER_STEP = 2_000  # pages copied between two calls of the progress callback
+BackupProgress = Callable[[int, int], object]  # pages done and in total; an exception from it ends the copy
 
 
 @dataclass(frozen=True, slots=True)
 class BackupFile:
-    """`heads` are the ends of its ledgers."""
+    """A finished backup; `heads` are the heads of its ledgers."""
 
     path: Path
     size: int
@@ -444,7 +444,7 @@ class BackupFile:
 
 
 def make_backup(source: Path, target: Path, report_progress: BackupProgress) -> BackupFile:
-    """The target appears whole, checked and on disk, or not at all."""
+    """Copy a database. The target appears complete, checked and on disk, or not at all."""
     target = target.absolute()
     if target.exists():
         raise InvalidRequest(f"{target} is there already, and a backup is never overwritten. Choose another name.")
@@ -466,7 +466,7 @@ def make_backup(source: Path, target: Path, report_progress: BackupProgress) -> 
 
 def _copy_pages(source: Path, part: Path, report_progress: BackupProgress) -> tuple[Head, ...]:
     with translate_errors(source), closing(connect(source)) as origin:
-        origin.execute("begin")  # one moment of the database; else every write of others would start the copying over
+        origin.execute("begin")  # one snapshot; else every write of others would restart the copy
         if origin.execute("pragma application_id").fetchall()[0][0] != APPLICATION_ID:
             raise Misconfigured(f"{source} is not a database of Interlock. Name the right one with --database.")
         origin.execute("select count(*) from heads").fetchall()
@@ -474,7 +474,7 @@ def _copy_pages(source: Path, part: Path, report_progress: BackupProgress) -> tu
             origin.backup(
                 copy, pages=PAGES_PER_STEP, progress=lambda _, left, total: report_progress(total - left, total)
             )
-            copy.execute("pragma journal_mode = delete")  # one file; the store turns its log on when it opens it
+            copy.execute("pragma journal_mode = delete")  # a single file; the store enables WAL when it opens it
             found = copy.execute("pragma quick_check").fetchall()
             if found != [("ok",)]:
                 raise StoreUnavailable(
@@ -485,7 +485,7 @@ def _copy_pages(source: Path, part: Path, report_progress: BackupProgress) -> tu
 
 
 def _sync(path: Path) -> None:
-    """On disk, name and content, before anybody is told that there is a backup."""
+    """Sync a file's content and name to disk, before the backup is reported."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

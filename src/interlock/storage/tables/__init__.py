@@ -1,1 +1,1 @@
-"""One file for each group of tables: what is read, and the pieces of work that change it."""
+"""One module for each group of tables: its reads, and the batch items that change it."""

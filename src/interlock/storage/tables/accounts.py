@@ -1,4 +1,4 @@
-"""The AccountStore port: keys, people, sessions and links, over the same database and the same transactions."""
+"""The AccountStore port: API keys, people, sessions and sign-in links, in the same database and transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY_COLUMN_COUNT = 17  # columns of a key in a row
 SESSION_COLUMN_COUNT = 5
 DELIVERY_RETENTION = (
     30 * 24 * 3_600_000
-)  # milliseconds; what is about a call goes with its content, unless it was parked
+)  # milliseconds; a delivery about a call goes with the call's content, unless it is a dead letter
 
 
 class SqlAccounts:
@@ -33,7 +33,7 @@ class SqlAccounts:
         self._database = database
 
     async def key(self, key_id: str) -> tuple[ApiKey, str, User | None] | None:
-        """With its digest, and with whoever it belongs to."""
+        """Return an API key with its digest and its owner."""
         found = await self._database.fetch("key", key_id)
         if not found:
             return None
@@ -41,7 +41,7 @@ class SqlAccounts:
         return rows.read_key(key), digest, None if person[0] is None else rows.read_user(person)
 
     async def keys(self, workspace: str) -> Sequence[ApiKey]:
-        """The newest 1,000."""
+        """Return the newest 1,000 keys."""
         return [rows.read_key(row) for row in await self._database.fetch("keys", workspace)]
 
     async def session(self, digest: str) -> tuple[UserSession, User] | None:
@@ -59,21 +59,21 @@ class SqlAccounts:
         return [rows.read_user(row) for row in await self._database.fetch("users", workspace)]
 
     async def password(self, workspace: str, name: str) -> str:
-        """As argon2 made it; empty if there is none, or nobody of this name."""
+        """Return the argon2 hash; empty if there is no password, or no such person."""
         found = await self._database.fetch("password", workspace, name)
         return str(found[0][0]) if found else ""
 
     async def workspaces(self) -> Sequence[tuple[str, int]]:
-        """Names, and since when."""
+        """Return the names of workspaces, and when each was created."""
         return [(row[0], row[1]) for row in await self._database.fetch("workspaces")]
 
     async def add_workspace(self, workspace: str) -> None:
-        """Changes nothing if it is there."""
+        """Add a workspace, unless it exists."""
         item = approvals.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
         await self._database.write(item)
 
     async def change(self, workspace: str, step: Callable[[AccountTransaction], T], trace: Trace | None = None) -> T:
-        """One transaction; a step that raises has changed nothing."""
+        """Run a step in one transaction; a step that raises changes nothing."""
 
         def run(tx: Transaction) -> T:
             tx.require_own_batch(f"people of {workspace}")
@@ -88,7 +88,7 @@ class SqlAccounts:
         await self._database.write(BatchItem(lambda tx: tx.write("touch_key", at, key_id), workspace))
 
     async def delete_expired(self, now: int, answered_before: int, limit: int) -> int:
-        """Deletes at most `limit` of each: sessions and links that have ended; answers, changes, deliveries too old."""
+        """Delete at most `limit` of each: ended sessions and links, old responses, applied changes and deliveries."""
         ended = {
             "end_session": await self._database.fetch("ended_sessions", now, limit),
             "spend_link": await self._database.fetch("ended_links", now, limit),
@@ -107,7 +107,7 @@ class SqlAccounts:
 
 
 class SqlAccountTransaction:
-    """Reads rows as they are, and keeps what is to be written until the step is through."""
+    """Reads stored rows, and buffers writes until the step has finished."""
 
     def __init__(self, tx: Transaction, workspace: str, trace: Trace) -> None:
         self.now = tx.moment(workspace).now
@@ -121,7 +121,7 @@ class SqlAccountTransaction:
         self._approvals: list[tuple[Approval, Change[Approval]]] = []
 
     def write(self) -> None:
-        self._tx.append_events(self._workspace, self._events)  # first: content that cannot be kept is refused here
+        self._tx.append_events(self._workspace, self._events)  # first: content that cannot be stored is refused here
         for user in self._users:
             self._tx.save_user(self._workspace, user)
         for name, *values in self._writes:
@@ -151,7 +151,7 @@ class SqlAccountTransaction:
         return bool(found and found[0][0])
 
     def key(self, key_id: str) -> ApiKey | None:
-        """None also for one of another workspace."""
+        """Return a key of this workspace, or None."""
         found = self._tx.fetch("key", key_id)
         return rows.read_key(found[0][:KEY_COLUMN_COUNT]) if found and found[0][1] == self._workspace else None
 
@@ -232,7 +232,7 @@ class SqlAccountTransaction:
         self._events.extend(self._with_trace([event]))
 
     def _with_trace(self, events: Iterable[Event]) -> tuple[Event, ...]:
-        """How their author came stands in the content of each."""
+        """Add the trace, how their author signed in, to the content of each event."""
         trace = self._trace
         return tuple(each._replace(content={**(each.content or {}), **trace}) if trace else each for each in events)
 

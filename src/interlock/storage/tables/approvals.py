@@ -1,4 +1,4 @@
-"""The pieces of work that the store hands to a transaction: read, step, write what changed."""
+"""Batch items for approvals, runs, grants, policies, agents and pins: read, run a step, write what changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables.threads import check_lease
 
 MINUTE = 60_000
-SNOOZE_DELAY = 10 * MINUTE  # until time looks again at what a freeze holds up; its release looks at once
+SNOOZE_DELAY = 10 * MINUTE  # until the timer of a frozen approval is checked again; releasing the freeze checks at once
 
 
 class NewPolicy(NamedTuple):
@@ -57,7 +57,7 @@ class NewPolicy(NamedTuple):
 
 
 def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
-    """`now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
+    """Propose a call. `now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
     proposal, call = transaction.proposal, transaction.proposal.call
     given = proposal.id if proposal.has_caller_id else ""
     grants = ("usable_grants_of_tool", call.workspace, call.tool, _previous_minute(now))
@@ -78,7 +78,7 @@ def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
 
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
     by_id = (("approval", call.workspace, given),) if given else ()
-    freezes = ("freezes", call.workspace)  # known from then on, so that a start need not ask
+    freezes = ("freezes", call.workspace)  # cached from then on, so that a start need not read them
     thread = (("thread", call.workspace, call.run_id),) if transaction.fence is not None else ()
     return BatchItem(run, call.workspace, (by_call, grants, freezes, *by_id, *thread))
 
@@ -92,7 +92,7 @@ def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> BatchItem:
 
 
 def transition(workspace: str, approval_id: str, step: ApprovalStep) -> BatchItem:
-    """While a freeze holds up a deadline, the step sees it moved; what the step leaves as it is, is not written."""
+    """Run a step. If a freeze defers a deadline, the step sees the new one, which is only written with a change."""
 
     def run(tx: Transaction) -> object:
         approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
@@ -121,7 +121,7 @@ def transition_by(workspace: str, approval_id: str, by: Reviewer, step: Reviewer
 
 
 def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
-    """What a rejection is taken back to: nobody has more in it than they may now, as if it had been pending."""
+    """After a rejection is undone, withdraw participation that people no longer have the right to, as if pending."""
     state = change.state
     names = {name for vote in state.votes for name in (vote.by, vote.seat)} | {state.claimed_by} - {""}
     for delegation in state.delegations:
@@ -136,9 +136,10 @@ def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approv
 
 
 def current_reviewer(tx: Transaction, workspace: str, reviewer: Reviewer) -> Reviewer:
-    """As they are inside the transaction: somebody who was removed since they came may look, and no more.
+    """Return the reviewer's rights as of this transaction; somebody removed meanwhile can only view.
 
-    Those who proved who they are have the role and the teams of now at most; a program with the database says itself.
+    A reviewer with a credential has at most their current role and teams; a program with direct database access is
+    trusted.
     """
     user = tx.user(workspace, reviewer.name)
     covers = reviewer.delegations_to_me and tuple(
@@ -155,7 +156,7 @@ def current_reviewer(tx: Transaction, workspace: str, reviewer: Reviewer) -> Rev
 
 
 def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> BatchItem:
-    """As `transition`; the step also gets the freezes, read after the lock under which they are made."""
+    """Run a step as in `transition`; it also gets the freezes, read after the lock under which they are made."""
 
     def run(tx: Transaction) -> object:
         stored, moment, freezes = tx.stored(workspace, approval_id), tx.moment(workspace), tx.freezes(workspace)
@@ -168,7 +169,7 @@ def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Bat
 
 
 def _defer_deadlines(approval: Approval, freezes: Sequence[Freeze], moment: Moment) -> Change[Approval] | None:
-    """None if no freeze holds up its deadlines."""
+    """Return the approval with deferred deadlines, or None if no freeze defers them."""
     deferred = freeze.defer_deadlines(approval, freezes, moment)
     return deferred if deferred.events else None
 
@@ -176,7 +177,7 @@ def _defer_deadlines(approval: Approval, freezes: Sequence[Freeze], moment: Mome
 def _write_change(
     tx: Transaction, approval: Approval, deferred: Change[Approval] | None, change: Change[Approval]
 ) -> None:
-    """A deadline that moved is written with what else changed; what only looks due is looked at again later."""
+    """Write a deferred deadline together with a change; without a change, snooze the timer of a frozen approval."""
     if deferred is None:
         tx.update(approval, change)
     elif change.state is not deferred.state:
@@ -203,7 +204,7 @@ def step_run(workspace: str, run_id: str, step: RunStep) -> BatchItem:
 def add_grant(workspace: str, maker: Reviewer, new: GrantFactory) -> BatchItem:
     def run(tx: Transaction) -> Grant:
         change = new(tx.moment(workspace), current_reviewer(tx, workspace, maker))
-        if tx.has_grant(workspace, change.state.id):  # writing it again would revive one that was revoked
+        if tx.has_grant(workspace, change.state.id):  # writing it again would revive a revoked one
             raise Conflict("There is a grant with this id already. Give the new one another.", grant_id=change.state.id)
         return _save_grant(tx, workspace, change)
 
@@ -220,7 +221,7 @@ def step_grant(workspace: str, grant_id: str, step: GrantStep) -> BatchItem:
 def put_policy(
     workspace: str, new_policy: NewPolicy, expected_version: int | None = None, *, reapply: bool = True
 ) -> BatchItem:
-    """Without `reapply`, a text that was in force before changes nothing."""
+    """Put a policy in force. Without `reapply`, a policy that was in force before changes nothing."""
 
     def run(tx: Transaction) -> PolicyVersion:
         tx.require_own_batch(f"policy of {workspace}")
@@ -280,14 +281,14 @@ def put_agent(
 
 
 def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> BatchItem:
-    """All of them, or none. One that is pinned just so stays as it is."""
+    """Pin all tools or none. One that is pinned with the same definition is left unchanged."""
 
     def run(tx: Transaction) -> list[Pin]:
         tx.require_own_batch(f"pins of {workspace}")
         now, pins = tx.moment(workspace).now, Pins(tuple(map(rows.read_pin, tx.fetch("pins", workspace))))
         check_pin_limit(pins, len({spec.name for spec in specs} - pins.by_name.keys()))
         wanted = pins
-        for spec in specs:  # before anything is buffered: what raises must leave no trace
+        for spec in specs:  # before anything is buffered: a step that raises must leave no trace
             check_pin_name(wanted, spec.name)
             wanted = Pins((*wanted.items, Pin(spec.name, spec.definition, agent, author, now)))
         made = []
@@ -336,7 +337,7 @@ def add_workspace(workspace: str, key: bytes, at: int) -> BatchItem:
 
 
 def _updated_member(name: str, user: User | None) -> UpdatedMember | None:
-    """As they are now; None of somebody whom only a program with the database knows."""
+    """Return a member's current rights; None without an account, for a name that a program with the database used."""
     if user is None:
         return None
     return UpdatedMember(name) if _is_gone(user) else UpdatedMember(name, user.role, user.teams)
@@ -352,7 +353,7 @@ def _check_version(version: int, expected: int | None) -> None:
 
 
 def _previous_minute(now: int) -> str:
-    """The same for a whole minute, so that the look-ups of a batch are one."""
+    """Return the start of the previous minute: rounded, so that the look-ups of a batch are the same."""
     return str((now // MINUTE - 1) * MINUTE)
 
 

@@ -1,7 +1,8 @@
-"""Deliveries: made from the ledger under a mark, claimed with a lease, and recorded with what became of them.
+"""Deliveries of notifications: routed from the ledger, claimed with a lease, retried, rate limited, or dead-lettered.
 
-An event is its own outbox row: it is numbered in commit order, so whoever follows the ledger misses none. What is to
-be told is worked out beside the transactions that change approvals, and kept together with the mark.
+The ledger is the transactional outbox: an event is its own outbox row, numbered in commit order, so a reader of the
+ledger misses none. Deliveries are planned outside of the transactions that change approvals, and stored together with a
+mark: the number of the last routed event.
 
 It is long because routing, claiming and recording read and write the same rows, under one lock for each workspace.
 """
@@ -28,32 +29,32 @@ from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem, NamedRead
 
 MARK = "deliveries"
-EVENTS_PER_BATCH = 500  # looked at for one lot
-BATCH_SIZE = 50  # approvals whose deliveries are worked out in one transaction
-MAX_UNMARKED_ENTRIES = 5_000  # entries without news, after which the mark is written all the same
-COALESCE_DELAY = 0.005  # seconds in which others may come through, to be recorded together
+EVENTS_PER_BATCH = 500  # read for one batch
+BATCH_SIZE = 50  # approvals whose deliveries are planned in one transaction
+MAX_UNMARKED_ENTRIES = 5_000  # entries without a delivery, after which the mark is written anyway
+COALESCE_DELAY = 0.005  # seconds in which more results may arrive, to be recorded together
 MAX_WORKSPACES = 1_000
 MAX_SENDING = 1_000
 DELIVERY_KINDS = frozenset(
     {"delivered", "delivery_parked", "delivery_again"}
-)  # what deliveries themselves leave in the ledger
+)  # ledger entries about deliveries themselves
 
-NOTIFIED_STATUSES = ("pending", "expired")  # whoever has not heard of a call that is anything else need not hear of it
+NOTIFIED_STATUSES = ("pending", "expired")  # a call in any other status needs no first notification
 DeliveryStep = Callable[[Delivery, int], Delivery]
 UndeliverableReason = Callable[[str, str], str]  # for a workspace and a channel
-PreparedRoute = tuple[int, object]  # for which version of the approval, and what was worked out
+PreparedRoute = tuple[int, object]  # the approval's version, and what was prepared for it
 PendingFinish = tuple[Delivery, DeliveryStep, Future[Delivery | None]]
 
 
 class RoutingBacklog(NamedTuple):
-    """A workspace whose ledger has entries that nobody was told of; a mark of -1 says that nobody ever was."""
+    """A workspace whose ledger has unrouted entries; a mark of -1 means that none was ever routed."""
 
     workspace: str
     mark: int
     head: int
 
 
-DeliveryCursor = tuple[int, str]  # time and id of the last one that was seen
+DeliveryCursor = tuple[int, str]  # time and id of the last delivery on the page before
 FROM_NEWEST: DeliveryCursor = (2**62, "")
 
 
@@ -63,13 +64,13 @@ class DeliveryPage(NamedTuple):
 
 
 class DeliveryPlannerPort(Protocol):
-    """Works out the deliveries of an approval: those that are new, without an id, or changed."""
+    """Plans the deliveries of an approval: new ones, without an id, or changed ones."""
 
     def wakes_workflow(self, run_id: str) -> bool:
-        """Whether a workflow waits for calls of this run: it hears of them also if nobody else ever did."""
+        """Return whether a workflow waits for calls of this run: it is notified even if nobody else was."""
 
     def prepare(self, approval: Approval) -> object:
-        """Whatever takes long; beside the transaction, and good while the approval stays as it is."""
+        """Do the slow part outside of the transaction; the result is valid while the approval is unchanged."""
 
     def __call__(
         self, approval: Approval, known: Sequence[Delivery], now: int, prepared: object
@@ -84,7 +85,7 @@ class ChannelIdentity(NamedTuple):
 
 
 class DisabledChannel(NamedTuple):
-    """A channel of a workspace that is off, since when and why."""
+    """A disabled channel of a workspace, since when and why."""
 
     workspace: str
     channel: str
@@ -93,25 +94,25 @@ class DisabledChannel(NamedTuple):
 
 
 class SqlDeliveries:
-    """The steps of one workspace take turns: two in one batch could not see what the other one has changed."""
+    """Deliveries. The steps of one workspace take turns: two in one batch could not see each other's changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._locks: dict[str, Lock] = defaultdict(Lock)
         self._pending_finishes: dict[str, list[PendingFinish]] = defaultdict(list)
-        self._routed_up_to: dict[str, int] = {}  # up to where there is nothing new: the mark costs a write
+        self._routed_up_to: dict[str, int] = {}  # nothing to route up to here: the stored mark costs a write
 
-    # From the ledger
+    # Routing from the ledger
 
     async def find_backlog(self, workspaces: Collection[str]) -> Sequence[RoutingBacklog]:
-        """Of these workspaces; the ledgers of others are left alone, since they have no channels."""
+        """Return the backlogs of these workspaces; other ledgers are not read, since they have no channels."""
         names = f",{','.join(workspaces)},"
         found = [RoutingBacklog(*row) for row in await self._database.fetch("unrouted", names, MAX_WORKSPACES)]
         there = [each for each in found if each.workspace in workspaces]
         return [each for each in there if each.head > self._routed_up_to.get(each.workspace, -1)]
 
     async def start_routing(self, backlog: RoutingBacklog) -> None:
-        """The first time: of what happened before there was a channel, only what still waits is told."""
+        """Set the first mark: of what happened before there was a channel, only pending approvals are notified."""
         first = await self._database.fetch("first_pending", backlog.workspace, backlog.workspace)
         start = first[0][0] - 1 if first else backlog.head
 
@@ -123,9 +124,9 @@ class SqlDeliveries:
         await self._write(backlog.workspace, run, ("mark", backlog.workspace, MARK))
 
     async def route(self, backlog: RoutingBacklog, plan: DeliveryPlannerPort) -> RoutingBacklog | None:
-        """Works out a lot; gives what is left, or None. Somebody else's lot that came first is as good as this one.
+        """Route one batch; return the rest, or None. If another process routed it first, that is just as good.
 
-        What was decided before anybody was told of it does not matter, and costs no transaction.
+        A call that was decided before anybody was notified of it is skipped, without a transaction.
         """
         workspace, mark, head = backlog
         order: dict[str, None] = {}
@@ -161,7 +162,7 @@ class SqlDeliveries:
     async def _prepare_routes(
         self, workspace: str, ids: Iterable[str], plan: DeliveryPlannerPort
     ) -> dict[str, PreparedRoute]:
-        """There may be thousands of people: nobody who decides is to wait while they are gone through."""
+        """Prepare outside of the transaction: there may be thousands of people, and decisions must not wait."""
         reads = tuple(("approval", workspace, each) for each in ids)
         look = BatchItem(lambda tx: [tx.approval(*key) for _, *key in reads], workspace, reads)
         found = await self._database.write(look)
@@ -171,12 +172,12 @@ class SqlDeliveries:
             await sleep(0)
         return prepared
 
-    # To the channels
+    # Sending
 
     async def lease(
         self, workspace: str, channel: str, runner: str, limit: int, rate_per_minute: int
     ) -> Sequence[Delivery]:
-        """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place."""
+        """Claim up to `limit` due deliveries for this runner; `rate_per_minute` limits messages per person or place."""
         item = claim(workspace, channel, runner, ClaimLimits(limit, rate_per_minute))
         while True:
             async with self._locks[workspace]:
@@ -191,7 +192,7 @@ class SqlDeliveries:
     async def dead_letter_stranded(
         self, channels: Collection[tuple[str, str]], before: int, why: UndeliverableReason
     ) -> int:
-        """Gives up what was due before that for a channel that its workspace does not have; gives how many."""
+        """Dead-letter deliveries due before that time whose workspace lacks their channel; return how many."""
         count = 0
         for (channel,) in await self._database.fetch("due_channels"):
             for workspace, due_at in await self._database.fetch("due_workspaces", channel, MAX_WORKSPACES):
@@ -202,7 +203,7 @@ class SqlDeliveries:
         return count
 
     async def finish(self, delivery: Delivery, step: DeliveryStep) -> Delivery | None:
-        """Records what became of a try, unless somebody else has it by now. Whoever waits meanwhile goes along."""
+        """Record the result of an attempt, unless its lease was lost; results that arrive meanwhile share the write."""
         waiting: PendingFinish = (delivery, step, get_running_loop().create_future())
         self._pending_finishes[delivery.workspace].append(waiting)
         async with self._locks[delivery.workspace]:
@@ -213,7 +214,7 @@ class SqlDeliveries:
         return await waiting[2]
 
     async def _finish(self, workspace: str, batch: Sequence[PendingFinish]) -> None:
-        """A delivery that is there twice is seen as the first step left it."""
+        """Record a batch; a second result of the same delivery sees the first one."""
 
         def run(tx: Transaction) -> list[Delivery | None]:
             require_own_batch(tx, workspace)
@@ -225,7 +226,7 @@ class SqlDeliveries:
         try:
             reads = tuple(("delivery", workspace, claimed.id) for claimed, _, _ in batch)
             results = await self._database.write(BatchItem(run, workspace, reads))
-        except Exception as raised:  # noqa: BLE001  each of those who wait hears of it
+        except Exception as raised:  # noqa: BLE001  every waiter gets the error
             error = raised
         finally:
             for place, (_, _, future) in enumerate(batch):
@@ -237,7 +238,7 @@ class SqlDeliveries:
                     future.set_exception(error)
 
     async def release_dead_runners(self, is_dead: IsRunnerDead) -> int:
-        """What is in the hands of runners that died is due again, at once."""
+        """Release the leases of dead runners at once."""
         released = 0
         for workspace, delivery_id, runner in await self._database.fetch("sending_deliveries", MAX_SENDING):
             held = await self.get(workspace, delivery_id) if is_dead(runner) else None
@@ -245,7 +246,7 @@ class SqlDeliveries:
                 released += await self.finish(held, deliveries.release_unconfirmed) is not None
         return released
 
-    # For people
+    # Lists and actions for people
 
     async def get(self, workspace: str, delivery_id: str) -> Delivery:
         return require_delivery(await self._database.fetch("delivery", workspace, delivery_id), delivery_id)
@@ -256,13 +257,13 @@ class SqlDeliveries:
     async def list_deliveries(
         self, workspace: str, status: str, before: DeliveryCursor = FROM_NEWEST, limit: int = 100
     ) -> Sequence[Delivery]:
-        """The newest first."""
+        """Return deliveries, the newest first."""
         at, last = before
         found = await self._database.fetch("listed_deliveries", workspace, status, at, at, last, limit)
         return [read_delivery(row) for row in found]
 
     async def page(self, workspace: str, status: str, channel: str, before: DeliveryCursor, limit: int) -> DeliveryPage:
-        """The newest first. Of one channel, what is found among the next 1,000: then there may be few, and yet more."""
+        """Return a page, newest first. With a channel, the next 1,000 are scanned: a short page may not be the last."""
         look_at = 1_000 if channel else limit
         found = await self.list_deliveries(workspace, status, before, look_at)
         items = [each for each in found if not channel or each.target.channel == channel][:limit]
@@ -271,7 +272,7 @@ class SqlDeliveries:
         return DeliveryPage(items, _delivery_cursor(found[-1]) if len(found) == look_at else None)
 
     async def add(self, delivery: Delivery) -> Delivery:
-        """One that comes from no event, such as a test."""
+        """Add a delivery without an event, such as a test message."""
         await self._write(delivery.workspace, lambda tx: save_delivery(tx, delivery))
         return delivery
 
@@ -287,7 +288,7 @@ class SqlDeliveries:
         return cast(Delivery, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
 
     async def use_link(self, workspace: str, delivery_id: str) -> bool:
-        """Marks its link as used; False if it was used before."""
+        """Mark a delivery's link as used; return False if it was used before."""
 
         def run(tx: Transaction) -> bool:
             require_own_batch(tx, workspace)
@@ -298,7 +299,7 @@ class SqlDeliveries:
 
         return cast(bool, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
 
-    # Who is who elsewhere
+    # Identities on channels
 
     async def find_person(self, workspace: str, channel: str, external_id: str) -> str:
         found = await self._database.fetch("identity", workspace, channel, external_id)
@@ -308,7 +309,7 @@ class SqlDeliveries:
         return [ChannelIdentity(*row) for row in await self._database.fetch("identities", workspace)]
 
     async def bind(self, workspace: str, channel: str, external_id: str, person: str, by: str) -> None:
-        """Links `external_id` of the channel to this person. Raises Conflict if it is linked to another one."""
+        """Link `external_id` of the channel to this person. Raises Conflict if it is linked to another one."""
 
         def run(tx: Transaction) -> None:
             require_own_batch(tx, workspace)
@@ -333,13 +334,13 @@ class SqlDeliveries:
 
         await self._write(workspace, run, ("identity", workspace, channel, external_id))
 
-    # Channels that are off
+    # Disabled channels
 
     async def disabled_channels(self) -> Sequence[DisabledChannel]:
         return [DisabledChannel(*row) for row in await self._database.fetch("switches")]
 
     async def disable_channel(self, workspace: str, channel: str, why: str, by: str = SYSTEM_ACTOR) -> bool:
-        """False if it was off already."""
+        """Disable a channel; return False if it was disabled already."""
 
         def run(tx: Transaction) -> bool:
             if tx.fetch("switch", workspace, channel):
@@ -351,7 +352,7 @@ class SqlDeliveries:
         return cast(bool, await self._write(workspace, run, ("switch", workspace, channel)))
 
     async def enable_channel(self, workspace: str, channel: str, by: str) -> bool:
-        """False if it was on already."""
+        """Enable a channel; return False if it was enabled already."""
 
         def run(tx: Transaction) -> bool:
             require_own_batch(tx, workspace)
@@ -402,29 +403,29 @@ def _delivery_cursor(delivery: Delivery) -> DeliveryCursor:
     return delivery.created_at, delivery.id
 
 
-DUE_WINDOW = 200  # due ones of each priority that are looked at
-FORCE_READ = ("mark", "", "")  # the rows have to be asked for: what is remembered of approvals does not help
+DUE_WINDOW = 200  # due deliveries of each priority that are read
+FORCE_READ = ("mark", "", "")  # forces a read of the rows: the cache of approvals does not hold deliveries
 MAX_COUNTED_ATTEMPTS = (
-    3  # what failed lets others go first, up to so often: the channel may be well, and the message not
+    3  # failed attempts move a delivery back in the queue, up to so many: the channel may work, and the message not
 )
 
 
 class ClaimLimits(NamedTuple):
-    """`limit` messages at once; `rate_per_minute` a minute for one person or place."""
+    """Claim at most `limit` messages at once, and `rate_per_minute` for one person or place."""
 
     limit: int
     rate_per_minute: int
 
 
 class ClaimedDeliveries(NamedTuple):
-    """`has_more`: there are more due than were looked at."""
+    """`has_more`: there are more due deliveries than were read."""
 
     deliveries: Sequence[Delivery]
     has_more: bool
 
 
 def claim(workspace: str, channel: str, runner: str, bounds: ClaimLimits) -> BatchItem:
-    """Of what is due: some go, many become one, and what would be too much waits a minute."""
+    """Claim due deliveries: some are sent, many are batched into one, and those above the rate limit wait a minute."""
 
     def run(tx: Transaction) -> ClaimedDeliveries:
         require_own_batch(tx, workspace)
@@ -432,7 +433,7 @@ def claim(workspace: str, channel: str, runner: str, bounds: ClaimLimits) -> Bat
         due = _due_deliveries(tx, workspace, channel, now)
         more = any(sum(each.priority == priority for each in due) >= DUE_WINDOW for priority in PRIORITIES)
         go = _apply_rate_limit(tx, due, _recent_counts(tx, workspace, channel, now), bounds.rate_per_minute, now)
-        able = [each for each in go if not (more and each.reason == "group")]  # it grows until all have been looked at
+        able = [each for each in go if not (more and each.reason == "group")]  # a group grows until all are read
         taken = [deliveries.lease(each, runner, now) for each in sorted(able, key=_send_order)[: bounds.limit]]
         for each in taken:
             save_delivery(tx, each)
@@ -442,7 +443,7 @@ def claim(workspace: str, channel: str, runner: str, bounds: ClaimLimits) -> Bat
 
 
 def dead_letter_undeliverable(workspace: str, channel: str, before: int, why: str) -> BatchItem:
-    """What was due before that is given up, up to a window of each priority; how many these were."""
+    """Dead-letter deliveries due before that time, up to `DUE_WINDOW` of each priority; return how many."""
 
     def run(tx: Transaction) -> int:
         require_own_batch(tx, workspace)
@@ -457,7 +458,7 @@ def dead_letter_undeliverable(workspace: str, channel: str, before: int, why: st
 
 
 def require_own_batch(tx: Transaction, workspace: str) -> None:
-    """Each of these steps reads rows that another one of the same batch may have changed."""
+    """Keep two of these steps out of one batch: each reads rows that the other may have changed."""
     tx.require_own_batch(f"deliveries of {workspace}")
 
 
@@ -467,7 +468,7 @@ def _due_deliveries(tx: Transaction, workspace: str, channel: str, now: int) -> 
 
 
 def _recent_counts(tx: Transaction, workspace: str, channel: str, now: int) -> dict[DeliveryTarget, int]:
-    """How much each has heard within a minute, with what is on its way."""
+    """Count the messages of the last minute for each target, with those being sent."""
     found = tx.fetch("told_lately", workspace, channel, now - MINUTE, workspace, channel, now)
     return {DeliveryTarget(channel, place, person): count for place, person, count in found}
 
@@ -500,7 +501,7 @@ def _send_order(delivery: Delivery) -> tuple[int, int, bool, int]:
 
 
 def delivery_event(kind: str, delivery: Delivery, previous: Delivery, actor: str = SYSTEM_ACTOR) -> Event:
-    """Where, and whether it was said for the first time; to whom is content, and can be erased."""
+    """Make the event: the channel, and whether it is a first message; the recipient is content, which can be erased."""
     data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.target.channel, "reason": delivery.reason}
     data["what"] = "sent" if not previous.sent_state else "reminded" if previous.is_notifying else "changed"
     to = {"person": delivery.target.person, "place": delivery.target.destination, "error": delivery.error}

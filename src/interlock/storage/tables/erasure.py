@@ -1,6 +1,6 @@
-"""Erasing in lots: each is one transaction that takes content away and writes the event that says so, or nothing.
+"""Erasure and retention in batches: each transaction removes content and writes the event about it, or does nothing.
 
-An erasure that was interrupted is simply run again: what is gone already is not found a second time.
+An interrupted erasure is simply run again: content that is gone is not found a second time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem, NamedRead
 from interlock.storage.tables.pauses import drop_pause
 
-BATCH_SIZE = 100  # approvals in a transaction: more would keep others waiting for the ledger
-ENTRIES_PER_BATCH = 1_000  # entries that are looked at for one lot
+BATCH_SIZE = 100  # approvals in a transaction: more would block the ledger for others
+ENTRIES_PER_BATCH = 1_000  # entries read for one batch
 MARK = "retention"
-EXPIRING_KINDS = frozenset(
-    {"denied", "erased", "sign_in_failed"}
-)  # entries about no approval whose content goes with time
+EXPIRING_KINDS = frozenset({"denied", "erased", "sign_in_failed"})  # entries about no approval whose content expires
 
 Fetch = Callable[..., Awaitable[list[Row]]]
 Write = Callable[[BatchItem], Awaitable[Any]]
@@ -41,13 +39,13 @@ ListApprovals = Callable[[str, ApprovalQuery], Awaitable[ApprovalPage]]
 
 @dataclass(frozen=True, slots=True)
 class ErasureBatch:
-    """What one transaction looks at: whole approvals, and single entries with the approval they are about, or ""."""
+    """The scope of one transaction: whole approvals, and single entries with the approval they are about, or ""."""
 
     approvals: tuple[str, ...] = ()
     entries: tuple[tuple[int, str], ...] = ()
 
     def prefetch(self, workspace: str) -> tuple[NamedRead, ...]:
-        """`content_of` takes its number as a text, since that is how look-ups of a batch are sent."""
+        """Return the look-ups. `content_of` takes its number as text, since look-ups of a batch are sent as text."""
         about = {approval_id for _, approval_id in self.entries if approval_id} | set(self.approvals)
         rows: list[NamedRead] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
         rows += [(name, workspace, each) for name in ("trail", "finished_deliveries_of") for each in self.approvals]
@@ -57,7 +55,7 @@ class ErasureBatch:
 async def find_batches(
     fetch: Fetch, list_approvals: ListApprovals, workspace: str, erasure: Erasure
 ) -> AsyncIterator[ErasureBatch]:
-    """Of a person: what they asked for, what they said about the calls of others, and what else tells of them."""
+    """Find what to erase. Of a person: their requests, their words about others' calls, and mentions of them."""
     if not erasure.target:  # an empty filter would find everything
         raise InvalidRequest("Say what to erase: the id of an approval, a thread or a person's name.")
     match erasure.scope:
@@ -87,9 +85,9 @@ def erase_batch(workspace: str, erasure: Erasure, batch: ErasureBatch, *, dry_ru
 
 
 async def forget_user(fetch: Fetch, write: Write, workspace: str, name: str) -> None:
-    """Takes what is left in the rows of somebody who was removed, and of their old keys; the rest is in use.
+    """Erase the rows of a removed person and of their old keys; rows in use stay.
 
-    Who they are elsewhere and what they were told goes in any case, but for calls that still wait.
+    Their identities on channels and their deliveries are erased in any case, except deliveries of pending calls.
     """
 
     def run(tx: Transaction) -> None:
@@ -112,9 +110,9 @@ def _drop_deliveries(workspace: str, found: Sequence[Row]) -> BatchItem:
 
 
 async def overdue_workspaces(fetch: Fetch, before: int, grace_period: int) -> list[tuple[str, int]]:
-    """Workspaces whose ledger has something older than `before` to forget, and how far each has come.
+    """Return workspaces whose ledger has content older than `before` to erase, each with its mark.
 
-    A lot that is not full waits for `grace_period`: a busy ledger must not get an entry for every single approval.
+    A batch that is not full waits for `grace_period`: a busy ledger must not get an entry for every single approval.
     """
     return [
         (workspace, mark)
@@ -124,7 +122,7 @@ async def overdue_workspaces(fetch: Fetch, before: int, grace_period: int) -> li
 
 
 async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) -> BatchItem:
-    """The next lot behind the mark. What is skipped has a later entry, which brings it up again."""
+    """Erase the next batch after the mark. A skipped approval has a later entry, which brings it up again."""
     approvals: dict[str, int] = {}
     loose: list[tuple[int, str]] = []
     end = mark
@@ -141,12 +139,12 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
     def run(tx: Transaction) -> tuple[ErasureResult, int]:
         found = tx.fetch("mark", workspace, MARK)
         if (found[0][0] if found else 0) != mark:
-            return ErasureResult(), mark  # another worker was here
+            return ErasureResult(), mark  # another worker was faster
         plan = ErasurePlan(tx=tx, workspace=workspace, erasure=RETENTION, end=end)
         plan.collect(batch)
         plan.write()
         undoable = [approvals[each] - 1 for each, status in plan.skipped.items() if status == "rejected"]
-        reached = min([end, *undoable])  # no entry will say that a rejection can no longer be undone
+        reached = min([end, *undoable])  # no later entry tells that a rejection can no longer be undone
         tx.write("write_mark", workspace, MARK, reached)
         return replace(plan.result(), skipped=()), reached
 
@@ -155,7 +153,7 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
 
 @dataclass(slots=True, kw_only=True)
 class ErasurePlan:
-    """What a lot comes to, looked at under the lock. `end`: only approvals whose last entry comes no later."""
+    """The changes of one batch, computed under the lock. `end`: only approvals whose last entry comes no later."""
 
     tx: Transaction
     workspace: str
@@ -201,13 +199,13 @@ class ErasurePlan:
         approval, now = self._find_final(approval_id), self.tx.moment(self.workspace).now
         if approval is not None:
             self.entries.update(entries)
-            if self.erasure is not RETENTION:  # what a run needs to go on holds what its calls were about
+            if self.erasure is not RETENTION:  # the state of a paused run holds the arguments of its calls
                 self.runs.add(approval.subject.run_id)
             if not approval.erased_by:
                 self.rows[approval_id] = (approval, erase_content(approval, self.erasure.by, now))
 
     def _add_entry(self, seq: int, approval_id: str) -> None:
-        """What a person said is in the entry, and in the row of the approval if it was decided by that."""
+        """Add an entry; a person's words are in it, and in the approval's row if they decided it."""
         if not approval_id:
             self.entries.add(seq)
         elif (approval := self._find_final(approval_id)) is not None:
@@ -217,7 +215,7 @@ class ErasurePlan:
                 self.rows[approval_id] = (approval, without)
 
     def _find_final(self, approval_id: str) -> Approval | None:
-        """None if it is still open, or if its row is gone, which the verifier complains of."""
+        """Return a final approval; None if it is still open, or if its row is missing, which the verifier reports."""
         try:
             approval = self.tx.approval(self.workspace, approval_id)
         except NotFound:
@@ -254,7 +252,7 @@ async def _approval_batches(
 
 async def _authored_batches(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[ErasureBatch]:
     after, end = 0, (await fetch("head", workspace) or [(workspace, 0)])[0][1]
-    # Behind the end lies what this erasure itself has said.
+    # Entries after the end were written by this erasure itself.
     while found := [
         row for row in await fetch("said_by", workspace, person, after, ENTRIES_PER_BATCH) if row[0] <= end
     ]:
@@ -263,7 +261,7 @@ async def _authored_batches(fetch: Fetch, workspace: str, person: str) -> AsyncI
 
 
 async def _thread_batches(fetch: Fetch, workspace: str, thread_id: str) -> AsyncIterator[ErasureBatch]:
-    """What was said in a thread when its agent asked whether to go on."""
+    """Yield the entries in which a thread's agent asked whether to continue."""
     after = 0
     while found := await fetch("contents_of_threads", workspace, after, ENTRIES_PER_BATCH):
         if theirs := [seq for seq, data in found if json.loads(data)["thread_id"] == thread_id]:
@@ -272,7 +270,7 @@ async def _thread_batches(fetch: Fetch, workspace: str, thread_id: str) -> Async
 
 
 async def _mention_batches(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[ErasureBatch]:
-    """Entries about no approval: calls that a policy denied them, and what was done about them as a person."""
+    """Yield entries about no approval: calls that a policy denied a person, and changes of their account."""
     after = 0
     while found := await fetch("contents_about_people", workspace, after, ENTRIES_PER_BATCH):
         theirs = [
@@ -284,6 +282,6 @@ async def _mention_batches(fetch: Fetch, workspace: str, person: str) -> AsyncIt
 
 
 def _mentions(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
-    """As requester of a denied call, as the name of a failed sign-in, as who was told, was changed or stands in."""
+    """Return whether an entry names a person: requester, failed sign-in, recipient, changed account or stand-in."""
     named = (content.get("requester"), content.get("name"), content.get("person"), data.get("user"))
     return person in (*named, *content.get("to", {}).get("users", ()), *content.get("users", ()))

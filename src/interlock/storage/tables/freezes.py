@@ -1,4 +1,4 @@
-"""Freezes in the database: made and released with their entry in the ledger, and settled in lots afterwards."""
+"""Freezes: created and released with a ledger entry; deadlines that they deferred are moved in batches afterwards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from interlock.storage.engine.database import Database
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem
 
-BATCH_SIZE = 200  # deadlines that one transaction moves
-MAX_LISTED = 1_000  # freezes that a list holds
+BATCH_SIZE = 200  # deadlines moved in one transaction
+MAX_LISTED = 1_000  # freezes in a list
 
 
 class SqlFreezes:
@@ -25,11 +25,11 @@ class SqlFreezes:
         self._database = database
 
     async def list_open(self, workspace: str) -> tuple[Freeze, ...]:
-        """Those that are on, and those that were released and have deadlines left to move."""
+        """Return freezes that are on, and released ones that have deadlines left to move."""
         return rows.read_freezes(await self._database.fetch("freezes", workspace))
 
     async def list_all(self, workspace: str) -> Sequence[Freeze]:
-        """The newest 1,000, also those that were released."""
+        """Return the newest 1,000 freezes, including released ones."""
         return rows.read_freezes(await self._database.fetch("all_freezes", workspace, MAX_LISTED))
 
     async def get(self, workspace: str, freeze_id: str) -> Freeze:
@@ -39,7 +39,7 @@ class SqlFreezes:
         return found[0]
 
     async def add(self, draft: Freeze) -> Freeze:
-        """Gives the standing one if the scope is frozen already."""
+        """Create a freeze, or return the existing one if the scope is frozen already."""
 
         def run(tx: Transaction) -> Freeze:
             change = rules.make(draft, tx.freezes(draft.workspace), tx.moment(draft.workspace))
@@ -53,7 +53,7 @@ class SqlFreezes:
         )
 
     async def release(self, workspace: str, freeze_id: str, by: str, reason: str = "") -> Freeze:
-        """Ends it at once; deadlines that it held up are moved afterwards, and none of them passes in between."""
+        """Release a freeze at once; its deferred deadlines are moved afterwards, and none of them passes in between."""
         await self.get(workspace, freeze_id)
 
         def run(tx: Transaction) -> Freeze | None:
@@ -69,13 +69,13 @@ class SqlFreezes:
         return cast(Freeze | None, released) or await self.get(workspace, freeze_id)
 
     async def unsettled(self) -> Sequence[tuple[str, str]]:
-        """Those whose release was interrupted before every deadline was moved: workspace and id."""
+        """Return the workspace and id of freezes whose release was interrupted before every deadline was moved."""
         return [(row[0], row[1]) for row in await self._database.fetch("unsettled_freezes")]
 
     async def settle(self, workspace: str, freeze_id: str) -> int:
-        """Moves the deadlines that a released freeze held up, lot by lot; to do it again changes nothing.
+        """Move the deadlines that a released freeze deferred, in batches; idempotent.
 
-        A rejection that could still be undone when the freeze was released counts as well: undone, it waits again.
+        A rejection that could still be undone when the freeze was released is included: undone, it is pending again.
         """
         released_at = (await self.get(workspace, freeze_id)).released_at or 0
         found = await self._database.fetch("open_approvals", workspace, workspace, workspace, released_at)
@@ -88,7 +88,7 @@ class SqlFreezes:
         return moved
 
     async def record_key_agents(self, workspace: str, key: str, agents: Sequence[str]) -> None:
-        """Notes that a key has used the names of these agents."""
+        """Record that a key has used the names of these agents."""
 
         def run(tx: Transaction) -> None:
             for agent in agents:
@@ -98,7 +98,7 @@ class SqlFreezes:
 
 
 def _covered_keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
-    """As `freezes` reads them for one that is written."""
+    """Return the keys that a new freeze covers, as the query `freezes` reads them for a stored one."""
     match draft.scope:
         case "agent":
             found = tx.fetch("keys_of_agent", draft.workspace, fold(draft.name))
@@ -115,7 +115,7 @@ def _defer_deadlines(workspace: str, ids: Sequence[str]) -> Callable[[Transactio
         for approval_id in ids:
             try:
                 approval = tx.approval(workspace, approval_id)
-            except NotFound:  # gone meanwhile
+            except NotFound:  # deleted meanwhile
                 continue
             change = rules.defer_deadlines(approval, freezes, moment)
             if change.events:

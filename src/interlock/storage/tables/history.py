@@ -1,4 +1,4 @@
-"""Recorded calls, as a rehearsal reads them: from the ledger, with the arguments that are still kept."""
+"""Recorded calls for a policy rehearsal, read from the ledger with the arguments still stored; and statistics."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from interlock.core.policy.policy import VerdictKind
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.rows import Row
 
-UNKNOWN_CALLER = Caller(owner="", owners=frozenset(), agents=("",))  # whose call it was is not known
+UNKNOWN_CALLER = Caller(owner="", owners=frozenset(), agents=("",))  # the caller is not known
 VERDICTS: Mapping[str, VerdictKind] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
 
 
 def recorded_spec_sha256(row: Row) -> str | None:
-    """None when the call cannot be judged again, because its arguments were erased."""
+    """Return the digest of the tool's definition; None if the call's arguments were erased: it cannot be rejudged."""
     _, _, kind, data, _, content, *others = row
     if kind == "denied":
         return None if content is None else json.loads(data).get("spec")
@@ -26,7 +26,7 @@ def recorded_spec_sha256(row: Row) -> str | None:
 
 
 def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping[str, str]) -> RecordedCall:
-    """`emails` are those of the people now, by name: an entry holds none."""
+    """Read a recorded call. `emails` are people's current addresses, by name: an entry holds none."""
     (
         _,
         at,
@@ -75,7 +75,7 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
         caller=caller,
         refusal=facts.get("refusal", ""),
     )
-    verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # what a grant covered, the policy asked
+    verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # the policy asked; a grant covered it
     return RecordedCall(
         call=call,
         spec=spec,
@@ -88,13 +88,13 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
 
 
 def _denied_caller(facts: dict[str, Any]) -> Caller | None:
-    """Entries from before say nothing of it: then all of the call are claims, and the stricter verdict holds."""
+    """Read a denied call's caller. Old entries have none: all details are claims, and the stricter verdict holds."""
     if "known" not in facts:
         return UNKNOWN_CALLER
     return None if facts["known"] is None else parse_caller(facts["owner"], facts["known"])
 
 
-WHOLE_RANGE = 2**60  # milliseconds: one part that holds every time
+WHOLE_RANGE = 2**60  # milliseconds: one bucket for all times
 MINUTE = 60_000
 
 
@@ -103,7 +103,7 @@ class StatisticsDatabase(Protocol):
 
 
 class LedgerRange(NamedTuple):
-    """The entries after one number and up to another; how many of them there are bounds what it costs to count."""
+    """The entries after one number and up to another; their number bounds the cost of a count."""
 
     workspace: str
     after: int
@@ -111,9 +111,7 @@ class LedgerRange(NamedTuple):
 
 
 class TimeBucketCount(NamedTuple):
-    """So many entries of a kind in a part of the time; `previously_approved` of them were about calls that were
-    approved before.
-    """
+    """Entries of one kind in a time bucket; `previously_approved` of them are about calls that were approved before."""
 
     bucket: int
     kind: str
@@ -122,7 +120,7 @@ class TimeBucketCount(NamedTuple):
 
 
 class NamedEventCount(NamedTuple):
-    """So many entries of a kind about a tool or an agent; an approval of edited arguments counts as `edited`."""
+    """Entries of one kind about a tool or an agent; an approval with edited arguments counts as `edited`."""
 
     name: str
     kind: str
@@ -130,7 +128,7 @@ class NamedEventCount(NamedTuple):
 
 
 class DecisionTimes(NamedTuple):
-    """Of the decisions by people in a part of the time, in milliseconds: half were quicker, and 19 of 20 were."""
+    """Times that people took to decide in a time bucket, in milliseconds: the median and the 95th percentile."""
 
     bucket: int
     decisions: int
@@ -139,7 +137,7 @@ class DecisionTimes(NamedTuple):
 
 
 class Statistics:
-    """Beside the event loop: each of them may look at hundreds of thousands of entries."""
+    """Statistics, computed outside of the event loop: each may read hundreds of thousands of entries."""
 
     def __init__(self, database: StatisticsDatabase) -> None:
         self._database = database
@@ -158,7 +156,7 @@ class Statistics:
         return [DecisionTimes(*row) for row in await self._fetch("times_to_decide", step, *ledger_range)]
 
     async def reads(self, workspace: str, since: int) -> Sequence[tuple[str, int]]:
-        """Of the first thousand tools, the hundred that were read most."""
+        """Return the 100 tools with the most reads, of the first 1,000."""
         found = await self._fetch("reads_of_tools", workspace, workspace, workspace, since // MINUTE)
         return [(row[0], int(row[1])) for row in found]
 

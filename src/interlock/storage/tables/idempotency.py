@@ -1,4 +1,4 @@
-"""Answers to requests that may be sent again: claimed first, then kept, and given again for a day."""
+"""Idempotency keys: the response to a request is reserved, stored, and returned to retries for a day."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.writer import BatchItem
 
-TAKEOVER_AFTER = 100_000  # milliseconds, longer than any request may take: whoever works on it still is gone
-IN_PROGRESS = 0  # the status of an answer that is being worked out; its body is then the mark of whoever does
+TAKEOVER_AFTER = 100_000  # milliseconds, longer than any request may take: its worker is gone
+IN_PROGRESS = 0  # status of a response in progress; its body is then the reservation token
 ERASED_STATUS = 409
 ERASED_BODY = b'{"error":"conflict","message":"This was done already; what was answered then has been erased."}'
 
 
 class IdempotencyKey(NamedTuple):
-    """Where an answer is kept: nobody else's key leads to it."""
+    """Idempotency key within its owner's scope: no other owner's key finds the same record."""
 
     workspace: str
     principal: str
@@ -24,8 +24,9 @@ class IdempotencyKey(NamedTuple):
 
 
 class IdempotencyRecord(NamedTuple):
-    """What is there for a key. With `reservation_token` it is the caller's to work out; else status 0 says that
-    somebody does.
+    """The record of a key. With a `reservation_token` the caller has to make the response.
+
+    Without one, status 0 means that another request is in progress.
     """
 
     digest: str
@@ -39,7 +40,7 @@ class IdempotencyStore:
         self._database = database
 
     async def reserve(self, idempotency_key: IdempotencyKey, digest: str) -> IdempotencyRecord:
-        """Of many who come at once, one has the mark that lies there afterwards."""
+        """Reserve a key; of several concurrent requests, the one whose token is stored wins."""
         token, now = secrets.token_bytes(16), self._database.clock()
         found = await self._database.fetch("answer", *idempotency_key)
         if not found:
@@ -51,20 +52,20 @@ class IdempotencyStore:
         return _read_record((await self._database.fetch("answer", *idempotency_key))[0], token)
 
     async def find(self, idempotency_key: IdempotencyKey) -> IdempotencyRecord | None:
-        """What is there, without a claim to it."""
+        """Return the record without reserving it."""
         found = await self._database.fetch("answer", *idempotency_key)
         return _read_record(found[0], b"") if found else None
 
     async def save(self, idempotency_key: IdempotencyKey, token: bytes, status: int, body: bytes) -> None:
-        """Nothing happens if somebody else took it over meanwhile."""
+        """Store the response, unless the reservation was taken over meanwhile."""
         await self._write(idempotency_key, "keep_answer", status, body, *idempotency_key, token)
 
     async def release(self, idempotency_key: IdempotencyKey, token: bytes) -> None:
-        """Whoever comes next works it out anew."""
+        """Release the reservation, so that the next retry makes the response."""
         await self._write(idempotency_key, "drop_answer", *idempotency_key, token)
 
     async def erase_bodies(self, workspace: str) -> None:
-        """After an erasure: what was answered may hold what was erased, and is done once all the same."""
+        """Replace stored responses after an erasure, since they may hold erased content; retries are still detected."""
         item = BatchItem(lambda tx: tx.write("hide_answers", ERASED_STATUS, ERASED_BODY, workspace), workspace)
         await self._database.write(item)
 

@@ -1,4 +1,4 @@
-"""Runs that stand still, in the same database as the approvals that they wait for."""
+"""Paused runs, in the same database as the approvals that they wait for: state, leases and resumption."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem
 
-PauseCursor = tuple[int, str]  # time and id of the last one that was seen
+PauseCursor = tuple[int, str]  # time and id of the last run on the page before
 FROM_OLDEST: PauseCursor = (-1, "")
-POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, and the clock alone makes runs ready
-MIN_POLL_DELAY = 0.02  # seconds between two looks, at least
+POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, and timers make runs ready without one
+MIN_POLL_DELAY = 0.02  # minimum seconds between two polls
 MAX_PAGE = 1_000  # in one read
 MAX_LISTED = 10_000
 MAX_CLAIMED = 100  # in one claim
-BATCH_SIZE = 100  # that are forgotten at a time
-CLAIM_ATTEMPTS = 3  # of a claim, when others take what it has seen
+BATCH_SIZE = 100  # deleted in one batch
+CLAIM_ATTEMPTS = 3  # attempts to claim, if other runners claim first
 
 
 class PauseScope(NamedTuple):
@@ -36,7 +36,7 @@ class PauseScope(NamedTuple):
 
 
 class LeaseHolder(NamedTuple):
-    """Who goes on with runs, and for how many milliseconds without a sign of life."""
+    """A runner that resumes runs, and its lease in milliseconds."""
 
     runner: str
     lease: int
@@ -52,14 +52,14 @@ def _never_dead(_: str) -> bool:
 
 
 class SqlPauses:
-    """A run is named as its approvals name it, and given back as its framework calls it."""
+    """Paused runs, stored under the run id of their approvals, and returned with the id of their framework."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.poll_interval = POLL_INTERVAL
 
     async def pause(self, scope: PauseScope, run_id: str, framework_run_id: str, state: bytes) -> Pause:
-        """Takes the place of an older pause of the run, whoever was going on with it."""
+        """Pause a run; replaces an older pause of the run, and revokes its lease."""
         workspace, agent, owner = scope
 
         def run(tx: Transaction) -> Pause:
@@ -78,7 +78,7 @@ class SqlPauses:
     async def list_paused(
         self, scope: PauseScope, after: PauseCursor = FROM_OLDEST, limit: int = MAX_PAGE
     ) -> PausePage:
-        """Those that wait longest first, without their state. Of every agent, if none is named."""
+        """Return paused runs, the longest pause first, without their state; of every agent, if none is named."""
         workspace, agent, owner = scope
         limit = min(max(limit, 1), MAX_PAGE)
         name, of = ("paused_runs_of", (agent,)) if agent else ("paused_runs", ())
@@ -89,7 +89,7 @@ class SqlPauses:
         return PausePage(items, None if len(found) <= limit else (found[limit - 1][8], found[limit - 1][0]))
 
     async def list_all_paused(self, scope: PauseScope) -> Sequence[Pause]:
-        """At most 10,000."""
+        """Return at most 10,000 paused runs."""
         found: list[Pause] = []
         place: PauseCursor | None = FROM_OLDEST
         while place is not None and len(found) < MAX_LISTED:
@@ -106,7 +106,7 @@ class SqlPauses:
         limit: int = 10,
         is_dead: IsRunnerDead = _never_dead,
     ) -> Sequence[Pause]:
-        """Claims what can go on now; waits for the first one, up to `timeout` seconds or, without one, for ever."""
+        """Claim runs that are ready; wait for the first one, up to `timeout` seconds or, with None, without limit."""
         now = get_running_loop().time
         end = None if timeout is None else now() + timeout
         async with self._database.watch_registry.watch(scope.workspace, "") as watch:
@@ -119,23 +119,23 @@ class SqlPauses:
                     return taken
                 rest = max(
                     MIN_POLL_DELAY, 4 * (now() - begun)
-                )  # however much happens in a workspace, and however many wait
+                )  # bounds the polling in a busy workspace with many waiters
                 await watch.wait(min(left, self.poll_interval))
                 await sleep(min(left, rest, self.poll_interval))
 
     async def acquire(self, scope: PauseScope, holder: LeaseHolder, limit: int = 10) -> Sequence[Pause]:
-        """Runs that nothing keeps from going on, for this holder alone; those that wait longest first."""
+        """Claim runs that are ready to resume, the longest pause first."""
         claiming = ensure_future(self._try_acquire(scope, holder, min(max(limit, 1), MAX_CLAIMED)))
         try:
             taken = await shield(claiming)
         except CancelledError:
-            for pause in await claiming:  # nobody waits for them any more; the next one need not wait either
+            for pause in await claiming:  # the caller was cancelled: release them for the next one
                 await self.release_lease(scope, pause.short_id, pause.fence, failed=False)
             raise
         return await self._with_state(scope.workspace, taken)
 
     async def _try_acquire(self, scope: PauseScope, holder: LeaseHolder, limit: int) -> Sequence[Pause]:
-        """Looked for beside the transaction, since there may be thousands, and made sure of in it."""
+        """Find ready runs outside of the transaction, since there may be thousands, and check them in it."""
         workspace = scope.workspace
         for _ in range(CLAIM_ATTEMPTS):
             found = await self._database.fetch("ready_pauses", *_ready_values(scope, self._database.clock(), limit))
@@ -147,14 +147,14 @@ class SqlPauses:
             taken = cast(Sequence[Pause], await self._database.write(item)) if ids else ()
             if taken or not ids:
                 return taken
-        return ()  # others were quicker
+        return ()  # other runners were faster
 
     async def lease_holders(self, scope: PauseScope) -> Sequence[str]:
-        """Those who go on with runs now, one name for each run."""
+        """Return the runners with active leases, one name for each run."""
         return [runner for _, runner, _ in await self._active_leases(scope)]
 
     async def leased_by(self, scope: PauseScope, runner: str) -> Sequence[Pause]:
-        """What this runner has claimed, once more: it may not have heard of it."""
+        """Return the runs that this runner has claimed: it may have missed the response to its claim."""
         rows = [
             (await self._database.fetch("pause", scope.workspace, run_id), fence)
             for run_id, by, fence in await self._active_leases(scope)
@@ -169,13 +169,13 @@ class SqlPauses:
         return await self._database.fetch("held_pauses", scope.workspace, scope.agent, self._database.clock())
 
     async def release_dead_runners(self, scope: PauseScope, is_dead: IsRunnerDead) -> None:
-        """What is in the hands of those who certainly died can be taken again, at once."""
+        """Release the leases of runners that have certainly died, at once."""
         for run_id, runner, fence in await self._active_leases(scope):
             if is_dead(runner):
                 await self.release_lease(scope, run_id, fence, failed=False)
 
     async def renew(self, scope: PauseScope, run_id: str, fence: int, lease: int) -> None:
-        """Raises LeaseLost if the run is somebody else's by now, was paused again or is over."""
+        """Renew a lease. Raises LeaseLost if another runner has the run, or it was paused again or has ended."""
         workspace = scope.workspace
 
         def run(tx: Transaction) -> None:
@@ -188,7 +188,7 @@ class SqlPauses:
         await self._write(workspace, run_id, run)
 
     async def release_lease(self, scope: PauseScope, run_id: str, fence: int, *, failed: bool) -> int:
-        """Gives for how many milliseconds nobody takes it: the longer, the more often it failed."""
+        """Release a lease; return the retry delay in milliseconds, which grows with the number of failures."""
         workspace = scope.workspace
 
         def run(tx: Transaction) -> int:
@@ -204,7 +204,7 @@ class SqlPauses:
         return cast(int, await self._write(workspace, run_id, run))
 
     async def complete(self, scope: PauseScope, run_id: str, fence: int) -> bool:
-        """It is over, unless it was paused again or somebody else has it by now."""
+        """Delete a finished run, unless it was paused again or its lease was lost."""
         workspace = scope.workspace
 
         def run(tx: Transaction) -> bool:
@@ -216,22 +216,22 @@ class SqlPauses:
         return cast(bool, await self._write(workspace, run_id, run))
 
     async def count(self, workspace: str) -> tuple[int, int | None]:
-        """How many stand still, up to 10,000, and since when the first of them."""
+        """Count paused runs, up to 10,000, and return when the first of them was paused."""
         many, since = (await self._database.fetch("count_pauses", workspace))[0]
         return int(many), since
 
     async def stored_bytes(self, scope: PauseScope, run_id: str) -> int:
-        """The bytes that all runs of an owner take but this one, with some for each row."""
+        """Return the bytes that all of an owner's other runs take, with some overhead for each row."""
         found = await self._database.fetch("paused_bytes", scope.workspace, scope.owner, run_id)
         return int(found[0][0])
 
     async def erase(self, workspace: str, name: str) -> None:
-        """The run as it is named here, or as its framework calls it."""
+        """Delete a run by its run id, or by the id of its framework."""
         for (run_id,) in await self._database.fetch("pauses_called", workspace, name, name):
             await self._write(workspace, run_id, partial(drop_pause, workspace=workspace, run_id=run_id))
 
     async def delete_expired(self, before: int) -> None:
-        """Those from before that time whose approvals have all been forgotten, and that nobody goes on with."""
+        """Delete unleased runs from before that time whose approvals have all been erased."""
         dropped = True
         while dropped and (found := await self._database.fetch("old_pauses", before, before, BATCH_SIZE)):
             dropped = any(
@@ -239,7 +239,7 @@ class SqlPauses:
             )
 
     async def _with_state(self, workspace: str, pauses: Sequence[Pause]) -> Sequence[Pause]:
-        """With their state, which is large and is read beside the transaction; without what paused again already."""
+        """Add the state, which is large and is read outside of the transaction; drop runs that were paused again."""
         whole = []
         for pause in pauses:
             found = await self._database.fetch("pause_state", workspace, pause.short_id)
@@ -251,7 +251,7 @@ class SqlPauses:
 
 
 def drop_pause(tx: Transaction, workspace: str, run_id: str) -> None:
-    """With what was needed to go on: the run does not."""
+    """Delete a pause with its state: the run cannot be resumed."""
     if _read_row(tx, workspace, run_id) is not None:
         tx.write("drop_pause", workspace, run_id)
 
@@ -283,7 +283,7 @@ class _PauseRow(NamedTuple):
 
 
 def _read_row(tx: Transaction, workspace: str, run_id: str) -> _PauseRow | None:
-    """Of two steps with one run in a batch, the second could not see what the first has changed."""
+    """Read a row. Keeps two steps on one run out of one batch: the second could not see the first one's changes."""
     tx.require_own_batch(f"pause {workspace} {run_id}")
     found = tx.fetch("pause", workspace, run_id)
     return _PauseRow(*found[0]) if found else None

@@ -1,4 +1,4 @@
-"""The Records port: what tool packs keep, each change once for its key, in the same transactions as all else."""
+"""The Records port: items and documents of tool packs; each change is applied once for its idempotency key."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem, NamedRead
 
-MAX_LISTED = 10_000  # records of a kind that are listed
-APPLIED_RETENTION = 30 * 24 * 60 * 60 * 1000  # milliseconds that a change is remembered by its key
+MAX_LISTED = 10_000  # records of a kind in a list
+APPLIED_RETENTION = 30 * 24 * 60 * 60 * 1000  # milliseconds that the idempotency key of a change is kept
 
 
 class SqlToolItemStore:
@@ -31,7 +31,7 @@ class SqlToolItemStore:
         return [_read_item(row) for row in await self._database.fetch("records", self._workspace, kind, MAX_LISTED)]
 
     async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
-        """The step may be run again from its start, so it does nothing but read the shelf and write to it."""
+        """Apply a change once for its key. The step may be retried, so it must only read and write the items."""
         workspace = self._workspace
 
         def run(tx: Transaction) -> object:
@@ -49,11 +49,11 @@ def _apply_change(tx: Transaction, workspace: str, key: str, step: Callable[[Too
     item_tx.write()
     if key:
         tx.write("insert_applied", workspace, key, result, item_tx.now)
-    return read_canonical(result)  # as whoever comes again gets it
+    return read_canonical(result)  # exactly as a retry gets it
 
 
 class SqlToolItemTransaction:
-    """Reads rows as this step has left them, and keeps what is to be written until it is through."""
+    """Reads rows including this step's changes, and buffers writes until it has finished."""
 
     def __init__(self, tx: Transaction, workspace: str) -> None:
         self.now = tx.moment(workspace).now
@@ -84,7 +84,7 @@ class SqlToolItemTransaction:
         return [_read_item(known[record_id]) for record_id in sorted(known)][:MAX_LISTED]
 
     def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
-        canonical([kind, record_id])  # names that no database keeps are refused here, where only this step fails
+        canonical([kind, record_id])  # names that no database can store are refused here, where only this step fails
         self._changed[kind, record_id] = canonical(body)
 
     def delete(self, kind: str, record_id: str) -> None:
@@ -96,10 +96,10 @@ def _read_item(row: Row) -> ToolItem:
     return ToolItem(record_id, cast(Mapping[str, object], read_canonical(bytes(body))), at)
 
 
-BATCH_SIZE = 20  # passages: a decision may have to wait until a lot is written
-ABANDONED_AFTER = 3_600_000  # milliseconds after which whoever wrote passages that are not shown has certainly given up
+BATCH_SIZE = 20  # passages: a decision may have to wait for a batch
+ABANDONED_AFTER = 3_600_000  # milliseconds after which the writer of unpublished passages has certainly given up
 MAX_STRAYS = 1_000
-MAX_PASSAGE = 4_000  # characters that a passage may have; longer ones are cut in pieces
+MAX_PASSAGE = 4_000  # characters of a passage; longer ones are split
 
 
 class SqlDocuments:
@@ -126,7 +126,7 @@ class SqlDocuments:
         return {row[0]: row[1] for row in await self._database.fetch("documents", self._workspace)}
 
     async def put(self, path: str, stamp: str, passages: Sequence[str]) -> None:
-        """Another process may put the same file at the same time: the row that is written last counts."""
+        """Store a file's passages. If another process stores the same file concurrently, the last row written wins."""
         pieces = [text[at : at + MAX_PASSAGE] for text in passages for at in range(0, len(text), MAX_PASSAGE)]
         starts = list(accumulate(map(len, pieces), initial=0))
         version = f"{self._database.clock():013d}-{secrets.token_hex(8)}"
@@ -147,7 +147,7 @@ class SqlDocuments:
         await self._delete(path, version)
 
     async def delete_orphans(self) -> None:
-        """Passages that were never shown, or whose deletion was cut short."""
+        """Delete passages that were never published, or whose deletion was interrupted."""
         before = f"{self._database.clock() - ABANDONED_AFTER:013d}"
         for path, version in await self._database.fetch("unshown_passages", self._workspace, before, MAX_STRAYS):
             await self._delete(path, version)
@@ -160,11 +160,11 @@ class SqlDocuments:
         await self._database.write(BatchItem(run, "", is_short=False))
 
     def _publish_version(self, path: str, stamp: str, version: str, count: int, length: int) -> BatchItem:
-        """Gives the version that is shown no more. Under the lock of the workspace, so that of two one is the last."""
+        """Publish a version and return the one replaced; under the workspace's lock, so that the last writer wins."""
 
         def run(tx: Transaction) -> str:
             if tx.fetch("count_passages", self._workspace, path, version)[0][0] != count:
-                return version  # somebody took them for stray; the file is put again at the next look
+                return version  # they were deleted as orphans; the next scan stores the file again
             found = tx.fetch("document", self._workspace, path)
             tx.write("write_document", self._workspace, path, stamp, version, length)
             return str(found[0][1]) if found else ""

@@ -1,7 +1,7 @@
-"""Searching: documents follow the ledger, and a page is found by its words.
+"""Full-text search of approvals: search documents are built from the ledger, and found by their words.
 
-Documents are made beside the transactions that change approvals, so a change costs no more for being searchable.
-A mark says up to which event of a workspace they are made.
+Documents are built outside of the transactions that change approvals, so indexing adds nothing to the cost of a change.
+A mark is the number of the last event of a workspace that is indexed.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem
 
-EVENTS_PER_BATCH = 500  # looked at for one lot
-BATCH_SIZE = 100  # approvals: a decision may have to wait until a lot is written
+EVENTS_PER_BATCH = 500  # read for one batch
+BATCH_SIZE = 100  # approvals: a decision may have to wait for a batch
 YIELD_EVERY = 10  # approvals, about a millisecond
-BATCHES_PER_SWEEP = 10  # lots, so a thousand approvals a second: more would be felt by those who decide
-BATCHES_PER_SEARCH = 10  # lots
-MAX_SCANNED_PENDING = 500  # that are looked at one by one, in the order of time left
-MAX_SORTED_MATCHES = 1_000  # matches that can be put into another order than that of the index
+BATCHES_PER_SWEEP = 10  # batches, so a thousand approvals a second: more would slow down decisions
+BATCHES_PER_SEARCH = 10  # batches
+MAX_SCANNED_PENDING = 500  # pending approvals scanned one by one, in the order of time left
+MAX_SORTED_MATCHES = 1_000  # matches that can be sorted in another order than that of the index
 
 ReadStored = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
 
 
 class ApprovalSearch:
-    """`read` makes approvals of rows."""
+    """Search over a full-text index; `read` converts rows to approvals."""
 
     def __init__(self, database: SearchDatabase, full_text_index: FullTextIndex, read: ReadStored) -> None:
         self._database = database
@@ -52,14 +52,14 @@ class ApprovalSearch:
         self._read = read
 
     async def index(self, before: int | None = None) -> bool:
-        """Some lots of every workspace that is behind, the furthest first; True if that was not all."""
+        """Index some batches of each workspace that is behind, the furthest first; return True if there is more."""
         behind = [row[0] for row in await self._database.fetch("unindexed", BATCHES_PER_SWEEP)]
         for _ in range(BATCHES_PER_SWEEP // max(len(behind), 1)):
             behind = [workspace for workspace in behind if await self._index_next_batch(workspace, before)]
         return bool(behind)
 
     async def catch_up(self, workspace: str, max_batches: int | None = None) -> bool:
-        """True if the documents are still behind the ledger after so many lots; without a bound they never are."""
+        """Index up to `max_batches`, or all; return True if the index is still behind the ledger."""
         while max_batches is None or max_batches > 0:
             if not await self._index_next_batch(workspace):
                 return False
@@ -67,7 +67,7 @@ class ApprovalSearch:
         return True
 
     async def purge(self) -> None:
-        """Takes words that were erased out of what the index has not thrown away yet."""
+        """Purge erased words from the index's own storage."""
         await self._full_text_index.purge(self._database)
 
     async def page(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
@@ -83,10 +83,10 @@ class ApprovalSearch:
     async def _is_behind(self, workspace: str) -> bool:
         try:
             return await self.catch_up(workspace, BATCHES_PER_SEARCH)
-        except Error:  # where nothing can be written, what was found before is found still
+        except Error:  # if nothing can be written, the index still finds older documents
             return True
 
-    # Finding
+    # Search
 
     async def _newest(self, workspace: str, query: ApprovalQuery, terms: SearchTerms) -> ApprovalPage:
         span, limit = await self._span(workspace, query), clamp_limit(query)
@@ -104,7 +104,7 @@ class ApprovalSearch:
         return ApprovalPage(tuple(items), make_cursor(found[limit - 1][-1]) if len(found) > limit else None)
 
     async def _most_urgent(self, workspace: str, query: ApprovalQuery, terms: SearchTerms) -> ApprovalPage:
-        """Looks at those with the least time left; if they do not fill the page, at all that have the words."""
+        """Scan those with the least time left; if they do not fill the page, search all matches."""
         condition = self._full_text_index.match_condition(terms)
         found = await self._fetch(
             scan_pending_query(condition, workspace, query, MAX_SCANNED_PENDING, _payload_columns(query))
@@ -139,7 +139,7 @@ class ApprovalSearch:
         return text, [span.above, span.below, span.workspace, *values]
 
     async def _span(self, workspace: str, query: ApprovalQuery) -> DocumentRange:
-        """Documents are numbered in the order in which approvals are created, so times are numbers too."""
+        """Return the range of document numbers: they follow the order of creation, so times map to numbers."""
         span = DocumentRange(workspace)
         if query.since:
             found = await self._database.fetch("last_doc_before", workspace, query.since)
@@ -154,10 +154,10 @@ class ApprovalSearch:
     async def _fetch(self, sql: Sql) -> list[Row]:
         return await self._database.fetch_text(*sql)
 
-    # Following the ledger
+    # Indexing from the ledger
 
     async def _index_next_batch(self, workspace: str, before: int | None = None) -> bool:
-        """True if there may be more. Somebody else's lot that came first is as good as this one."""
+        """Index the next batch; return True if there may be more. Another process may write it first."""
         found = await self._database.fetch("how_far", workspace)
         head, mark = found[0] if found else (0, 0)
         if mark >= head:
@@ -179,7 +179,7 @@ class ApprovalSearch:
         return True
 
     async def _make_documents(self, found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
-        """The words of each document, as stored and as they should be; others get their turn on the way."""
+        """Return the words of each document, as stored and as they should be; yields to the event loop."""
         made = {}
         for number, row in enumerate(found, 1):
             made[row[1]] = (row[-1], await self._document_text(row[:-1]))
@@ -190,11 +190,11 @@ class ApprovalSearch:
     async def _document_text(self, row: Row) -> str:
         try:
             return search_document(await self._read_one(row))
-        except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
+        except ValueError:  # its row is damaged, which `audit verify` reports; the others can still be searched
             return ""
 
     async def _read_one(self, row: Row) -> Stored:
-        """Where its terms are missing or altered, it is found by all the rest."""
+        """Read an approval; if its terms are missing or altered, without them."""
         try:
             return (await self._read([row]))[0]
         except StoreUnavailable:
@@ -204,11 +204,11 @@ class ApprovalSearch:
 
 
 def _next_scan_limit(walked: int, found: int, limit: int) -> int:
-    """How far to walk for a full page, judging by what was found so far; 0 if it is full, or too little to judge by."""
+    """Estimate how far to scan for a full page; 0 if the page is full, or too few were found to estimate."""
     if not 1 < found <= limit:
         return 0
     needed = walked * (limit + 1) * 5 // (found * 4)
-    return int(1 << needed.bit_length())  # few different numbers, so that databases know the statement already
+    return int(1 << needed.bit_length())  # few different numbers, so that databases have the statement prepared
 
 
 def _payload_columns(query: ApprovalQuery) -> str:
@@ -216,7 +216,7 @@ def _payload_columns(query: ApprovalQuery) -> str:
 
 
 def _drop_arguments(stored: Stored, query: ApprovalQuery) -> Stored:
-    """Arguments that were only read to be compared are not given."""
+    """Drop arguments that were only read for the comparison."""
     if _payload_columns(query) == query.payload:
         return stored
     return stored._replace(payload=Payload(sentence=stored.payload.sentence))
@@ -224,7 +224,7 @@ def _drop_arguments(stored: Stored, query: ApprovalQuery) -> Stored:
 
 MARK = "search"
 SCAN_LIMITS = (500, 16_384)
-PURGE_PAGES = 256  # pages of the index that are merged when the mark `purge` moves
+PURGE_PAGES = 256  # index pages merged when the mark `purge` moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class DocumentRange:
 
 @dataclass(frozen=True, slots=True)
 class IndexBatch:
-    """Pairs of id and words, and the mark that says so: it moves from `old` to `new`, or nothing is written."""
+    """Documents to write, as pairs of id and words; the mark moves from `old` to `new`, or nothing is written."""
 
     workspace: str
     old: int
@@ -248,7 +248,7 @@ class IndexBatch:
 
 
 class SearchDatabase(Protocol):
-    """As much of a database as searching takes."""
+    """The part of a database that search needs."""
 
     async def fetch(self, name: str, *values: object) -> list[Row]: ...
     async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
@@ -257,29 +257,29 @@ class SearchDatabase(Protocol):
 
 class FullTextIndex(Protocol):
     def scan_limits(self, terms: SearchTerms) -> tuple[int, int]:
-        """How many of the newest documents are looked at one by one before the index is asked: first, and at most."""
+        """Return how many of the newest documents to scan before using the index: at first, and at most."""
 
     def match_condition(self, terms: SearchTerms) -> Sql:
-        """A condition on a row `d` of docs."""
+        """Return a condition on a row `d` of docs."""
 
     def newest(self, terms: SearchTerms, span: DocumentRange, limit: int) -> Sql:
-        """The numbers and ids of documents by the index, the newest first."""
+        """Query the index for the numbers and ids of documents, the newest first."""
 
     def any_matching(self, terms: SearchTerms, workspace: str, limit: int) -> Sql:
-        """The ids of documents by the index, in any order."""
+        """Query the index for the ids of documents, in any order."""
 
     async def write_batch(self, database: SearchDatabase, batch: IndexBatch) -> bool:
-        """False if the mark stands elsewhere: then nothing was written."""
+        """Write a batch; return False, with nothing written, if the mark has moved."""
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
-        """Path, start and text of passages of documents that have one of the words, the best first."""
+        """Query path, start and text of document passages that contain any of the words, the best first."""
 
     async def purge(self, database: SearchDatabase) -> None:
-        """Makes the index give up the words that documents no longer have."""
+        """Purge words from the index that documents no longer have."""
 
 
 class Fts5Index:
-    """SQLite. Whole words come newest first, however many there are; the beginning of a word takes all of its words."""
+    """Full-text index of SQLite. Whole words come newest first, at any number; a prefix reads all its words."""
 
     def scan_limits(self, terms: SearchTerms) -> tuple[int, int]:
         return SCAN_LIMITS if terms.prefix else (0, 0)
@@ -308,7 +308,7 @@ class Fts5Index:
         return text, [self._expression(terms), workspace]
 
     async def write_batch(self, database: SearchDatabase, batch: IndexBatch) -> bool:
-        """By the writer, as every change."""
+        """Write a batch through the writer, like every change."""
 
         def run(tx: Transaction) -> bool:
             found = tx.fetch("mark", batch.workspace, MARK)
@@ -324,7 +324,7 @@ class Fts5Index:
         return bool(await database.write(BatchItem(run, batch.workspace, is_short=False)))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
-        """A word in the path counts double."""
+        """Query passages; a word in the path counts double."""
         text = (
             "select p.path, p.start, p.words from passages_found f "  # noqa: S608  a whole number
             "join passages p on p.doc = f.rowid "
@@ -335,13 +335,13 @@ class Fts5Index:
         return text, [" OR ".join([f'"{word}"' for word in words]), workspace]
 
     async def purge(self, database: SearchDatabase) -> None:
-        """A part of the index after the other, so that a decision waits for one of them only."""
+        """Purge one part of the index after the other, so that a decision waits for only one of them."""
         pages = (await database.fetch_text("select count(*) from found_data", ()))[0][0]
         for number in range(pages // PURGE_PAGES + 3):
             await database.write(BatchItem(partial(_purge_step, number), "", is_short=False))
 
     def _expression(self, terms: SearchTerms) -> str:
-        """No word holds a quotation mark, so nothing that people type is taken for an operator."""
+        """Build an FTS5 query. No word contains a quotation mark, so no input is taken for an operator."""
         parts = [f'"{word}"' for word in terms.words]
         if terms.any_of:
             parts.append("(" + " OR ".join([f'"{word}"' for word in terms.any_of]) + ")")

@@ -1,4 +1,4 @@
-"""Threads and their lines: the same database and the same transactions as everything else."""
+"""Chat threads and their entries, in the same database and transactions as the approvals."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables.idempotency import IdempotencyKey as Answered
 from interlock.storage.tables.idempotency import IdempotencyRecord
 
-THREAD_NOT_FOUND = "There is no thread with this id."  # nor is there anybody else's
+THREAD_NOT_FOUND = "There is no thread with this id."  # also for a thread of another person
 ENTRIES_PER_READ = 1_000  # in one read
-MAX_ENTRY_NUMBER = 2**31 - 1  # a line that no thread comes to
-PAGE_SIZE = 200  # threads of somebody in one read
-DONE_STATUS = 200  # the status of what was kept
-NEW_MARK = b"new"  # marks what was not there before
+MAX_ENTRY_NUMBER = 2**31 - 1  # above the number of any entry
+PAGE_SIZE = 200  # a person's threads in one read
+DONE_STATUS = 200  # status of a stored response
+NEW_MARK = b"new"  # token of a step that was not a retry
 ThreadStep = Callable[[Thread, Moment], ThreadTransition]
-FirstThreadStep = Callable[[Thread | None, Moment], ThreadTransition]  # None: the thread is not there yet
+FirstThreadStep = Callable[[Thread | None, Moment], ThreadTransition]  # None: the thread does not exist yet
 OtherThreadStep = Callable[
     [Thread | None, Moment], ThreadTransition | None
-]  # of another thread; None: it is left as it is
+]  # for another thread; None: leave it unchanged
 
 
 class Draft(NamedTuple):
-    """What a model has said so far, behind this line."""
+    """The partial output of a model, after this entry."""
 
     entry_number: int
     text: str
@@ -53,7 +53,7 @@ class SqlThreads:
     async def list_by_person(
         self, workspace: str, person: str, before: tuple[int, str], limit: int
     ) -> Sequence[Thread]:
-        """The newest first; `before` is time and id of the last one that was seen."""
+        """Return a person's threads, the newest first; `before` is time and id of the last one on the page before."""
         found = await self._database.fetch("threads_of", workspace, person, before[0], before[0], before[1], limit)
         return [_read_thread(row) for row in found]
 
@@ -67,7 +67,7 @@ class SqlThreads:
     async def entries(
         self, workspace: str, thread_id: str, after: int = 0, before: int = MAX_ENTRY_NUMBER
     ) -> Sequence[ThreadEntry]:
-        """All of them behind `after`, and before `before`."""
+        """Return all entries after `after` and before `before`."""
         lines: list[ThreadEntry] = []
         while found := await self._database.fetch("lines", workspace, thread_id, after, before, ENTRIES_PER_READ):
             lines += [_read_entry(row) for row in found]
@@ -83,11 +83,11 @@ class SqlThreads:
         return cast(int | None, (await self._database.fetch("next_due_thread"))[0][0])
 
     async def running(self) -> Sequence[tuple[str, str, str]]:
-        """With who runs them."""
+        """Return running threads with their runners."""
         return [(row[0], row[1], row[2]) for row in await self._database.fetch("running_threads")]
 
     async def add(self, workspace: str, thread_id: str, new: Callable[[Moment], ThreadTransition]) -> Thread:
-        """One that is there already stays as it is."""
+        """Create a thread, unless it exists."""
 
         def run(tx: Transaction) -> Thread:
             tx.require_own_batch(f"thread {thread_id}")
@@ -99,7 +99,7 @@ class SqlThreads:
     async def step(
         self, workspace: str, thread_id: str, step: ThreadStep, other_steps: Mapping[str, OtherThreadStep] | None = None
     ) -> Thread:
-        """`other_steps` is what happens to other threads, by their ids: with this step, or not at all."""
+        """Run a step; `other_steps` change other threads, by their ids, in the same transaction."""
 
         def run(tx: Transaction) -> Thread:
             tx.require_own_batch(f"thread {thread_id}")
@@ -116,7 +116,7 @@ class SqlThreads:
     async def step_once(
         self, idempotency_key: Answered, digest: str, thread_id: str, step: FirstThreadStep
     ) -> IdempotencyRecord:
-        """A step that may be sent again: with what it writes it is kept that it was done, and where in the thread."""
+        """Run a step once for its idempotency key: the transaction also records it and its position in the thread."""
 
         def run(tx: Transaction) -> IdempotencyRecord:
             tx.require_own_batch(f"answer {idempotency_key}")
@@ -138,7 +138,7 @@ class SqlThreads:
         )
 
     async def find_erasable_ids(self, workspace: str, erasure: Erasure) -> Sequence[str]:
-        """A thread, or all of somebody's, each with those that its agents opened."""
+        """Return the ids of a thread, or of all a person's threads, each with its subagents' threads."""
         match erasure.scope:
             case "thread":
                 return await self._subtree_ids(workspace, erasure.target)
@@ -176,7 +176,7 @@ class SqlThreads:
 
 
 def _erase_thread(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> BatchItem:
-    """Takes the lines, the title, the draft and what was asked in words. One that is at work is left."""
+    """Erase a thread's entries, title, draft and confirmation texts. A thread that is at work is skipped."""
 
     def run(tx: Transaction) -> ErasureResult:
         tx.require_own_batch(f"thread {thread_id}")
@@ -197,7 +197,7 @@ def _erase_thread(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> 
 
 
 def check_lease(tx: Transaction, workspace: str, thread_id: str, fence: int) -> None:
-    """Raises LeaseLost. One that is stopped in this very batch counts: whoever stops it looks afterwards."""
+    """Raise LeaseLost. A thread stopped in this very batch passes: the stop looks for its calls afterwards."""
     append(_require_thread(tx.fetch("thread", workspace, thread_id), thread_id), fence, (), tx.moment(workspace))
 
 
@@ -212,7 +212,7 @@ def _write_transition(tx: Transaction, transition: ThreadTransition) -> Thread:
 
 
 def _write_transitions(tx: Transaction, transitions: Sequence[ThreadTransition]) -> list[Thread]:
-    """What cannot be kept is refused before anything is written: the batch goes on, for it holds what others want."""
+    """Write transitions. Content that cannot be stored is refused before any write: the batch holds others' writes."""
     bodies = [[canonical(entry.body) for entry in transition.entries] for transition in transitions]
     return [_insert_transition(tx, transition, kept) for transition, kept in zip(transitions, bodies, strict=True)]
 

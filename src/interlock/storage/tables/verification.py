@@ -1,7 +1,7 @@
-"""The Checking port: rows as they stand at one entry of the ledger, and the entries that speak of them.
+"""The Checking port of the audit: rows as of one ledger entry, and the entries about them.
 
-Each page of rows comes with the number of the newest entry, read by the same statement and so of the same moment:
-whoever reads the ledger up to that number and no further can compare the two while others write.
+Each page of rows comes with the number of the newest entry, read by the same statement and so from the same snapshot: a
+verifier that reads the ledger up to exactly that number can compare the two while others write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem
 
-MAX_CACHED_DEFINITIONS = 10_000  # of tools that were found sound, kept in memory
+MAX_CACHED_DEFINITIONS = 10_000  # verified tool definitions, kept in memory
 _ROW_READERS: dict[str, Callable[[Row], tuple[str, Any]]] = {
     "users": lambda row: (str(row[0]), rows.read_user(row)),
     "keys": lambda row: (str(row[0]), KeyRow(rows.read_key(row[:-1]), row[-1])),
@@ -41,10 +41,10 @@ _ROW_READERS: dict[str, Callable[[Row], tuple[str, Any]]] = {
 class SqlAuditReader:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._verified_specs: set[str] = set()  # definitions
+        self._verified_specs: set[str] = set()  # digests of definitions
 
     async def approvals(self, workspace: str, after: str, until: str, limit: int) -> AuditPage:
-        """By their ids: those after one and up to another."""
+        """Return approvals by id: those after one and up to another."""
         found = await self._database.fetch("checked_approvals", workspace, workspace, after, until, limit)
         terms: dict[str, Ask | str] = {}
         for sha256 in {str(row[rows.TERMS_COLUMN + 1]) for row in found}:
@@ -57,11 +57,11 @@ class SqlAuditReader:
     async def entries(
         self, workspace: str, after: tuple[str, int], until: str, newest: int, limit: int
     ) -> Sequence[Entry]:
-        """About approvals, in the order of those and of their numbers; `after` is where the last page ended."""
+        """Return entries about approvals, by approval and number; `after` is where the last page ended."""
         return rows.read_entries(await self._database.fetch("checked_entries", workspace, *after, until, newest, limit))
 
     async def rows(self, table: str, workspace: str, after: str, limit: int) -> AuditPage:
-        """Of people, keys, policies, grants, agents, freezes or pins, by their names or ids."""
+        """Return people, keys, policies, grants, agents, freezes or pins, by name or id."""
         begin: object = int(after or 0) if table == "policies" else after
         found = await self._database.fetch(f"checked_{table}", workspace, workspace, begin, limit)
         if not found:
@@ -71,11 +71,11 @@ class SqlAuditReader:
         )
 
     async def statements(self, workspace: str, after: int, until: int, limit: int) -> Sequence[Entry]:
-        """Entries that say what those tables hold, and what was erased; without the uses of grants."""
+        """Return entries that state those tables' rows, and erasures; without the uses of grants."""
         return rows.read_entries(await self._database.fetch("statements", workspace, after, until, limit))
 
     async def has_used(self, workspace: str, key: str, agent: str) -> bool:
-        """Whether it is noted that a key has used the name of an agent, as names are compared."""
+        """Return whether it is recorded that a key has used an agent's name, as names are compared."""
         return bool(await self._database.fetch("key_agent", workspace, agent, key))
 
     def _read(self, row: Row, terms: dict[str, Ask | str]) -> AuditRow:
@@ -92,7 +92,7 @@ class SqlAuditReader:
             return f"Its row cannot be read: {error}."
 
     async def _terms(self, sha256: str) -> Ask | str:
-        """What nobody altered; else what to say of it."""
+        """Return the unaltered terms, or an error message."""
         interned = Interned()
         try:
             return intern_terms(sha256, await self._database.fetch("terms", sha256), interned)
@@ -113,7 +113,7 @@ ID_COLUMN, SPEC_COLUMN = 1, 12  # columns of an approval
 
 
 def row_cursor(table: str, row: Row) -> object:
-    """Where the next page begins: after this, as the database has it."""
+    """Return the database's value after which the next page begins."""
     return row[1] if table == "grants" else row[0]
 
 
@@ -128,7 +128,7 @@ PAGE_SIZE = 1_000
 
 
 async def backfill_statements(database: Database) -> list[str]:
-    """Has ledgers of an earlier version say what there is, before anything else is written; gives workspaces."""
+    """State the existing rows in ledgers of an earlier version, before any other write; return those workspaces."""
     found = [str(row[0]) for row in await database.fetch("unstated")]
     return [workspace for workspace in found if await database.write(backfill_statement(workspace))]
 
@@ -137,7 +137,7 @@ def backfill_statement(workspace: str) -> BatchItem:
     def run(tx: Transaction) -> bool:
         tx.require_own_batch(f"stating of {workspace}")
         if tx.fetch("mark", workspace, STATED_KIND):
-            return False  # another process was here
+            return False  # another process was faster
         tx.write("write_mark", workspace, STATED_KIND, tx.head(workspace).seq)
         if _is_stated(tx, workspace):
             return False
@@ -165,7 +165,7 @@ def _open_approvals(tx: Transaction, workspace: str) -> Iterator[tuple[str, tupl
     after = ""
     while found := tx.fetch("stated_approvals", workspace, after, PAGE_SIZE):
         for row in found:
-            with suppress(*PARSE_ERRORS, StoreUnavailable):  # it is left out, and a verifier says why
+            with suppress(*PARSE_ERRORS, StoreUnavailable):  # left out; a verifier reports why
                 approval = rows.read_approval(row, tx.terms)
                 stored = Stored(approval, rows.read_payload(row[rows.APPROVAL_COLUMN_COUNT :]))
                 yield approval.id, (subject_sha256(approval), approval.terms.sha256, shown_texts_sha256(stored))

@@ -1,7 +1,7 @@
-"""Linear: issues, comments, labels, projects and cycles. Settings: `key`, and if wanted `team` and `url`.
+"""Linear: issues, comments, labels, projects and cycles. Settings: `key`, and optionally `team` and `url`.
 
-Everything that is made gets an id that follows from the call, so a second try of the same call makes nothing new. All
-else sets a value, and to set it twice is to set it once.
+Everything that is created gets an id derived from the call, so a retry of the same call creates nothing new. All other
+writes set a value, so repeating them changes nothing.
 """
 
 from interlock.chat.tools.linear.pack import reads, writes

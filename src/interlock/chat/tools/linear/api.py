@@ -1,4 +1,4 @@
-"""One conversation with Linear: a document goes out; data comes back, or ToolFailed in plain words."""
+"""Client for Linear's GraphQL API: sends a document, and returns data or raises ToolFailed with a plain message."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
 
 API_URL = "https://api.linear.app/graphql"
 REQUEST_TIMEOUT = 20.0  # seconds
-MAX_ERROR_TEXT = 300  # characters of Linear's own words
+MAX_ERROR_TEXT = 300  # characters of Linear's own message
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
-PERSONAL_KEY_PREFIX = "lin_api_"  # keys that begin so are sent bare; all others are tokens
+PERSONAL_KEY_PREFIX = "lin_api_"  # keys with this prefix are sent bare; all others are tokens
 LostError = type[ToolFailed]
 EFFECT_UNKNOWN = "It is not known whether Linear did it: look there before you try again."
 NOTHING_DONE = "Linear did nothing."
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 
 class LinearNotFound(ToolFailed):
-    """Linear has no such thing, or shows it to others only."""
+    """Linear has no such entity, or this key cannot see it."""
 
 
 @dataclass(frozen=True)
 class LinearAccess:
-    """`team` is the one that is meant where a call names none."""
+    """Access to Linear; `team` is used if a call names none."""
 
     url: str
     key: str = field(repr=False)
@@ -55,12 +55,12 @@ class LinearAccess:
 
 @lru_cache(maxsize=1)
 def _tls_context() -> ssl.SSLContext:
-    """Read once: that takes 50 ms, longer than all else that happens here."""
+    """Make the TLS context once: it takes 50 ms, longer than everything else here."""
     return httpx2.create_ssl_context()
 
 
 def make_linear_access(context: ToolContext) -> LinearAccess | None:
-    """None where there is no key; a stand-in takes any."""
+    """Return the access, or None without a key; a fake transport accepts any."""
     settings = context.settings
     key = str(settings.get("key") or (f"{PERSONAL_KEY_PREFIX}demo" if context.transport else ""))
     url, team = str(settings.get("url") or API_URL), str(settings.get("team") or "")
@@ -71,14 +71,14 @@ def make_linear_access(context: ToolContext) -> LinearAccess | None:
 
 
 def idempotent_id(kind: str, key: str) -> str:
-    """The id of what a call makes, the same for every try. Linear wants the form of version 4."""
+    """Derive the id of what a call creates, the same for every retry. Linear requires a version 4 UUID."""
     return str(UUID(bytes=sha256(f"interlock {kind} {key}".encode()).digest()[:16], version=4))
 
 
 async def create_or_find(make: Callable[[], Awaitable[T]], look: Callable[[], Awaitable[T]]) -> T:
-    """An earlier try may have done it, or Linear's answer may have been lost: then what is there counts.
+    """Create something; on an error, find it: an earlier attempt may have made it, or the response was lost.
 
-    `look` raises where it is not there.
+    `look` raises if it does not exist.
     """
     try:
         return await make()
@@ -98,7 +98,7 @@ class LinearClient:
         return await self._exchange(document, variables, ToolFailed, NOTHING_DONE)
 
     async def mutate(self, document: str, **variables: object) -> Node:
-        """The payload of a mutation, which the document calls `done`."""
+        """Return the payload of a mutation, which the document aliases to `done`."""
         done = get_path(await self._exchange(document, variables, EffectUnknown, EFFECT_UNKNOWN), "done")
         if not isinstance(done, Mapping) or done.get("success") is not True:
             raise ToolFailed("Linear says that it did not do it, and gives no reason. Look at the issue in Linear.")
@@ -107,7 +107,7 @@ class LinearClient:
     async def _exchange(
         self, document: str, variables: Mapping[str, object], lost_error: LostError, effect_hint: str
     ) -> Node:
-        """`lost_error` and `effect_hint` say what it means if no answer comes."""
+        """Send a document; `lost_error` and `effect_hint` are used if there is no response."""
         try:
             body = {"query": document, "variables": variables}
             response = await self._http.post(self._access.url, json=body)
@@ -149,14 +149,14 @@ class LinearClient:
 
 
 def require_object(value: object, what: str) -> Node:
-    """What was asked for, or made; raises where the answer holds none."""
+    """Return the object that was requested or created; raise if the response has none."""
     if not isinstance(value, Mapping):
         raise ToolFailed(f"Linear's answer holds no {what}. Look in Linear before you try again.")
     return value
 
 
 def get_path(value: object, *path: str) -> object:
-    """What lies below, or None where the way there ends."""
+    """Return the value at a path, or None if it does not exist."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
@@ -184,7 +184,7 @@ def _object(response: httpx2.Response) -> Node:
 
 
 def _retry_hint(response: httpx2.Response) -> str:
-    """Linear gives the time in seconds or in milliseconds since 1970."""
+    """Return when to retry; Linear sends the time in seconds or milliseconds since 1970."""
     stamp = response.headers.get("x-ratelimit-requests-reset", "")
     if not stamp.isascii() or not stamp.isdigit() or not 0 < int(stamp) < 10**14:
         return "Try again later."

@@ -1,4 +1,4 @@
-"""Everything that is ever sent to Linear. Tests hold each document against Linear's own schema."""
+"""GraphQL documents, all that are ever sent to Linear. Tests validate each against Linear's own schema."""
 
 ISSUE_FIELDS = """
 fragment IssueFields on Issue {

@@ -1,4 +1,4 @@
-"""What the tools do with issues. Names are settled before anything is written."""
+"""Issue tools. Names are resolved before anything is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
 
 DEFAULT_LIMIT = 20
-NOT_CHANGED = "It is not as it was to be."  # the failure that led to looking is told, not this
+NOT_CHANGED = "It is not as it was to be."  # never shown: the original failure is reported instead
 
 
 async def list_issues(linear: LinearClient, invocation: ToolInvocation) -> object:
@@ -70,7 +70,7 @@ async def new_issue_input(linear: LinearClient, args: Args) -> Mapping[str, obje
 
 
 async def update_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
-    """Only what is named here is passed on: Linear's own input could also delete the issue."""
+    """Update an issue. Only the arguments named here are passed on: Linear's own input could also delete it."""
     issue = await find_open_issue(linear, invocation.args)
     return await _update_issue(linear, issue, pick_arguments(invocation.args, "title", "description", "priority"))
 
@@ -141,7 +141,7 @@ async def find_open_issue(linear: LinearClient, args: Args) -> Node:
 
 
 def issue_json(found: object) -> Mapping[str, object]:
-    """An issue as the model sees it; `id` is what the other tools take."""
+    """Return an issue for the model; `id` is what the other tools take."""
     issue = require_object(found, "issue")
     return {
         "id": get_text(issue, "identifier"),

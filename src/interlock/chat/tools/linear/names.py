@@ -1,4 +1,4 @@
-"""What people call things, and which thing that is. In doubt nothing is picked, and the near ones are named."""
+"""Resolution of names to Linear entities. An ambiguous or unknown name is an error that lists near matches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ME = "me"
 MAX_SUGGESTIONS = 5
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*-[0-9]+")
-SHARED_LABELS: Mapping[str, object] = {"team": {"null": True}}  # labels that every team has
+SHARED_LABELS: Mapping[str, object] = {"team": {"null": True}}  # labels that all teams share
 
 
 class LinearEntity(NamedTuple):
@@ -25,7 +25,7 @@ class LinearEntity(NamedTuple):
 
 
 async def find_issue(linear: LinearClient, identifier: str, document: str = documents.ISSUE) -> Node:
-    """By its identifier, such as DEMO-12, or its id; one that was deleted too."""
+    """Find an issue by its identifier, such as DEMO-12, or its id; also a deleted one."""
     known = identifier.strip()
     try:
         data = await linear.query(document, id=known.upper() if IDENTIFIER.fullmatch(known) else known)
@@ -37,7 +37,7 @@ async def find_issue(linear: LinearClient, identifier: str, document: str = docu
 
 
 async def find_person(linear: LinearClient, name: str) -> LinearEntity | None:
-    """By name, display name or e-mail address; "me" is whose key it is, "nobody" is None."""
+    """Find a person by name, display name or e-mail address; "me" is the key's owner, "nobody" is None."""
     if name.strip().casefold() == NOBODY:
         return None
     if name.strip().casefold() == ME:
@@ -50,7 +50,7 @@ async def find_person(linear: LinearClient, name: str) -> LinearEntity | None:
 
 
 async def find_team(linear: LinearClient, name: str) -> LinearEntity:
-    """By key or name; without any it is the one of the settings, or the only one there is."""
+    """Find a team by key or name; without a name, the one in the settings, or the only one."""
     name = name.strip() or linear.team
     data = await linear.query(documents.TEAMS, exact={"or": _name_filters(name, "key", "name")}, near=None)
     teams = get_nodes(data, "near")
@@ -69,7 +69,7 @@ async def find_status(linear: LinearClient, name: str, team_id: str) -> LinearEn
 
 
 async def find_status_name(linear: LinearClient, name: str) -> str:
-    """The name, if any team has such a status; many may."""
+    """Return the name of a status, if any team has it; several may."""
     data = await linear.query(documents.STATES, exact={"or": _name_filters(name, "name")}, near=None)
     if found := get_nodes(data, "exact"):
         return get_text(found[0], "name")
@@ -77,7 +77,7 @@ async def find_status_name(linear: LinearClient, name: str) -> str:
 
 
 async def find_label(linear: LinearClient, name: str, team_id: str) -> LinearEntity:
-    """A label of the team, or one that all teams share; a group of labels is none."""
+    """Find a label of the team, or one that all teams share; a group of labels does not count."""
     usable = {"isGroup": {"eq": False}, "or": [SHARED_LABELS, {"team": {"id": {"eq": team_id}}}]}
     exact = {"and": [usable, {"or": _name_filters(name, "name")}]}
     data = await linear.query(documents.LABELS, exact=exact, near=usable)
@@ -85,7 +85,7 @@ async def find_label(linear: LinearClient, name: str, team_id: str) -> LinearEnt
 
 
 async def find_cycle(linear: LinearClient, name: str) -> Node:
-    """By id, name or number."""
+    """Find a cycle by id, name or number."""
     number = [{"number": {"eq": int(name)}}] if name.isascii() and name.isdigit() and len(name) < 10 else []
     data = await linear.query(documents.CYCLES, exact={"or": [*_name_filters(name, "name"), *number]}, near=None)
     found = _require_one(data, "cycle", name, ("name",), "number")
@@ -99,7 +99,7 @@ def _name_filters(name: str, *fields: str) -> list[Mapping[str, object]]:
 
 
 def _require_one(data: Node, kind: str, name: str, fields: Sequence[str], distinguishing_field: str) -> LinearEntity:
-    """`distinguishing_field` is the field that tells apart what has the same name."""
+    """Return the only match; `distinguishing_field` tells entities of the same name apart."""
     match get_nodes(data, "exact"):
         case [one]:
             return LinearEntity(get_text(one, "id"), get_text(one, "name"))

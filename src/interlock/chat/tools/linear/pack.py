@@ -1,4 +1,4 @@
-"""The tools of the pack: what each is called, takes and says."""
+"""The pack's tools: names, schemas and descriptions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _planning_tools(access: LinearAccess) -> Sequence[Tool]:
 def _write_tool(
     access: LinearAccess, name: str, about: str, takes: Mapping[str, object], work: WorkFunction, effect: str = "write"
 ) -> Tool:
-    """Sentence and preview of a tool have its name, each in its own module."""
+    """Make a tool; its sentence and preview are the functions of its name in their modules."""
     spec = ToolSpec(
         f"linear_{name}",
         effect,

@@ -1,4 +1,4 @@
-"""What the tools do with projects and cycles."""
+"""Project and cycle tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlock.chat.tools.linear.issues import NOT_CHANGED, pick_arguments, text
 from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
 
-MAX_SUMMARY = 255  # characters of a project's description; what is longer is its content
+MAX_SUMMARY = 255  # characters of a project's description; a longer one becomes its content
 
 
 async def create_project(linear: LinearClient, invocation: ToolInvocation) -> object:
@@ -75,7 +75,7 @@ async def update_cycle(linear: LinearClient, invocation: ToolInvocation) -> obje
 
 
 def parse_dates(args: Args) -> dict[str, object]:
-    """As Linear takes them; a day without a time begins at midnight, UTC."""
+    """Return dates in Linear's format; a date without a time is midnight, UTC."""
     times = {
         field: _parse_time(name, text_argument(args, name))
         for field, name in (("startsAt", "starts_at"), ("endsAt", "ends_at"))

@@ -1,4 +1,4 @@
-"""What a call would do, as things are now; nothing is changed by looking."""
+"""Previews of a call's effect on the current state, without changing anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_NAMED = 10
 
 
 async def create_issue(linear: LinearClient, args: Args) -> str:
-    """All names are settled as they will be, so that a wrong one shows now."""
+    """Preview a new issue; all names are resolved, so that a wrong one shows now."""
     team = await names.find_team(linear, text_argument(args, "team"))
     await new_issue_input(linear, args)
     assignee = text_argument(args, "assignee")

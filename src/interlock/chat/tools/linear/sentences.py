@@ -1,4 +1,4 @@
-"""One line for people about each call; the card shows all the arguments below it."""
+"""One-line summaries of calls for people; the card shows all the arguments below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to Slack's Web API. What goes wrong is said in our words; what to do about it is done in Slack."""
+"""Client for Slack's Web API. Errors have our own messages, with what to change in Slack."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SCOPES = {
 
 
 class SlackMessageGone(DeliveryFailed):
-    """The message that was to be changed is not there any more, or cannot be changed."""
+    """The message to update was deleted, or cannot be changed."""
 
 
 @dataclass(frozen=True)
 class SlackApi:
-    """`url` ends with a slash; `tokens` are of the bot and, for `apps.connections.open`, of the app."""
+    """The Web API at `url`, which ends with a slash; `app_token` is for `apps.connections.open` only."""
 
     poster: HttpPoster
     url: str
@@ -43,11 +43,11 @@ class SlackApi:
     app_token: str
 
     async def post(self, method: str, body: Mapping[str, object], destination: str = "") -> Json:
-        """A method that writes, which takes JSON; `destination` is named when it is at fault."""
+        """Call a method that writes, with a JSON body; `destination` is named in errors about it."""
         return await self._call(method, json.dumps(body).encode(), JSON, destination)
 
     async def query(self, method: str, **fields: str) -> Json:
-        """A method that reads, which takes a form and nothing else."""
+        """Call a method that reads, which only takes a form."""
         return await self._call(method, urlencode(fields).encode(), FORM, "")
 
     async def _call(self, method: str, content: bytes, headers: Mapping[str, str], destination: str) -> Json:

@@ -1,8 +1,8 @@
-"""What a message looks like in Slack: blocks within Slack's limits, in which no argument can be more than text.
+"""Slack blocks of a message, within Slack's limits; no argument can inject markup, a mention or a link.
 
-Values stand in code, where nothing is bold, an emoji or a link; a backtick would end the code and is spelled out as
-`visible` spells what cannot be seen. Sentences are plain text. In both, & < > are escaped: without `<` there is no
-mention and no link.
+Values are formatted as code, where nothing becomes bold, an emoji or a link; a backtick would end the code and is
+escaped like hidden characters (`visible`). Sentences are plain text. In both, & < > are escaped: without `<` there is
+no mention and no link.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from interlock.notify import message_text
 
 Json = dict[str, Any]
 MAX_BLOCKS = 50
-MAX_TEXT = 8_500  # of all blocks together; Slack refuses at about 11,000
+MAX_TEXT = 8_500  # characters of all blocks; Slack refuses at about 11,000
 MAX_HEADER = 150
 MAX_FIELDS = 20
 MAX_PREVIEW = 600
 MAX_QUOTE = 300
-TAIL = 5  # blocks that come after the arguments
+TAIL = 5  # blocks after the arguments
 BLANK = "\\u{20}"
 MAX_NAME = 120
-INLINE = 80  # characters of a value that stands on one line with its name
+INLINE = 80  # characters of a value on one line with its name
 MAX_LINES = 2_500  # characters of such lines in one block
 VERBS = {"approve": "Approve", "edit": "Edit", "respond": "Answer", "reject": "Reject"}
-NEEDS_FULL_VIEW = ("approve", "edit")  # only of what the message shows whole
+NEEDS_FULL_VIEW = ("approve", "edit")  # only if the message shows the call in full
 UNCUT = 1 << 30
 MAX_LONG_NAME, MAX_SHORT_VALUE, MAX_LONG_VALUE, MAX_CODE, MAX_NOTE = 700, 500, 2_000, 3_000, 1_900
 
 
 def render_message(message: Notification, *, interactive: bool) -> Json:
-    """`text` is for the notification of a device; `interactive` if clicks come back to us.
+    """Render a message. `text` is for device notifications; `interactive` if Slack can send us clicks.
 
-    What reminds is the reply below it: the message itself stays what it was.
+    A reminder is a reply to the message, which itself is not changed by it.
     """
     if message.purpose == "remind":
         message = replace(message, purpose="changed")
@@ -47,7 +47,7 @@ def render_message(message: Notification, *, interactive: bool) -> Json:
 
 
 def render_reminder(message: Notification) -> Json:
-    """A reply below the message."""
+    """Render a reminder, as a reply to the message."""
     approval_view = message.approval_view
     asked = message_text.approvers_sentence(approval_view.approval) if approval_view else ""
     return {
@@ -57,7 +57,7 @@ def render_reminder(message: Notification) -> Json:
 
 
 def is_shown_in_full(approval_view: ApprovalView) -> bool:
-    """Whether a message has every argument, finding and preview of it, and nothing of these is cut."""
+    """Return whether a message shows every argument, finding and preview, all uncut."""
     card, fields = approval_view.card, _fields(approval_view)
     groups = list(_details(approval_view))
     return (
@@ -72,7 +72,7 @@ def is_shown_in_full(approval_view: ApprovalView) -> bool:
 
 
 def fits_in_note(text: str) -> bool:
-    """Whether a note has all of it."""
+    """Return whether a text fits in a note uncut."""
     return len(escape(text)) <= MAX_NOTE
 
 
@@ -81,7 +81,7 @@ def escape(text: str) -> str:
 
 
 def escape_and_cut(text: str, limit: int) -> str:
-    """A text that is made visible already, escaped and within the limit, which counts what is sent."""
+    """Escape a visible text and cut it to the limit, which includes the escapes."""
     for size in (limit, limit // 2, limit // 5):
         cut = escape(message_text.shorten(text, size))
         if len(cut) <= limit:
@@ -90,7 +90,7 @@ def escape_and_cut(text: str, limit: int) -> str:
 
 
 def escape_code(text: str, limit: int = MAX_CODE) -> str:
-    """As it stands between backticks: never with one inside, and never blank at its ends, which would make it none."""
+    """Escape text for code: no backticks inside, and no blanks at its ends, with which it would not be code."""
     ends = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
     if any(ends):
         text = f"{BLANK * ends[0]}{text.strip(' ')}{BLANK * ends[1]}"
@@ -112,13 +112,13 @@ def note_block(text: str) -> Json:
 
 
 def link_block(message: Notification) -> Json:
-    """Without a button, for which an app has to listen."""
+    """Link without a button, since a button needs an app that handles clicks."""
     is_over = message.approval_view is not None and not message.approval_view.is_open
     return markup_block(f"<{escape(message.link)}|{'Look at it' if is_over else 'Look at it and decide'}>")
 
 
 def markup_block(text: str) -> Json:
-    """Only for what is escaped already."""
+    """Block with markup, for text that is escaped already."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
@@ -144,7 +144,7 @@ def _head(approval_view: ApprovalView, title: str) -> list[Json]:
 
 
 def _facts(approval_view: ApprovalView) -> Json:
-    """Who wants what, each in code: names come from outside."""
+    """Names and risk, each as code: names come from outside."""
     facts = {"risk": approval_view.card.risk, "tool": approval_view.card.tool, **dict(approval_view.card.facts)}
     shown = [(label, facts[label]) for label in ("risk", "tool", "agent", "requester", "rule") if facts.get(label)]
     return {
@@ -157,7 +157,7 @@ def _facts(approval_view: ApprovalView) -> Json:
 
 
 def _details(approval_view: ApprovalView) -> Iterator[list[Json]]:
-    """What belongs together stays together: an argument and what is odd about it."""
+    """Yield groups of blocks that stay together: an argument and its findings."""
     card, fields = approval_view.card, _fields(approval_view)
     yield from _arguments(fields[:MAX_FIELDS], card.findings)
     if len(fields) > MAX_FIELDS:
@@ -179,7 +179,7 @@ def _details(approval_view: ApprovalView) -> Iterator[list[Json]]:
 
 
 def _fields(approval_view: ApprovalView) -> list[CardField]:
-    """Without what only holds others, and has nothing odd about it."""
+    """Return the fields, without objects and arrays that have members and no findings."""
     fields = approval_view.card.fields
     return [each for each in fields if each.type not in ("object", "array") or not each.length or each.findings]
 
@@ -196,7 +196,7 @@ def _is_uncut(field: CardField) -> bool:
 
 
 def _arguments(fields: Sequence[CardField], findings: Sequence[Finding]) -> Iterator[list[Json]]:
-    """Short ones are lines of one block; one that is long or odd has a block of its own."""
+    """Yield short arguments as lines of one block; a long one, or one with findings, has its own block."""
     lines: list[str] = []
     for each in fields:
         marks = [_finding_block(finding) for finding in findings if finding.id in each.findings]
@@ -236,12 +236,12 @@ def _members(field: CardField) -> str:
 
 
 def _space_left(head: list[Json]) -> tuple[int, int]:
-    """Blocks and characters that are left for details, whatever the title is."""
+    """Return the blocks and characters left for details, for any title."""
     return MAX_BLOCKS - TAIL - len(head), MAX_TEXT - 1_500 - MAX_HEADER - _size(head[1:])
 
 
 def _fit_blocks(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Json]:
-    """As many as fit; a last line says that there is more."""
+    """Return the groups that fit, with a last note if there is more."""
     shown: list[Json] = []
     for group in groups:
         if len(shown) + len(group) >= blocks or _size(shown) + _size(group) > size:
@@ -251,21 +251,21 @@ def _fit_blocks(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Js
 
 
 def _size(blocks: list[Json]) -> int:
-    """Characters of all texts."""
+    """Count the characters of all texts."""
     texts = [each.get("text") or {} for each in blocks]
     texts += [part for each in blocks for part in (*each.get("fields", ()), *each.get("elements", ()))]
     return sum(len(str(text.get("text", ""))) for text in texts)
 
 
 def _deadline(approval_view: ApprovalView) -> Json:
-    """In the reader's own time, which Slack works out."""
+    """Deadline in the reader's time zone, which Slack computes."""
     at = approval_view.approval.expires_at
     date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{message_text.utc_time(at)}>"
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"Decide by {date}", "verbatim": True}]}
 
 
 def _buttons(message: Notification, approval_view: ApprovalView) -> list[Json]:
-    """The value says what people saw; it is looked up again, and never believed further."""
+    """Buttons. Their value names the delivery and the arguments seen; it is looked up again, and not trusted."""
     value = f"{message.thread} {approval_view.approval.args_sha256}"
     allowed = [kind for kind in VERBS if kind in approval_view.approval.terms.decisions]
     look = {"type": "button", "action_id": "open", "text": label_object("Open"), "url": message.link}
@@ -292,5 +292,5 @@ def _button(kind: str, value: str, *, is_risky: bool) -> Json:
 
 
 def label_object(text: str) -> Json:
-    """Our own words, or a text that is made visible and short."""
+    """Text object for our own words, or for a text that is visible and short."""
     return {"type": "plain_text", "text": text, "emoji": False}

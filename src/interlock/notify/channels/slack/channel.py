@@ -1,4 +1,4 @@
-"""Connects a Slack channel: sends, updates, and hands interactions over."""
+"""The Slack channel: sends and updates messages, and handles interactions over HTTP or Socket Mode."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CAPABILITIES = ChannelCapabilities(has_destinations=True)
 URL = "https://slack.com/api/"
 CHANNEL = "#approvals"
 TOLERANCE = 300  # seconds that a request may be old, or ahead of our clock
-SWAPPED_PREFIXES = {"token": "xapp-", "app_token": "xoxb-"}  # what the other one begins with
+SWAPPED_PREFIXES = {"token": "xapp-", "app_token": "xoxb-"}  # the prefix of the other token
 UNSIGNED_RESPONSE = InboundResponse(
     401, b'{"error":"unauthenticated","message":"This is not signed by Slack, or not by now."}'
 )
@@ -78,12 +78,12 @@ class SlackChannel:
         self._interactions = InteractionHandler(api)
         self._is_interactive = bool(signing_secret or api.app_token)
 
-    # What is said
+    # Outbound
 
     async def send(self, message: Notification) -> str:
-        """Slack has no key that keeps a message from being posted twice when an answer was lost on its way.
+        """Post a message. A retry after a lost response can post a duplicate, since Slack has no idempotency key.
 
-        Both then show the same and stand for the same delivery, whose id is in their metadata.
+        Both messages then show the same and belong to the same delivery, whose id is in their metadata.
         """
         if message.purpose == "test" and self._api.app_token:
             await self._api.query("apps.connections.open")
@@ -97,13 +97,13 @@ class SlackChannel:
         return json.dumps({"channel": str(answer.get("channel", destination)), "ts": str(answer.get("ts", ""))})
 
     async def update(self, message: Notification, ref: str) -> str:
-        """The message shows how it stands; a reminder is a reply below it that all in the channel see."""
+        """Update the message; a reminder is a reply that is also shown in the channel."""
         posted = json.loads(ref)
         content = render_message(message, interactive=self._is_interactive)
         destination = message.to.destination or self._channel
         try:
             await self._api.post("chat.update", {**posted, **content}, destination)
-        except SlackMessageGone:  # somebody deleted it: of what is over there is nothing to say any more
+        except SlackMessageGone:  # it was deleted: if the call has ended, nothing needs to be posted
             is_open = message.approval_view is not None and message.approval_view.is_open
             return await self.send(message) if is_open else ref
         if message.purpose == "remind":
@@ -116,7 +116,7 @@ class SlackChannel:
         await self._interactions.close()
         await self._api.poster.close()
 
-    # What comes back
+    # Inbound
 
     async def answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
         if not self._is_signed(request, inbound.now()):
@@ -125,11 +125,11 @@ class SlackChannel:
         return InboundResponse(400) if payload is None else await self._interactions.handle(payload, inbound)
 
     async def listen(self, inbound: InboundPort, stop: asyncio.Event) -> None:
-        """By Socket Mode, if there is a token for it. Slack proves itself by its certificate."""
+        """Listen by Socket Mode, if there is an app token. Slack is authenticated by its certificate."""
         if not self._api.app_token:
             await stop.wait()
             return
-        quiet = logging.Logger("slack", logging.CRITICAL + 1)  # its lines may hold what opens the connection
+        quiet = logging.Logger("slack", logging.CRITICAL + 1)  # its lines may hold the connection's secret URL
         web = AsyncWebClient(base_url=self._api.url, logger=quiet)
         client = SocketModeClient(self._api.app_token, quiet, web)
         client.proxy = web.proxy = None  # which both would take from the environment
@@ -150,7 +150,7 @@ class SlackChannel:
     async def _handle_socket_request(
         self, client: SocketModeClient, request: SocketModeRequest, inbound: InboundPort
     ) -> None:
-        """Acknowledged when it is done or takes long: what nobody acknowledges, Slack sends again."""
+        """Handle a request; acknowledged when it is done or slow. Slack retries what is not acknowledged."""
         reply = InboundResponse(200)
         try:
             if request.type == "interactive":
@@ -163,7 +163,7 @@ class SlackChannel:
         await client.send_socket_mode_response({"envelope_id": request.envelope_id, **body})
 
     def _is_signed(self, request: InboundRequest, now: int) -> bool:
-        """By Slack, and within five minutes of now on either side."""
+        """Return whether Slack has signed the request, at most five minutes before or after now."""
         stamp = request.headers.get("x-slack-request-timestamp", "")
         signature = request.headers.get("x-slack-signature", "")
         if not self._signing_secret or not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
@@ -176,7 +176,7 @@ class SlackChannel:
 
 
 def _payload(body: bytes) -> Json | None:
-    """The form's one field, which is JSON."""
+    """Parse the JSON in the form's only field."""
     try:
         payload = json.loads(parse_qs(body.decode(), strict_parsing=True, max_num_fields=10)["payload"][0])
     except (ValueError, KeyError, RecursionError):
@@ -184,8 +184,8 @@ def _payload(body: bytes) -> Json | None:
     return payload if isinstance(payload, dict) else None
 
 
-RESPONSE_TIMEOUT = 2.0  # that an answer takes at most; Slack gives up after three
-USER_LOOKUP_TIMEOUT = 1.5  # of them to ask Slack who it was
+RESPONSE_TIMEOUT = 2.0  # seconds until our response; Slack gives up after three
+USER_LOOKUP_TIMEOUT = 1.5  # seconds of these to ask Slack for the user
 DONE = InboundResponse(200)
 CHANGED = "The arguments changed since you saw them. Look again."
 NOTHING_DECIDED = "Nothing was decided."
@@ -197,7 +197,7 @@ _VALUE = re.compile(r"(\S{1,400}) ([0-9a-f]{64})")
 
 
 class SlackUser(NamedTuple):
-    """A user of Slack; `external_id` is what an account is bound to."""
+    """A Slack user; `external_id` is linked to an account."""
 
     team: str
     user: str
@@ -208,11 +208,11 @@ class SlackUser(NamedTuple):
 
 
 class UnknownSlackUser(Exception):
-    """Nobody knows who this is in Interlock; says why."""
+    """No Interlock account matches the Slack user; the message says why."""
 
 
 class InteractionHandler:
-    """Work that takes longer than an answer may is kept, and waited for when the channel closes."""
+    """Handles clicks and forms. Work that exceeds the response time goes on, and is awaited on close."""
 
     def __init__(self, api: SlackApi) -> None:
         self._api = api
@@ -220,7 +220,7 @@ class InteractionHandler:
         self._tasks: set[asyncio.Task[InboundResponse]] = set()
 
     async def handle(self, payload: Json, inbound: InboundPort) -> InboundResponse:
-        """Of a request that is proven to be Slack's."""
+        """Handle an authenticated request from Slack."""
         kind, value = payload.get("type"), _action_value(payload)
         found = _VALUE.fullmatch(value or "")
         slack_user = _read_user(payload)
@@ -278,14 +278,14 @@ class InteractionHandler:
         delivery: Delivery,
         inbound: InboundPort,
     ) -> str:
-        """Whatever stands against it, the server says so in its own words, and writes it down."""
+        """Approve it; any refusal comes from the server, which also records it."""
         await inbound.decide(delivery.workspace, delivery.approval_id, Approve(Acknowledgement(seen_digest)), reviewer)
         if reviewer.name in {vote.by for vote in approval_view.approval.votes}:
             return "You have agreed to this already. It waits for others."
         return ""
 
     async def _open(self, payload: Json, kind: str, approval_view: ApprovalView) -> str:
-        """Shows a form; says what keeps it from being shown."""
+        """Open a form; return why not, or an empty text."""
         form = modals.make_form(kind, approval_view)
         if form is None:
             return f"Slack cannot show all that this takes. Open the page to {VERBS.get(kind, kind).lower()} it."
@@ -294,7 +294,7 @@ class InteractionHandler:
         return ""
 
     async def _send_ephemeral(self, payload: Json, slack_user: SlackUser, text: str, link: str = "") -> InboundResponse:
-        """To the one who clicked; others see nothing. That nobody can be told is no reason to fail."""
+        """Send a message that only the person who clicked sees; a failure is ignored."""
         blocks = [text_block(visible(text))]
         blocks += [markup_block(f"<{escape(link)}|Say who you are in Interlock>, and click again.")] if link else []
         place = payload.get("channel") or {}
@@ -312,7 +312,7 @@ class InteractionHandler:
             return DONE
         return DONE
 
-    # Forms
+    # Modals
 
     async def _handle_submission(
         self, payload: Json, slack_user: SlackUser, delivery: Delivery, seen_digest: str, inbound: InboundPort
@@ -342,10 +342,13 @@ class InteractionHandler:
             return _errors_response(modals.field_errors(form, error))
         return DONE
 
-    # Who it is
+    # Identity
 
     async def _reviewer(self, slack_user: SlackUser, workspace: str, inbound: InboundPort) -> Reviewer:
-        """Bound before, or by an e-mail address that Slack has proven; never by a name. Raises Stranger."""
+        """Return the linked account, or the one with an e-mail address that Slack has verified; never by name.
+
+        Raises UnknownSlackUser.
+        """
         known = await inbound.find_reviewer(workspace, slack_user.external_id)
         known = known or await inbound.find_reviewer(workspace, slack_user.external_id, await self._email(slack_user))
         if known is None:
@@ -371,10 +374,10 @@ class InteractionHandler:
             raise UnknownSlackUser("Slack has not confirmed your e-mail address, or does not show it to the app.")
         return email
 
-    # Time
+    # Timeouts
 
     async def _run_with_timeout(self, work: Callable[[], Awaitable[InboundResponse]], payload: Json) -> InboundResponse:
-        """What is not done in time goes on after the answer."""
+        """Run work that goes on after the response if it is slow."""
         task = asyncio.ensure_future(work())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -390,7 +393,7 @@ class InteractionHandler:
 
 
 def _action_value(payload: Json) -> str | None:
-    """What the button or the form carries; None for what only opens a page."""
+    """Return the value of the button or the form; None for a button that only opens a page."""
     if payload.get("type") == "view_submission":
         return str((payload.get("view") or {}).get("private_metadata", ""))
     actions = payload.get("actions")
@@ -406,7 +409,7 @@ def _read_user(payload: Json) -> SlackUser | None:
 
 
 def _obstacle(approval_view: ApprovalView, reviewer: Reviewer, kind: str, seen_digest: str) -> str:
-    """Why there is nothing for them to fill in; what is submitted is judged by the server, again and for good."""
+    """Return why no form is shown; the server checks a submission again."""
     approval = approval_view.approval
     if approval_view.status == "expired":
         return Expired("This approval has expired. Let the agent propose the call again.").message
@@ -420,11 +423,11 @@ def _obstacle(approval_view: ApprovalView, reviewer: Reviewer, kind: str, seen_d
 
 
 def _errors_response(errors: Mapping[str, str]) -> InboundResponse:
-    """Below the fields; what was typed stays."""
+    """Show errors at the form's fields, with the input kept."""
     return InboundResponse(200, json.dumps({"response_action": "errors", "errors": dict(errors)}).encode())
 
 
 def _first_input_id(view: Json) -> str:
-    """A field of the form, for what is about all of it."""
+    """Return the form's first field, for errors that concern all of it."""
     blocks = [each for each in view.get("blocks", ()) if isinstance(each, dict) and each.get("type") == "input"]
     return str(blocks[0].get("block_id", "")) if blocks else ""

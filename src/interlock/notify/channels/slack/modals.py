@@ -1,4 +1,4 @@
-"""The forms that a button opens in Slack, and the decision that comes back from one.
+"""Slack modals: the forms that a button opens, and the decision that a submitted form makes.
 
 It is long because a modal and the fields of its form are read together.
 """
@@ -29,13 +29,13 @@ from interlock.notify.channels.slack.blocks import (
 
 Json = dict[str, Any]
 MAX_FINDINGS = 40
-MAX_CHECKBOXES = 10  # boxes that Slack takes in one block
-CHECKBOX_BLOCK = "look"  # begins the block of boxes
-MAX_ERROR = 300  # characters of a complaint below a field
+MAX_CHECKBOXES = 10  # checkboxes that Slack allows in one block
+CHECKBOX_BLOCK = "look"  # prefix of the ids of checkbox blocks
+MAX_ERROR = 300  # characters of an error at a field
 
 
 class InvalidForm(Exception):
-    """What is wrong, by block."""
+    """Errors of a form, by block."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__("; ".join(errors.values()))
@@ -44,7 +44,7 @@ class InvalidForm(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionForm:
-    """What is asked for one kind of decision; `findings` have a box each, which may be left empty if `is_optional`."""
+    """Form for one kind of decision; `findings` have a checkbox each, which may be left empty if `is_optional`."""
 
     kind: str
     title: str
@@ -76,7 +76,7 @@ class DecisionForm:
 
 
 def make_form(kind: str, approval_view: ApprovalView) -> DecisionForm | None:
-    """None if there is nothing that could be done with a form."""
+    """Make a form; None if a form cannot be used."""
     match kind:
         case "approve":
             return _approve_form(approval_view)
@@ -100,7 +100,7 @@ def make_form(kind: str, approval_view: ApprovalView) -> DecisionForm | None:
 def parse_decision(
     form: DecisionForm, approval_view: ApprovalView, seen_digest: str, values: Mapping[str, Any]
 ) -> Decision:
-    """What the form says. Raises Wrong."""
+    """Parse the decision of a form. Raises InvalidForm."""
     parsed, errors = read_inputs(form.inputs, values, form.ids)
     if errors:
         raise InvalidForm(errors)
@@ -122,7 +122,7 @@ def parse_decision(
 
 
 def field_errors(form: DecisionForm, error: Error) -> dict[str, str]:
-    """What the server says against it, at the fields that it is about."""
+    """Return the server's error by the fields that it concerns."""
     problems = error.problems if isinstance(error, InvalidDecision) else ()
     found: dict[str, str] = {}
     for problem in problems:
@@ -200,7 +200,7 @@ def _respond_form(approval_view: ApprovalView) -> DecisionForm:
 
 
 def _choice_notes(choices: object) -> list[Json]:
-    """Choices that are too long for a list, by their numbers."""
+    """Show choices that are too long for a list, by number."""
     if not isinstance(choices, list) or all(len(option_text(each)) <= MAX_OPTION for each in choices):
         return []
     return [
@@ -243,7 +243,7 @@ def _respond(
 
 
 def _checkbox_blocks(findings: Sequence[Finding], *, is_optional: bool) -> list[Json]:
-    """Each finding in full, and a box for it."""
+    """Show each finding in full, with a checkbox."""
     blocks: list[Json] = []
     for start in range(0, len(findings), MAX_CHECKBOXES):
         group = findings[start : start + MAX_CHECKBOXES]
@@ -284,7 +284,7 @@ def _acknowledged(findings: Sequence[Finding], values: Mapping[str, Any]) -> tup
 
 
 def _finding_key(finding: Finding) -> str:
-    """Ids may be longer than what Slack keeps."""
+    """Return a short key: ids may be longer than Slack allows."""
     return sha256(finding.id.encode()).hexdigest()[:32]
 
 
@@ -303,23 +303,23 @@ def _error_text(text: str) -> str:
 
 InputKind = Literal["text", "number", "choice", "json"]
 Schema = Mapping[str, object]
-MAX_INPUT = 3_000  # characters that Slack's field takes
+MAX_INPUT = 3_000  # characters that Slack allows in a field
 MAX_OPTIONS = 100
 MAX_OPTION = 75  # characters of an option
 MAX_INPUTS = 40
-MAX_RADIO_OPTIONS = 10  # options that are shown one below the other
+MAX_RADIO_OPTIONS = 10  # options shown as radio buttons
 ONE_LINE = 80
 MISSING: Final = object()  # no value, which is not the same as null
-VALUE = "value"  # the action of every field
+VALUE = "value"  # the action id of every field
 
 
 class InvalidInput(Exception):
-    """What was typed cannot be read."""
+    """The input cannot be parsed."""
 
 
 @dataclass(frozen=True)
 class FormInput:
-    """`name` is the argument; `current` is its value now, or MISSING."""
+    """An input field; `name` is the argument, `current` its present value, or MISSING."""
 
     name: str
     kind: InputKind
@@ -342,7 +342,7 @@ class FormInput:
         return {**made, "hint": label_object(escape_and_cut(visible(self.hint), 300))} if self.hint else made
 
     def read(self, state: Mapping[str, Any]) -> object:
-        """What was typed or chosen; MISSING leaves the argument out. Raises Unreadable."""
+        """Return the value that was entered; MISSING omits the argument. Raises InvalidInput."""
         if self.kind == "choice":
             chosen = state.get("selected_option")
             return self._empty_value() if chosen is None else self._chosen(str(chosen.get("value", "")))
@@ -404,9 +404,9 @@ class FormInput:
 def make_inputs(
     args: Mapping[str, object], schema: Schema | None, secret: Sequence[str] = (), *, in_order: bool = False
 ) -> tuple[list[FormInput], list[str]]:
-    """Those that can be changed here, and the names of those that stay as they are.
+    """Return the inputs that can be changed here, and the names of the arguments that stay unchanged.
 
-    What is required comes first, unless all is to be in the order of the arguments.
+    Required ones come first, unless they are to be in the order of the arguments.
     """
     shapes = _properties(schema)
     wanted = (schema or {}).get("required")
@@ -425,7 +425,7 @@ def make_inputs(
 
 
 def make_input(name: str, shape: Schema | None, current: object = MISSING, *, is_required: bool) -> FormInput:
-    """By what the schema says; without one, by the value that is there."""
+    """Make an input by the schema; without one, by the current value."""
     shape = shape or {}
     types = _types(shape, current)
     nullable = "null" in types and len(types) > 1
@@ -455,7 +455,7 @@ def make_input(name: str, shape: Schema | None, current: object = MISSING, *, is
 def apply_inputs(
     args: Mapping[str, object], inputs: Sequence[FormInput], values: Sequence[object]
 ) -> dict[str, object]:
-    """The arguments with what was typed; those without a field stay."""
+    """Return the arguments with the entered values; those without a field are unchanged."""
     changed = dict(args)
     for each, value in zip(inputs, values, strict=True):
         if value is MISSING:
@@ -501,7 +501,7 @@ def _kind(types: frozenset[str]) -> InputKind:
 
 
 def _options(shape: Schema, types: frozenset[str]) -> Sequence[object]:
-    """Values to choose from, if there are few enough."""
+    """Return the values to choose from, if they are few enough."""
     values = shape.get("enum")
     if not isinstance(values, list):
         return (True, False) if types == {"boolean"} else ()
@@ -509,7 +509,7 @@ def _options(shape: Schema, types: frozenset[str]) -> Sequence[object]:
 
 
 def _option(number: int, value: object) -> Json:
-    """One that is too long has a number, by which it can be told from others."""
+    """Make an option; one that is too long gets a number to identify it."""
     text = option_text(value)
     if not text or len(escape(text)) > MAX_OPTION:
         text = f"{number + 1}. {message_text.shorten(text, MAX_OPTION - 15)}"
@@ -528,14 +528,14 @@ def _index(options: Sequence[object], current: object) -> int | None:
 
 
 def _is_secret(name: str, current: object, secret: Sequence[str]) -> bool:
-    """Also what has a secret somewhere inside: nobody is to type one into Slack."""
+    """Return whether it is secret or contains a secret: nobody should type one into Slack."""
     pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
     marked = isinstance(current, Mapping) and set(current) == {"$secret"}
     return marked or any(each == pointer or each.startswith(f"{pointer}/") for each in secret)
 
 
 def _can_be_shown(made: FormInput) -> bool:
-    """A field must give back exactly what it was given."""
+    """Return whether a field returns the value unchanged."""
     if made.kind == "choice":
         return made.current is MISSING or _index(made.options, made.current) is not None
     shown = made._initial_text()
@@ -545,7 +545,7 @@ def _can_be_shown(made: FormInput) -> bool:
 def read_inputs(
     inputs: Sequence[FormInput], values: Mapping[str, Any], ids: Sequence[str]
 ) -> tuple[list[object], dict[str, str]]:
-    """What each field holds, and what is wrong with those that cannot be read, by block."""
+    """Return the value of each field, and the errors by block."""
     read: list[object] = []
     wrong: dict[str, str] = {}
     for each, block_id in zip(inputs, ids, strict=True):

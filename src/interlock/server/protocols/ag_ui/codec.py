@@ -1,4 +1,4 @@
-"""Messages and interrupts as AG-UI has them, made from the lines of a thread and its cards."""
+"""AG-UI messages and interrupts, made from the entries of a thread and its approvals."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ TEXT_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE}
 
 
 def message_id(thread_id: str, line: int) -> str:
-    """Of a message in a snapshot. While it is told live it has another: a client puts what it knows before what it
-    does not, and so the order is right only if a snapshot knows nothing of what was streamed.
+    """The id of a message in a snapshot, which differs from the id of a streamed message.
+
+    A client puts the messages that it knows before the others, so the order is right only if a snapshot has no id that
+    was streamed.
     """
     return f"{thread_id}:{line}"
 
@@ -44,7 +46,7 @@ def result_text(value: object) -> str:
 
 
 def fills_snapshot(lines: Sequence[ThreadEntry]) -> bool:
-    """Whether a snapshot of these is as long as one can be: what is before them has no place in it."""
+    """Whether these entries fill a snapshot: earlier ones have no room in it."""
     return sum(_min_size(entry) for entry in lines) > MAX_HISTORY
 
 
@@ -59,7 +61,7 @@ def _min_size(entry: ThreadEntry) -> int:
 
 
 def newest_messages(messages: Sequence[Message]) -> list[Message]:
-    """The newest: a client posts all that it has each time, and a body is bounded. Results follow their calls."""
+    """The newest messages, results only with their calls: a client posts all that it has, and a body is bounded."""
     left, first = MAX_HISTORY, len(messages)
     for number in range(len(messages) - 1, -1, -1):
         left -= len(messages[number].model_dump_json())
@@ -72,7 +74,7 @@ def newest_messages(messages: Sequence[Message]) -> list[Message]:
 
 
 def call_ids_by_name(lines: Sequence[ThreadEntry]) -> dict[str, str]:
-    """The calls of the last reply by the names that its model gave them: a model may use those again."""
+    """The call ids of the last reply by the ids that its model gave them, which a model may reuse."""
     reply = next((entry for entry in reversed(lines) if entry.kind == "replied"), None)
     return (
         {}
@@ -82,7 +84,7 @@ def call_ids_by_name(lines: Sequence[ThreadEntry]) -> dict[str, str]:
 
 
 def delegating_calls(lines: Sequence[ThreadEntry]) -> dict[str, str]:
-    """The calls that sub-agents were begun by, by their threads."""
+    """The ids of the calls that started sub-agents, by the threads of those."""
     found, names = dict[str, str](), dict[str, str]()
     for entry in lines:
         if entry.kind == "replied":
@@ -114,7 +116,7 @@ def to_messages(lines: Sequence[ThreadEntry], thread_id: str, redactor: ToolRequ
 
 
 def to_interrupt(view: Json, tool_call_id: str, link: str) -> Interrupt:
-    """`view` is an approval as our own front ends get it."""
+    """The interrupt of an approval; `view` is the JSON that our own front ends get."""
     question = view["tool"] == QUESTION_TOOL
     return Interrupt(
         id=interrupt_id(view["id"], view["args_sha256"]),
@@ -140,14 +142,14 @@ def to_interrupt(view: Json, tool_call_id: str, link: str) -> Interrupt:
 
 
 def answer_schema(question: Json) -> dict[str, Any]:
-    """Of the answer to a question: data by its schema, one of its choices, or a text."""
+    """The schema of the answer to a question: the question's own schema, one of its choices, or text."""
     if question.get("schema") is not None:
         return dict(question["schema"])
     return {"type": "string", "enum": list(question["choices"])} if question.get("choices") else TEXT_SCHEMA
 
 
 def _decision_schema(view: Json) -> dict[str, Any]:
-    """`editedArgs` and `response` only where the rule allows them: that they are there is what a client goes by."""
+    """`editedArgs` and `response` only if the rule allows them: clients go by their presence."""
     text = {"type": "string", "maxLength": MAX_COMMENT}
     properties: dict[str, Any] = {"approved": {"type": "boolean"}, "reason": text}
     if "edit" in view["decisions"]:
@@ -167,7 +169,7 @@ def _decision_schema(view: Json) -> dict[str, Any]:
 
 
 def _nestable_schema(schema: Json | None) -> dict[str, Any]:
-    """References lead to the top of a schema, where it is not any more."""
+    """The schema for use inside another; any object if it has references, which resolve from a schema's root."""
     if schema is None or '"$ref"' in json.dumps(schema):
         return {"type": "object"}
     return dict(schema)
@@ -180,42 +182,42 @@ def _tool_call(reply: ThreadEntry, tool_request: ToolRequest, redactor: ToolRequ
 
 
 def _call_id(reply: ThreadEntry, tool_request: ToolRequest) -> str:
-    """As the gate knows it."""
+    """The call's id as the gate knows it."""
     return PendingCall(tool_request, reply.number).id
 
 
 MAX_OPEN = 500  # cards of one thread
-FIRST_READ = 200  # lines that are read first
+FIRST_READ = 200  # entries that are read first
 SEPARATOR = ":"  # in an interrupt's id
 
 IsEnough = Callable[[Sequence[ThreadEntry]], bool]
 
 
 def interrupt_id(approval_id: str, args_sha256: str) -> str:
-    """With the digest of what is shown: an answer counts for nothing else, whatever its client knows of that."""
+    """The id has the digest of the shown arguments: an answer counts for those only, even if its client ignores it."""
     return f"{approval_id}{SEPARATOR}{args_sha256}"
 
 
 def parse_interrupt_id(interrupt_id: str) -> tuple[str, str]:
-    """The approval's id, and the digest of what was shown."""
+    """The approval's id, and the digest of the shown arguments."""
     approval_id, _, args_sha256 = interrupt_id.partition(SEPARATOR)
     return approval_id, args_sha256
 
 
 def has_reply(lines: Sequence[ThreadEntry]) -> bool:
-    """Whether it is clear where in a turn they end."""
+    """Whether the entries tell where in a turn they end."""
     return any(entry.kind == "replied" for entry in lines)
 
 
 def includes_requests(lines: Sequence[ThreadEntry], ids: Collection[object]) -> bool:
-    """Whether people are asked about all of these there, and the reply is there that wanted the first of them."""
+    """Whether the entries have the requests for all these approvals, and the reply that led to the first of them."""
     asked = {entry.body.get("approval"): entry.number for entry in lines if entry.kind == "asked"}
     first = min((asked.get(each, 0) for each in ids), default=MAX_ENTRY_NUMBER)
     return first > 0 and has_reply([entry for entry in lines if entry.number < first])
 
 
 class ClientRun(NamedTuple):
-    """What the client calls the thread and this run, and the state that it holds: given back, and never read."""
+    """The client's ids of the thread and this run, and its state, which is returned unread."""
 
     thread_id: str
     run_id: str
@@ -223,7 +225,7 @@ class ClientRun(NamedTuple):
 
 
 class AgUiContext(NamedTuple):
-    """The thread in which a run takes place, and for whom."""
+    """The thread of a run, and the person whose run it is."""
 
     state: ServerState
     services: WorkspaceServices
@@ -231,7 +233,7 @@ class AgUiContext(NamedTuple):
     reviewer: Reviewer
 
     async def read_entries(self, is_enough: IsEnough, last: int = MAX_ENTRY_NUMBER - 1) -> Sequence[ThreadEntry]:
-        """The newest, up to this one: as many as are enough, or all."""
+        """The newest entries up to `last`: as many as are enough, or all."""
         found, few, start, end = list[ThreadEntry](), FIRST_READ, min(last, self.thread.entry_count), last + 1
         while True:
             start = max(0, start - few)
@@ -242,7 +244,7 @@ class AgUiContext(NamedTuple):
             few, end = few * 4, start + 1
 
     async def load_pending_approvals(self) -> list[Approval]:
-        """Those that wait for people now, sub-agents' included."""
+        """The approvals of this thread that are pending now, including those of sub-agents."""
         query = ApprovalQuery(statuses=("pending",), thread_id=self.thread.id, limit=MAX_OPEN)
         found = [stored.approval for stored in (await self.services.inbox.list(self.thread.workspace, query)).items]
         ours = [each for each in found if is_thread_id(each.subject.run_id)]

@@ -1,4 +1,4 @@
-"""The routes of the protocol, and what they do with what is posted."""
+"""AG-UI routes: run an agent, answer interrupts, show capabilities."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
 class LenientModel(BaseModel):
-    """What a later version of the protocol adds is left out, and what is known has to be right."""
+    """Ignores fields that a later version of the protocol adds, and checks the known ones strictly."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -96,9 +96,9 @@ class ResumeEntry(LenientModel):
 
 
 class RunAgentInput(LenientModel):
-    """A run: with a new message of the user as the last one, with answers to interrupts, or to see how it stands.
+    """A run: with a new message of the user as the last one, with answers to interrupts, or to get the current state.
 
-    Of the messages only the last is read. Tools, context and properties are not used; the state is given back.
+    Only the last message is read. Tools, context and properties are not used; the state is returned.
     """
 
     threadId: Name
@@ -109,7 +109,7 @@ class RunAgentInput(LenientModel):
 
 
 class ResumePayload(RequestBody):
-    """The answer to an approval. Nothing but `true` approves; a field that nobody knows may have meant something."""
+    """The answer to an approval. Only `true` approves; unknown fields are refused: they may have meant something."""
 
     approved: bool
     editedArgs: Annotated[dict[str, Any], Field(default_factory=dict)]
@@ -136,10 +136,10 @@ class PostedMessage(NamedTuple):
 
 
 class ResumeAnswer(NamedTuple):
-    """An entry of a resume, with the approval that it is about; no decision: it is given up."""
+    """An entry of a resume with its approval; without a decision it is cancelled."""
 
     stored: Stored
-    sha256: str  # of what was shown
+    sha256: str  # of the shown arguments
     decision: Decision | None
 
     @property
@@ -149,13 +149,13 @@ class ResumeAnswer(NamedTuple):
 
 @router.get("", responses=documented_responses(AgentCapabilities), **require_roles(DECIDERS))
 async def show_capabilities(context: ContextDep) -> Response:
-    """What the assistant can do, as AG-UI declares it."""
+    """The capabilities of the assistant, as AG-UI declares them."""
     return to_starlette(json_response(_capabilities(ASSISTANT)))
 
 
 @router.get("/{agent}", responses=documented_responses(AgentCapabilities, 404), **require_roles(DECIDERS))
 async def show_agent_capabilities(agent: str, context: ContextDep) -> Response:
-    """What an agent can do, as AG-UI declares it."""
+    """The capabilities of an agent, as AG-UI declares them."""
     _check_agent(context.state, context.services, agent)
     return to_starlette(json_response(_capabilities(agent)))
 
@@ -176,9 +176,9 @@ class AgUiRoutes:
         self._subscribers = ThreadSubscribers(state, auth)
 
     async def run(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """All that was posted is checked before anything is said or decided."""
-        from interlock.server.protocols.ag_ui.codec import fills_snapshot  # noqa: PLC0415  the same
-        from interlock.server.protocols.ag_ui.run import FINAL_EVENTS, AgUiRun, empty_run  # noqa: PLC0415  types that load slowly
+        """Serve a run; all input is checked before anything is said or decided."""
+        from interlock.server.protocols.ag_ui.codec import fills_snapshot  # noqa: PLC0415  slow import
+        from interlock.server.protocols.ag_ui.run import FINAL_EVENTS, AgUiRun, empty_run  # noqa: PLC0415  slow import
 
         self._subscribers.check_capacity()
         body, agent = (
@@ -213,13 +213,13 @@ class AgUiRoutes:
     async def _handle_input(
         self, request: HttpRequest, body: RunAgentInput, user_message: UserMessage
     ) -> Sequence[ThreadEntry] | None:
-        """Does what is asked for. Gives the lines that the client knows; None if it wants to see them all."""
+        """Apply the input. Returns the entries that the client knows; None if it wants to see all of them."""
         context, message = await self._load_context(request, user_message.name), _new_message(body)
         if body.resume:
             await self._check_new(request, user_message, message)
             context, known = await _apply_resume(context, body.resume)
             if message is not None:
-                _check_all_answered(await context.load_pending_approvals())  # the answers may not have been enough
+                _check_all_answered(await context.load_pending_approvals())  # an answer may not be enough
                 await self._say(request, user_message, message)
             return known
         if message is None:
@@ -228,7 +228,7 @@ class AgUiRoutes:
         return await self._say(request, user_message, message) if again is None else again
 
     async def _load_context(self, request: HttpRequest, name: str) -> AgUiContext | None:
-        """None where nothing was said yet. Each person has threads of their own under any name."""
+        """Load the thread; None if nothing was said in it yet. Thread names are private to each person."""
         principal, threads = request.current_principal, self._state.assistant.threads
         services = await self._state.workspaces.services(principal.workspace)
         with suppress(NotFound):
@@ -244,7 +244,7 @@ class AgUiRoutes:
     async def _say(
         self, request: HttpRequest, user_message: UserMessage, message: PostedMessage
     ) -> Sequence[ThreadEntry]:
-        """Once, however often it is sent. Gives the lines before it."""
+        """Add the message once, however often it is sent. Returns the entries before it."""
         principal, threads = request.current_principal, self._state.assistant.threads
         services, idempotency_key = (
             await self._state.workspaces.services(principal.workspace),
@@ -274,9 +274,9 @@ def _check_same_text(digest: str, message: PostedMessage) -> None:
 
 
 async def _lines_before_repeat(context: AgUiContext, message: PostedMessage) -> Sequence[ThreadEntry] | None:
-    """The lines before a message that is sent again while people decide; None if nobody has to.
+    """The entries before a message that is retried while approvals are pending; None if there are none.
 
-    A new message is no answer: what waits is neither decided nor given up by what somebody says.
+    A new message is no answer: it neither decides nor cancels pending approvals.
     """
     cards = await context.load_pending_approvals()
     if not cards:
@@ -290,7 +290,7 @@ async def _lines_before_repeat(context: AgUiContext, message: PostedMessage) -> 
 
 
 def _lines_before_last_message(lines: Sequence[ThreadEntry]) -> Sequence[ThreadEntry]:
-    """The lines before the last message."""
+    """The entries before the user's last message."""
     last = max((entry.number for entry in lines if entry.kind == "said"), default=0)
     return [entry for entry in lines if entry.number < last] if last else lines
 
@@ -298,9 +298,9 @@ def _lines_before_last_message(lines: Sequence[ThreadEntry]) -> Sequence[ThreadE
 async def _apply_resume(
     context: AgUiContext | None, resume: Sequence[ResumeEntry]
 ) -> tuple[AgUiContext, Sequence[ThreadEntry]]:
-    """Decides all of them, or none. Gives the lines that the client knows: those before the first of these decisions.
+    """Apply all answers, or none. Returns the entries that the client knows: those before the first of these decisions.
 
-    What somebody else decided meanwhile, or time did, stays as it is: so an answer that is sent again does no harm.
+    Approvals that another person or a timer decided meanwhile stay as they are, so a retry does no harm.
     """
     if context is None:
         raise NotFound(UNKNOWN_INTERRUPT)
@@ -315,10 +315,10 @@ async def _apply_resume(
     _check_all_answered([card for card in cards if card.id in asked and card.id not in ids])
     waiting = [each for each in answers if status_at(each.approval, context.state.clock()) == "pending"]
     if any(each.decision and each.sha256 != each.approval.args_sha256 for each in waiting):
-        return context, known  # somebody edited it: nothing is decided, and the run ends with what it is now
+        return context, known  # the arguments were edited: nothing is decided, and the run ends with the new interrupt
     steps = [await _plan_decision(context, each) for each in waiting]
     for each, decision in zip(waiting, steps, strict=True):
-        with suppress(Conflict, Expired):  # somebody was faster
+        with suppress(Conflict, Expired):  # decided by somebody else meanwhile
             await _apply_decision(context, each.approval, decision)
     return context, known
 
@@ -369,7 +369,7 @@ def _decision_fields(answer: ResumePayload) -> dict[str, object]:
 
 
 async def _plan_decision(context: AgUiContext, answer: ResumeAnswer) -> Decision | None:
-    """What is to be done, tried before anything is. Whoever gives up what is not theirs to reject withdraws it."""
+    """Check the decision before anything is applied. Cancelling what this person may not reject withdraws it (None)."""
     decision = answer.decision or Reject(CANCELLED_REASON)
     where, name = context.thread.workspace, answer.approval.id
     try:
@@ -393,7 +393,7 @@ async def _apply_decision(context: AgUiContext, approval: Approval, decision: De
 
 
 def _lines_before_decisions(lines: Sequence[ThreadEntry], ids: Sequence[str]) -> Sequence[ThreadEntry]:
-    """All before the first thing that came of one of these calls after people were asked about it."""
+    """The entries before the first decision about one of these calls."""
     after = (entry.number for entry in lines if entry.kind == "decided" and entry.body.get("approval") in ids)
     first = next(after, None)
     return lines if first is None else [entry for entry in lines if entry.number < first]
@@ -407,7 +407,7 @@ def _check_all_answered(cards: Sequence[Approval]) -> None:
 
 
 def _new_message(body: RunAgentInput) -> PostedMessage | None:
-    """The last one, if it is the user's and not one of those that we gave out. Parts that are no text are left out."""
+    """The last message, if it is the user's and its id is not one of ours. Parts that are no text are skipped."""
     match body.messages[-1] if body.messages else None:
         case {"role": "user", "id": str(name), "content": str() | list() as content}:
             parts = [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -1,4 +1,4 @@
-"""One run of AG-UI as its client is told of it: the lines of a thread and its live words, as events of the protocol."""
+"""The AG-UI events of one run, made from the entries and the live text of a thread."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Opening = Literal["", "snapshots"]
 
 
 def empty_run(client_run: ClientRun) -> bytes:
-    """Of a thread in which nothing was said yet."""
+    """The events of a run in a thread where nothing was said yet."""
     encode, state = EventEncoder().encode, client_run.state if isinstance(client_run.state, dict) else {}
     events = (
         RunStartedEvent(thread_id=client_run.thread_id, run_id=client_run.run_id, protocol_version=VERSION),
@@ -57,12 +57,12 @@ def empty_run(client_run: ClientRun) -> bytes:
 
 
 class AgUiRun:
-    """Tells events until the turn is over, or until nothing goes on without people: then it ends with interrupts."""
+    """Emits events until the turn is over, or until nothing proceeds without people: then it ends with interrupts."""
 
     def __init__(
         self, context: AgUiContext, client_run: ClientRun, known: Sequence[ThreadEntry], opening: Opening = ""
     ) -> None:
-        """`known` are the lines that are not told: the client has them, or gets them as a snapshot first."""
+        """`known` are the entries that are not emitted: the client has them, or gets them as a snapshot first."""
         self.poll_after: float | None = None
         self.position = _position_after(known)
         self._context = context
@@ -71,8 +71,8 @@ class AgUiRun:
         self._follower = context.state.assistant.follower(context.thread, self.position)
         self._has_started = False
         self._call_ids = codec.call_ids_by_name(known)
-        self._open_text: tuple[int, str] | None = None  # what is being said: behind which line, and the message's id
-        self._parent = (0, "")  # the message that calls belong to, by the line of the reply
+        self._open_text: tuple[int, str] | None = None  # streamed text: the entry before it, and the message's id
+        self._parent = (0, "")  # the message that calls belong to, by the number of the reply's entry
         self._pending_approvals: Sequence[Approval] = ()
 
     async def read_events(self) -> list[StreamEvent]:
@@ -84,7 +84,7 @@ class AgUiRun:
             final_event = await self._final_event()
             more = (
                 [] if final_event is None else await self._follower.read_events()
-            )  # what came while we looked goes first
+            )  # events that arrived meanwhile go first
             self.poll_after = POLL_SOON if more else self.poll_after
             told += more or ([] if final_event is None else [final_event])
         return [each for each in told if each.name in STREAMED_EVENTS]
@@ -94,7 +94,7 @@ class AgUiRun:
         return "".join([encode(event) for event in await self._events(stream_event)]).encode()
 
     async def _final_event(self) -> StreamEvent | None:
-        """How it ends, if nothing more comes by itself."""
+        """The event that ends the run, if nothing more comes by itself."""
         mine = self._context.thread
         thread = await self._context.state.store.threads.get(mine.workspace, mine.id)
         if thread.status == "idle":
@@ -103,14 +103,14 @@ class AgUiRun:
             return None
         self._pending_approvals = await self._context.load_pending_approvals()
         if self._pending_approvals and not await self._are_subagents_idle(thread.id):
-            self.poll_after = POLL_SOON  # nobody is woken when a sub-agent comes to rest
+            self.poll_after = POLL_SOON  # nothing wakes this stream when a sub-agent becomes idle
             return None
         return StreamEvent(self.position, INTERRUPT, {}) if self._pending_approvals else None
 
     async def _are_subagents_idle(self, thread_id: str) -> bool:
         for child in await self._context.state.store.threads.children(self._context.thread.workspace, thread_id):
             if child.status == "idle":
-                continue  # what it began is over too
+                continue  # its own sub-agents are done too
             if child.status != "waiting" or not await self._are_subagents_idle(child.id):
                 return False
         return True
@@ -120,7 +120,7 @@ class AgUiRun:
         match stream_event.name:
             case "started":
                 return [self._started(), *(() if self._opening is None else await self._snapshots(self._opening))]
-            case "delta" if data.get("reset"):  # there is no other way to take words back
+            case "delta" if data.get("reset"):  # AG-UI has no other way to retract text
                 return [
                     *self._end_text(),
                     *await self._snapshots(await self._context.read_entries(codec.fills_snapshot, line)),
@@ -153,7 +153,7 @@ class AgUiRun:
         return RunFinishedEvent(thread_id=self._client_run.thread_id, run_id=self._client_run.run_id, outcome=outcome)
 
     def _text_events(self, line: int, words: str) -> Iterator[BaseEvent]:
-        """Words behind another line are another message."""
+        """Text after another entry is another message."""
         if self._open_text is None or self._open_text[0] != line:
             yield from self._end_text()
             self._open_text = line, f"{self._client_run.run_id}:{line}-reply"
@@ -166,7 +166,7 @@ class AgUiRun:
             self._open_text = None
 
     async def _call(self, line: int, name: str) -> list[BaseEvent]:
-        """A call of the reply in this line, which has its arguments."""
+        """The events of a call in the reply at this entry, which has the arguments."""
         context = self._context
         if self._parent[0] != line:
             self._parent = line, self._open_text[1] if self._open_text else f"{self._client_run.run_id}:{line}-calls"
@@ -196,7 +196,7 @@ class AgUiRun:
         )
 
     async def _snapshots(self, lines: Sequence[ThreadEntry]) -> list[BaseEvent]:
-        """Whatever the client believes, this is how it stands."""
+        """The current state and messages, which replace what the client has."""
         context = self._context
         thread = await context.state.store.threads.get(context.thread.workspace, context.thread.id)
         waiting = [card.id for card in self._pending_approvals]
@@ -206,7 +206,7 @@ class AgUiRun:
         return [StateSnapshotEvent(snapshot={**given, "interlock": ours}), MessagesSnapshotEvent(messages=messages)]
 
     async def _trim_history(self) -> list[BaseEvent]:
-        """Of a long thread the client is told to drop the beginning, or it could not post its next message."""
+        """Make the client of a long thread drop the beginning: else its next request would be too large."""
         messages = await self._messages(await self._context.read_entries(codec.fills_snapshot))
         kept = codec.newest_messages(messages)
         return [MessagesSnapshotEvent(messages=kept)] if len(kept) < len(messages) else []
@@ -225,7 +225,7 @@ class AgUiRun:
         return found
 
     async def _parent_call_id(self, card: Approval, begun: Mapping[str, str]) -> str:
-        """A sub-agent's calls are not told: what its client knows is the call that began it."""
+        """The call that the client knows: for a sub-agent's call, which is not emitted, the one that started it."""
         thread_id = card.subject.run_id
         if thread_id == self._context.thread.id:
             return card.subject.call_id
@@ -240,7 +240,7 @@ class AgUiRun:
 
 
 def _position_after(lines: Sequence[ThreadEntry]) -> Position:
-    """Where a reader is who knows these lines."""
+    """The stream position of a reader who knows these entries."""
     cursor = StreamCursor()
     for entry in lines:
         _, cursor = advance_cursor(cursor, entry)

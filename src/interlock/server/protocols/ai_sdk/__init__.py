@@ -1,7 +1,7 @@
-"""The AI SDK's chat page: its UI message stream in front of our own threads.
+"""The chat page of the AI SDK: its UI message stream on top of our own threads.
 
-Of what the page posts, the newest message of the person is taken, or the answers to what is open. All else that stands
-in its history (tools, arguments, results, earlier messages) is looked up here, and never read there.
+Of a request, only the person's newest message or the answers to open requests are used. The rest of its history (tools,
+arguments, results, earlier messages) is looked up here, and never read there.
 """
 
 from interlock.server.protocols.ai_sdk.routes import router, streams

@@ -1,4 +1,4 @@
-"""The routes of the protocol, and what they do with what is posted."""
+"""AI SDK routes: send a message, answer approvals and questions, retry, resume a stream, load the history."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ router = APIRouter(prefix="/ai-sdk", tags=["AI SDK"])
 
 HEADERS: tuple[Header, ...] = ((b"x-vercel-ai-ui-message-stream", b"v1"),)
 FINAL_EVENTS = frozenset({"end"})
-FIRST_READ = 200  # lines that are read first
+FIRST_READ = 200  # entries that are read first
 MAX_DIGITS = 10
 UI_MESSAGE_STREAM = {
     "description": "A UI message stream, until the turn is over or somebody has to answer.",
@@ -70,7 +70,7 @@ NOT_REPEATED = "What is done is not done again. Send a new message instead."
 
 
 class UiMessage(BaseModel):
-    """The newest one; of those before it nothing is read."""
+    """The newest message; earlier ones are not read."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -80,7 +80,7 @@ class UiMessage(BaseModel):
 
 
 class AiSdkChatBody(BaseModel):
-    """What DefaultChatTransport sends. `agent` and `decisions` may stand in the page's `body`."""
+    """The body that DefaultChatTransport sends. `agent` and `decisions` can be added in the page's `body`."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -101,14 +101,14 @@ class ApprovalAnswer(NamedTuple):
 
 
 class AiSdkChat(BaseModel):
-    """For the page's `messages`, when it is loaded anew."""
+    """The page's `messages`, for when it is reloaded."""
 
     messages: list[dict[str, Any]]
 
 
 @router.get("/chat/{chat_id}", responses=documented_responses(AiSdkChat), **require_roles(DECIDERS))
 async def load_chat(chat_id: str, state: StateDep, principal: PrincipalDep) -> Response:
-    """The newest messages of the chat, as they stand now; none, if nothing was said in it."""
+    """The newest messages of the chat in their current state; none, if nothing was said in it."""
     context = AiSdkContext(state, await state.workspaces.services(principal.workspace), principal)
     messages: list[dict[str, object]] = []
     with suppress(NotFound):
@@ -172,7 +172,7 @@ class AiSdkRoutes:
         await self._serve(request, _StreamStart(context, thread, begin, lines), receive, send)
 
     async def _say(self, context: AiSdkContext, body: AiSdkChatBody, message: UiMessage) -> _StreamStart:
-        """A message goes by its id: sent again it is the same one, and is told from its beginning."""
+        """Add a message, identified by its id: a retry is the same message, streamed from its beginning."""
         principal, threads, text = context.principal, self._state.assistant.threads, _message_text(message)
         idempotency_key = idempotency_slot(principal, f"ai-sdk:{_digest(body.id, message.id)}")
         user_message = UserMessage(text, "", body.agent, body.id, "ai_sdk")
@@ -188,7 +188,7 @@ class AiSdkRoutes:
         return _StreamStart(context, thread, MessagePosition(done["line"]), lines)
 
     async def _retry(self, context: AiSdkContext, body: AiSdkChatBody) -> _StreamStart:
-        """After an error the model is asked again; nothing that was recorded is done again."""
+        """After an error the model is called again; nothing that was recorded is repeated."""
         thread, lines = await _load_thread(context, body.id)
         if lines[-1].kind != "ended" or lines[-1].body["status"] not in ("error", "limit"):
             raise Conflict(NOT_REPEATED, thread_id=thread.id)
@@ -197,7 +197,7 @@ class AiSdkRoutes:
         return _StreamStart(context, thread, MessagePosition(_message_line(lines)), lines)
 
     async def _answer(self, context: AiSdkContext, body: AiSdkChatBody, message: UiMessage) -> _StreamStart:
-        """All answers are looked at before any counts. What others decided meanwhile stands, and is told."""
+        """Check all answers before applying any. What others decided meanwhile stands, and is streamed."""
         thread, lines = await _load_thread(context, body.id, _first_step(message))
         step = _last_known_step(message, lines)
         answers = await _read_answers(context, lines, body.decisions, message)
@@ -238,7 +238,7 @@ class _StreamStart(NamedTuple):
 async def _load_thread(
     context: AiSdkContext, chat: str, step: int = MAX_ENTRY_NUMBER, said: int = 1
 ) -> tuple[Thread, Sequence[ThreadEntry]]:
-    """With its newest lines alone: from the person's last message before `step` on, or the last so many of them."""
+    """The thread and its newest entries: from the person's last message before `step`, or the last `said` of them."""
     threads, last = context.state.assistant.threads, FIRST_READ
     while True:
         thread, lines = await threads.show(
@@ -259,7 +259,7 @@ async def _frame(stream_event: StreamEvent) -> bytes:
 
 
 def _newest_message(body: AiSdkChatBody) -> UiMessage:
-    """The last one, or the earlier one that the page says it goes on with."""
+    """The last message, or the earlier one that the page names as the one to continue."""
     named = [each for each in body.messages if each.get("role") == "assistant" and each.get("id") == body.messageId]
     return validate_model(UiMessage, named[-1] if body.messageId is not None and named else body.messages[-1])
 
@@ -281,7 +281,7 @@ def _message_line(lines: Sequence[ThreadEntry], step: int = MAX_ENTRY_NUMBER) ->
 
 
 def _first_step(message: UiMessage) -> int:
-    """How far back the page goes; what is no number of ours is not found later."""
+    """The earliest step that the page refers to; an invalid number is reported as not found later."""
     numbers = [str(part["toolCallId"]).partition(":")[0] for part in _tool_parts(message)]
     return min(
         (int(each) for each in numbers if each.isascii() and each.isdigit() and len(each) <= MAX_DIGITS),
@@ -290,7 +290,7 @@ def _first_step(message: UiMessage) -> int:
 
 
 def _last_known_step(message: UiMessage, lines: Sequence[ThreadEntry]) -> int:
-    """The reply up to which the page has the message: nothing depends on it but where the telling begins."""
+    """The last reply that the page has; only the start of the stream depends on it."""
     numbers = [str(part["toolCallId"]).partition(":")[0] for part in _tool_parts(message)]
     replies = {str(entry.number): entry.number for entry in lines if entry.kind == "replied"}
     if not numbers or numbers[-1] not in replies:
@@ -322,7 +322,7 @@ async def _read_answers(
 
 
 async def _check_answer(context: AiSdkContext, answer: ApprovalAnswer) -> None:
-    """Raises why it would not count, and keeps that somebody tried; what was decided meanwhile is no such reason."""
+    """Raise and record why an answer would be refused; a decision that was made meanwhile is no such reason."""
     inbox, where = context.services.inbox, (context.services.workspace, *answer)
     try:
         with suppress(AlreadyDecided, Expired):
@@ -332,7 +332,7 @@ async def _check_answer(context: AiSdkContext, answer: ApprovalAnswer) -> None:
 
 
 def _approvals_by_call(lines: Sequence[ThreadEntry]) -> dict[str, str]:
-    """The approval of each call that people were asked about."""
+    """The approval ids of the calls that people were asked about, by call id."""
     step, found = 0, dict[str, str]()
     for entry in lines:
         step = entry.number if entry.kind == "replied" else step
@@ -342,7 +342,7 @@ def _approvals_by_call(lines: Sequence[ThreadEntry]) -> dict[str, str]:
 
 
 def _approval_answer(answer: object, approval_id: str, decisions: Mapping[str, Mapping[str, Any]]) -> ApprovalAnswer:
-    """A yes is `true` and a no is `false`: nothing else is either. It counts for what the page showed."""
+    """Only `true` approves, and only `false` rejects. The answer counts for the arguments that the page showed."""
     if not isinstance(answer, Mapping) or not approval_id or answer.get("id") != approval_id:
         raise NotFound(NO_APPROVAL)
     approved = answer.get("approved")
@@ -362,7 +362,7 @@ def _approval_answer(answer: object, approval_id: str, decisions: Mapping[str, M
 
 
 async def _question_answer(context: AiSdkContext, approval_id: str, output: object) -> list[ApprovalAnswer]:
-    """An output answers an open question, and nothing else: what a call gave is known here."""
+    """An output answers an open question, and nothing else: results of calls are known here."""
     stored = await context.state.store.get(context.services.workspace, approval_id)
     if stored.approval.subject.tool != QUESTION_TOOL or stored.approval.status != "pending":
         return []
@@ -378,11 +378,11 @@ def _digest(*texts: str) -> str:
     return sha256(json.dumps(texts).encode()).hexdigest()
 
 
-MAX_MESSAGES = 20  # messages of the person, with what came of each
+MAX_MESSAGES = 20  # messages of the person, each with its reply
 
 
 async def load_history(context: AiSdkContext, thread: Thread, lines: Sequence[ThreadEntry]) -> list[Part]:
-    """The newest messages, as they stand now."""
+    """The newest messages in their current state."""
     messages: list[Part] = []
     for entry in [entry for entry in lines if entry.kind == "said"][-MAX_MESSAGES:]:
         messages.append(_user_message(thread, entry))
@@ -397,7 +397,7 @@ async def load_history(context: AiSdkContext, thread: Thread, lines: Sequence[Th
 
 
 def fold_parts(told: Iterable[Part]) -> list[Part]:
-    """What the client has after these; parts that only say that something begins or ends leave nothing."""
+    """The parts that the client has after these; parts that only mark a beginning or an end leave nothing."""
     parts: list[Part] = []
     for part in told:
         fold = FOLDS.get(cast(str, part["type"]))

@@ -1,6 +1,6 @@
-"""A turn of a thread as one message of the AI SDK: its parts, until the turn is over or this person has to answer.
+"""A turn of a thread as one AI SDK message: its parts, until the turn is over or this person has to answer.
 
-Whatever can be sent again is: the client keeps a call's part by its id, and takes the last word about it.
+Parts may be sent twice: the client finds a call's part by its id, and keeps the last state.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ MAX_ID = 200
 
 
 class MessagePosition(NamedTuple):
-    """Which message: the line that was said. `step` is the reply up to which the client has it; 0 for nothing of it."""
+    """The message, by the number of its entry. `step` is the last reply that the client has; 0 for none."""
 
     message_line: int
     step: int = 0
 
 
 class AiSdkContext(NamedTuple):
-    """Who is told."""
+    """The reader of a stream."""
 
     state: ServerState
     services: WorkspaceServices
@@ -61,12 +61,12 @@ def message_id(thread: Thread, said: int) -> str:
 
 
 def call_id(step: int, body: Mapping[str, object]) -> str:
-    """Of a call, as the client knows it: unique in the thread. What a sub-agent wants goes by its approval."""
+    """The id of a call for the client, unique in the thread. A sub-agent's call is identified by its approval."""
     return f"{step}:{body['approval' if 'child' in body else 'call']}"[:MAX_ID]
 
 
 class MessageStream:
-    """Follows one message for one reader. `lines` are those of the thread so far."""
+    """Streams one message to one reader. `lines` are the entries of the thread so far."""
 
     def __init__(
         self, context: AiSdkContext, thread: Thread, begin: MessagePosition, lines: Sequence[ThreadEntry]
@@ -82,10 +82,10 @@ class MessageStream:
         self._shown_calls = {
             number for number, wish in self._open_calls.items() if not _is_delegated(wish)
         }  # calls with a part
-        self._pending_calls: dict[str, str] = {}  # the calls of approvals that nobody decided yet
+        self._pending_calls: dict[str, str] = {}  # the calls of pending approvals
         self._approval_states: dict[str, str] = {}  # approvals as the client shows them: open or answered
         self._calls_with_approval: set[str] = set()  # calls whose part has an approval
-        self._text_id = ""  # the part that is being spoken
+        self._text_id = ""  # the part that is being streamed
         self._in_step = self._replied = bool(begin.step)
         self._has_started = False
         after = Position(begin.step, len(self._open_calls)) if begin.step else Position(begin.message_line)
@@ -96,7 +96,7 @@ class MessageStream:
         return self._follower.poll_after
 
     async def read_events(self) -> list[StreamEvent]:
-        """What the reader does not know yet; an `end` is the last."""
+        """The events that are new to the reader; an `end` is the last."""
         before = await self._store.get(self._thread.workspace, self._thread.id)
         told = await self._follower.read_events()
         await self._read(max([before.entry_count, *(each.position.line for each in told)]))
@@ -118,7 +118,7 @@ class MessageStream:
 
     @property
     def _replaced_at(self) -> int:
-        """The next message, if there is one: what comes behind it belongs to that."""
+        """The entry of the next message, if there is one: entries after it belong to that."""
         return min(
             (n for n, entry in self._lines.items() if entry.kind == "said" and n > self._message_line), default=0
         )
@@ -152,7 +152,7 @@ class MessageStream:
                 return ()
 
     def _text_parts(self, stream_event: StreamEvent) -> Iterator[Part]:
-        if stream_event.data.get("reset"):  # it is said anew
+        if stream_event.data.get("reset"):  # the text starts over
             self._text_id = ""
             yield {"type": "reset-step"}
             return
@@ -163,7 +163,7 @@ class MessageStream:
         yield {"type": "text-delta", "id": self._text_id, "delta": stream_event.data["content"]}
 
     async def _reply(self, entry: ThreadEntry) -> list[Part]:
-        """The words of it were told before, if it has any."""
+        """The parts of a reply, whose text was streamed before, if it has any."""
         parts = list(self._next_step() if self._replied or not self._in_step else self._end_text())
         self._step, self._replied = entry.number, True
         self._open_calls |= _reply_calls(entry)
@@ -178,7 +178,7 @@ class MessageStream:
         return ToolRequestRedactor(specs, await state.store.secret_key(workspace)).redact(wish)["args"]
 
     async def _card(self, entry: ThreadEntry) -> list[Part]:
-        """A call that people are asked about, as it stands now."""
+        """The parts of a call that people are asked about, in its current state."""
         view = await self._view(entry)
         approval, number, is_below = view.stored.approval, call_id(self._step, entry.body), "child" in entry.body
         self._pending_calls[approval.id] = number
@@ -204,7 +204,7 @@ class MessageStream:
         body = cast(dict[str, Any], entry.body)
         number, status = self._pending_calls.pop(body["approval"], ""), body["status"]
         if not number:
-            return []  # of a message before
+            return []  # of an earlier message
         view = await self._view(entry)
         approval, parts = view.stored.approval, list[Part]()
         if approval.editors and status in MAY_RUN:
@@ -216,7 +216,7 @@ class MessageStream:
         return [*parts, *(self._subagent_parts(number, body) if "child" in body else ())]
 
     def _subagent_parts(self, number: str, body: Mapping[str, Any]) -> Iterator[Part]:
-        """What became of a sub-agent's call is told to the sub-agent alone."""
+        """The end of a sub-agent's call; its result goes to the sub-agent only."""
         self._open_calls.pop(number, None)
         if body["status"] in NOT_RUN:
             yield {"type": "tool-output-denied", "toolCallId": number}
@@ -227,7 +227,7 @@ class MessageStream:
         number = call_id(self._step, {"call": body["call"]})
         wish = self._open_calls.pop(number, None)
         if wish is None:
-            return []  # of a message before
+            return []  # of an earlier message
         part = self._outcome(number, body["status"], body["result"])
         return [part] if number in self._shown_calls else [self._input(number, wish[1], await self._args(wish)), part]
 
@@ -247,7 +247,7 @@ class MessageStream:
             yield from self._finish_unresolved(FINISH_REASONS.get(body["status"], "stop"), NO_RESULT)
 
     async def _open_requests(self) -> list[Part] | None:
-        """None if nothing waits for this person. Whatever does is shown as open when the stream ends."""
+        """Parts that show every pending request of this person as open when the stream ends; None if there is none."""
         parts, waits = list[Part](), False
         for approval_id, number in self._pending_calls.items():
             view = await self._context.services.inbox.show(self._thread.workspace, approval_id)
@@ -259,7 +259,7 @@ class MessageStream:
         return parts if waits else None
 
     def _finish_unresolved(self, finish_reason: str, error_text: str) -> Iterator[Part]:
-        """A call without a result gets one: a client that sees an answer without any would send it again for ever."""
+        """Give each call without a result an error: a client would resend an answer to such a call forever."""
         for number in sorted(self._open_calls.keys() & self._shown_calls):
             yield _error(number, error_text)
         self._open_calls.clear()
@@ -287,7 +287,7 @@ class MessageStream:
         return {"type": "tool-input-available", "toolCallId": number, "toolName": tool, "input": args, "dynamic": True}
 
     def _request(self, view: ApprovalDetails, number: str, shown: str) -> Part:
-        """The client sends the descriptor back with the answer: it says which arguments the person had before them."""
+        """The client returns the descriptor with the answer: it identifies the arguments that the person saw."""
         approval = view.stored.approval
         self._approval_states[approval.id] = shown
         self._calls_with_approval.add(number)
@@ -313,12 +313,12 @@ class MessageStream:
 
 
 def _is_waiting(thread: Thread) -> bool:
-    """One that was woken has something to tell, though nobody has taken it up yet."""
+    """Whether the thread is waiting; one that was woken has news, though no worker has leased it yet."""
     return thread.status == "waiting" and not thread.wake_count
 
 
 def _events_before(told: Sequence[StreamEvent], line: int) -> Sequence[StreamEvent]:
-    """Words belong to the line behind them."""
+    """The events before an entry; text belongs to the entry after it."""
     own = [n for n, each in enumerate(told, 1) if each.name != "delta" and each.position.line < line]
     return told[: own[-1]] if own else ()
 
@@ -328,7 +328,7 @@ def _reply_calls(entry: ThreadEntry) -> dict[str, RawToolRequest]:
 
 
 def _is_delegated(wish: RawToolRequest) -> bool:
-    """To a sub-agent: shown with its result, since a client sends no answers while a call beside them is open."""
+    """Whether a sub-agent is called: shown with its result, since a client sends no answers beside an open call."""
     return wish[1].startswith(AGENT_TOOL_PREFIX)
 
 
