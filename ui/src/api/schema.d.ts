@@ -420,8 +420,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The process answers
-         * @description The process answers.
+         * Liveness
+         * @description Liveness: the process answers.
          */
         get: operations["get_healthz"];
         put?: never;
@@ -440,8 +440,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The database is there and up to date; a server that is about to stop is not ready
-         * @description The database is there and up to date; a server that is about to stop is not ready.
+         * Readiness
+         * @description Readiness: the database is available and up to date; a server that is about to stop is not ready.
          */
         get: operations["get_readyz"];
         put?: never;
@@ -460,8 +460,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * For Prometheus
-         * @description For Prometheus: what happens in the workspace of the key, and how the process does.
+         * Prometheus metrics of the key's workspace, and of the process
+         * @description Prometheus metrics of the key's workspace, and of the process.
          */
         get: operations["get_metrics"];
         put?: never;
@@ -480,8 +480,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which version runs, and on what
-         * @description Which version runs, and on what.
+         * The version of the server, its database and its settings
+         * @description The version of the server, its database and its settings.
          */
         get: operations["get_api_about"];
         put?: never;
@@ -502,13 +502,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Signs in with a password; the answer sets a cookie
-         * @description Signs in with a password; the answer sets a cookie. Only from Interlock's own page: programs use keys.
+         * Sign in with a password; the response sets a cookie
+         * @description Sign in with a password; the response sets a cookie. Only from Interlock's own page: programs use keys.
          */
         post: operations["post_api_session"];
         /**
-         * Ends this session
-         * @description Ends this session.
+         * End this session
+         * @description End this session.
          */
         delete: operations["delete_api_session"];
         options?: never;
@@ -526,8 +526,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Spends a one-time link
-         * @description Spends a one-time link.
+         * Sign in with a one-time link, which uses it up
+         * @description Sign in with a one-time link, which uses it up.
          */
         post: operations["post_api_session_link"];
         delete?: never;
@@ -546,8 +546,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * For whom a one-time link is
-         * @description For whom a one-time link is. Spends nothing.
+         * Show the recipient of a one-time link
+         * @description Show the recipient of a one-time link. Does not use it up.
          */
         post: operations["post_api_session_link_inspect"];
         delete?: never;
@@ -567,10 +567,10 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends all of one's own sessions, on every device, and one's own keys
-         * @description Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay.
+         * End all of your own sessions, on every device, and your own keys
+         * @description End all of your own sessions, on every device, and your own keys. Keys of agents stay.
          *
-         *     A key that is for less than its person cannot.
+         *     A key with fewer rights than its owner cannot.
          */
         delete: operations["delete_api_sessions"];
         options?: never;
@@ -586,8 +586,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whose key or session this is
-         * @description Whose key or session this is.
+         * The owner of this key or session
+         * @description The owner of this key or session.
          */
         get: operations["get_api_me"];
         put?: never;
@@ -608,8 +608,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Shows the call of a message's link
-         * @description Shows the call of a message's link. Spends nothing and decides nothing, however often it is asked.
+         * Show the call of a message link
+         * @description Show the call of a message link. Neither uses the link up nor decides anything, however often it is requested.
          */
         post: operations["post_api_links_inspect"];
         delete?: never;
@@ -628,8 +628,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Has a code sent to the person that a link is for
-         * @description Has a code sent to the person that a link is for. What is answered tells nothing about the link.
+         * Send a sign-in code to the recipient of a link
+         * @description Send a sign-in code to the recipient of a link. The response reveals nothing about the link.
          */
         post: operations["post_api_links_code"];
         delete?: never;
@@ -648,8 +648,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Signs in the person that a link is for, with the code that was sent to them
-         * @description Signs in the person that a link is for, with the code that was sent to them.
+         * Sign in the recipient of a link, with the code that was sent to them
+         * @description Sign in the recipient of a link, with the code that was sent to them.
          */
         post: operations["post_api_links_session"];
         delete?: never;
@@ -666,14 +666,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everybody of the workspace
-         * @description Everybody of the workspace.
+         * All people of the workspace
+         * @description All people of the workspace.
          */
         get: operations["get_api_users"];
         put?: never;
         /**
-         * Adds somebody, who cannot sign in yet
-         * @description Adds somebody, who cannot sign in yet: make a link for them.
+         * Add a person, who cannot sign in yet
+         * @description Add a person, who cannot sign in yet: make a link for them.
          */
         post: operations["post_api_users"];
         delete?: never;
@@ -690,23 +690,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One person; the ETag says which version this is
-         * @description One person; the ETag says which version this is.
+         * One person; the ETag is their version
+         * @description One person; the ETag is their version.
          */
         get: operations["get_api_users_name"];
         /**
-         * Changes role, teams and e-mail address
-         * @description Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
+         * Change role, teams and e-mail address
+         * @description Change role, teams and e-mail address. With If-Match, only if the person is unchanged.
          *
-         *     What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
+         *     What they may not do any more ends with it: their grants, and their votes and delegations on pending approvals.
          */
         put: operations["put_api_users_name"];
         post?: never;
         /**
-         * Removes somebody and ends all that stands for them, at once; the record keeps the name
-         * @description Removes somebody and ends all that stands for them, at once; the record keeps the name.
+         * Remove a person and end all their rights, at once; the ledger keeps the name
+         * @description Remove a person and end all their rights, at once; the ledger keeps the name.
          *
-         *     Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
+         *     Grants, keys, sessions, links, delegations and votes on pending approvals end in one transaction, and are listed.
          *     What was approved before stays approved.
          */
         delete: operations["delete_api_users_name"];
@@ -723,8 +723,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What removing somebody would end, or giving them this role and these teams
-         * @description What removing somebody would end, or giving them this role and these teams. Changes nothing.
+         * Preview what removing a person would end, or giving them this role and these teams
+         * @description Preview what removing a person would end, or giving them this role and these teams. Changes nothing.
          */
         get: operations["get_api_users_name_removal"];
         put?: never;
@@ -746,8 +746,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends all sessions of somebody, and their own keys
-         * @description Ends all sessions of somebody, and their own keys. Keys of agents stay.
+         * End all sessions of a person, and their own keys
+         * @description End all sessions of a person, and their own keys. Keys of agents stay.
          */
         delete: operations["delete_api_users_name_sessions"];
         options?: never;
@@ -765,8 +765,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes a link with which somebody signs in once, and may choose a password
-         * @description Makes a link with which somebody signs in once, and may choose a password.
+         * Make a one-time link with which a person signs in, and may choose a password
+         * @description Make a one-time link with which a person signs in, and may choose a password.
          */
         post: operations["post_api_users_name_link"];
         delete?: never;
@@ -784,8 +784,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Says until when somebody is away, and who decides in their place
-         * @description Says until when somebody is away, and who decides in their place.
+         * Set until when a person is away, and who decides in their place
+         * @description Set until when a person is away, and who decides in their place.
          */
         put: operations["put_api_users_name_away"];
         post?: never;
@@ -804,10 +804,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Says until when one is away, and who decides in one's place
-         * @description Says until when one is away, and who decides in one's place.
+         * Set until when you are away, and who decides in your place
+         * @description Set until when you are away, and who decides in your place.
          *
-         *     A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
+         *     A key with fewer rights than its owner cannot. Viewers have no stand-ins, and those that a key names end with it.
          */
         put: operations["put_api_me_away"];
         post?: never;
@@ -826,8 +826,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Changes one's own password, and ends all other sessions and one's own keys
-         * @description Changes one's own password, and ends all other sessions and one's own keys.
+         * Change your own password; this ends all your other sessions, and your own keys
+         * @description Change your own password; this ends all your other sessions, and your own keys.
          */
         put: operations["put_api_me_password"];
         post?: never;
@@ -865,14 +865,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Accounts elsewhere with which one can answer as oneself
-         * @description Accounts elsewhere with which one can answer as oneself.
+         * Your linked accounts in channels, with which you can answer as yourself
+         * @description Your linked accounts in channels, with which you can answer as yourself.
          */
         get: operations["get_api_me_identities"];
         put?: never;
         /**
-         * Says that this is oneself there
-         * @description Says that this is oneself there: from then on, what is decided through that account counts as one's own.
+         * Link an account in a channel to yourself
+         * @description Link an account in a channel to yourself: from then on, decisions through that account count as your own.
          */
         post: operations["post_api_me_identities"];
         delete?: never;
@@ -891,8 +891,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Whom a link is about
-         * @description Whom a link is about. Binds nothing.
+         * Show the account that a link is about
+         * @description Show the account that a link is about. Links nothing.
          */
         post: operations["post_api_me_identities_look"];
         delete?: never;
@@ -912,8 +912,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * From then on, that account elsewhere is nobody here
-         * @description From then on, that account elsewhere is nobody here. A key that is for less than its person cannot.
+         * Unlink one of your accounts in a channel
+         * @description Unlink one of your accounts in a channel. A key with fewer rights than its owner cannot.
          */
         delete: operations["delete_api_me_identities_identity_id"];
         options?: never;
@@ -929,8 +929,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everybody's accounts elsewhere; at most 10,000
-         * @description Everybody's accounts elsewhere; at most 10,000.
+         * The linked accounts of all people; at most 10,000
+         * @description The linked accounts of all people; at most 10,000.
          */
         get: operations["get_api_identities"];
         put?: never;
@@ -952,8 +952,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * From then on, that account elsewhere is nobody here
-         * @description From then on, that account elsewhere is nobody here.
+         * Unlink an account in a channel from its person
+         * @description Unlink an account in a channel from its person.
          */
         delete: operations["delete_api_identities_identity_id"];
         options?: never;
@@ -969,14 +969,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One's own keys
-         * @description One's own keys.
+         * Your own keys
+         * @description Your own keys.
          */
         get: operations["get_api_me_keys"];
         put?: never;
         /**
-         * Makes a key of one's own, with at most one's own role
-         * @description Makes a key of one's own, with at most one's own role. It ends with a changed password.
+         * Make a key of your own, with at most your own role
+         * @description Make a key of your own, with at most your own role. It ends when your password changes.
          */
         post: operations["post_api_me_keys"];
         delete?: never;
@@ -995,10 +995,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes a key in place of one of one's own, which ends after the overlap
-         * @description Makes a key in place of one of one's own, which ends after the overlap.
+         * Rotate one of your own keys
+         * @description Rotate one of your own keys: a new one replaces it, and the old one ends after the overlap.
          *
-         *     With a key, only those of at most its role; the new one ends with that key at the latest.
+         *     With a key, only keys of at most its role; the new one expires with that key at the latest.
          */
         post: operations["post_api_me_keys_key_id_rotate"];
         delete?: never;
@@ -1018,8 +1018,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends a key of one's own, at once and for good
-         * @description Ends a key of one's own, at once and for good. With a key, only those of at most its role.
+         * Revoke one of your own keys, at once and for good
+         * @description Revoke one of your own keys, at once and for good. With a key, only keys of at most its role.
          */
         delete: operations["delete_api_me_keys_key_id"];
         options?: never;
@@ -1035,14 +1035,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The newest 1,000 keys of the workspace, the revoked ones too
-         * @description The newest 1,000 keys of the workspace, the revoked ones too.
+         * The newest 1,000 keys of the workspace, including revoked ones
+         * @description The newest 1,000 keys of the workspace, including revoked ones.
          */
         get: operations["get_api_keys"];
         put?: never;
         /**
-         * Makes a key for an agent's program, or for somebody
-         * @description Makes a key for an agent's program, or for somebody.
+         * Make a key for an agent's program, or for a person
+         * @description Make a key for an agent's program, or for a person.
          */
         post: operations["post_api_keys"];
         delete?: never;
@@ -1061,8 +1061,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes a key with the same bindings in place of another, which ends after the overlap
-         * @description Makes a key with the same bindings in place of another, which ends after the overlap.
+         * Rotate a key
+         * @description Rotate a key: a new one with the same bindings replaces it, and the old one ends after the overlap.
          */
         post: operations["post_api_keys_key_id_rotate"];
         delete?: never;
@@ -1082,8 +1082,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends a key, at once and for good
-         * @description Ends a key, at once and for good.
+         * Revoke a key, at once and for good
+         * @description Revoke a key, at once and for good.
          */
         delete: operations["delete_api_keys_key_id"];
         options?: never;
@@ -1099,8 +1099,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Newest first; with status=pending, those that expire first
-         * @description Newest first; with status=pending, those that expire first.
+         * Approvals, newest first; with status=pending, those that expire first
+         * @description Approvals, newest first; with status=pending, those that expire first.
          */
         get: operations["get_api_approvals"];
         put?: never;
@@ -1119,8 +1119,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What waits for people, by time left
-         * @description What waits for people, by time left.
+         * Pending approvals, by time left
+         * @description Pending approvals, by time left.
          */
         get: operations["get_api_approvals_pending"];
         put?: never;
@@ -1139,8 +1139,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything about one, with its card
-         * @description Everything about one, with its card. The ETag is its version.
+         * One approval in full, with its card
+         * @description One approval in full, with its card. The ETag is its version.
          */
         get: operations["get_api_approvals_approval_id"];
         put?: never;
@@ -1161,8 +1161,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * One result for each decision, in the same order
-         * @description One result for each decision, in the same order. One that fails stops none of the others.
+         * Decide many approvals
+         * @description Decide many approvals. Each decision has one result, in the same order; a failure stops none of the others.
          */
         post: operations["post_api_approvals_bulk"];
         delete?: never;
@@ -1181,8 +1181,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes back a rejection that the agent has not heard of yet
-         * @description Takes back a rejection that the agent has not heard of yet.
+         * Undo a rejection that the agent has not received yet
+         * @description Undo a rejection that the agent has not received yet.
          */
         post: operations["post_api_approvals_approval_id_undo"];
         delete?: never;
@@ -1201,8 +1201,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Shows others that you are on it
-         * @description Shows others that you are on it. Everybody may still decide; the last to claim it has it.
+         * Claim an approval, to show others that you are on it
+         * @description Claim an approval, to show others that you are on it. Everybody may still decide; the last claim counts.
          */
         post: operations["post_api_approvals_approval_id_claim"];
         delete?: never;
@@ -1221,8 +1221,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Gives back what you claimed
-         * @description Gives back what you claimed.
+         * Release an approval that you claimed
+         * @description Release an approval that you claimed.
          */
         post: operations["post_api_approvals_approval_id_release"];
         delete?: never;
@@ -1241,8 +1241,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Lets others decide in your place
-         * @description Lets others decide in your place.
+         * Delegate your decision to others
+         * @description Delegate your decision to others.
          */
         post: operations["post_api_approvals_approval_id_delegate"];
         delete?: never;
@@ -1261,8 +1261,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A remark for the timeline, whatever has become of the call
-         * @description A remark for the timeline, whatever has become of the call.
+         * Add a comment to the timeline, in any state of the call
+         * @description Add a comment to the timeline, in any state of the call.
          */
         post: operations["post_api_approvals_approval_id_comment"];
         delete?: never;
@@ -1281,8 +1281,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Asks the agent something; the call goes on waiting, and its deadline stays
-         * @description Asks the agent something; the call goes on waiting, and its deadline stays.
+         * Ask the agent a question; the call stays pending, and its deadline does not change
+         * @description Ask the agent a question; the call stays pending, and its deadline does not change.
          */
         post: operations["post_api_approvals_approval_id_ask"];
         delete?: never;
@@ -1301,8 +1301,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Says how a call ended of which nobody knew; nothing runs
-         * @description Says how a call ended of which nobody knew; nothing runs.
+         * Record how a call with an unknown outcome ended; nothing runs
+         * @description Record how a call with an unknown outcome ended; nothing runs.
          */
         post: operations["post_api_approvals_approval_id_resolve_unknown"];
         delete?: never;
@@ -1320,12 +1320,12 @@ export interface paths {
         };
         /**
          * The policy in force, or an earlier version
-         * @description The policy in force, or an earlier version: as it was put there, or as JSON if that is accepted.
+         * @description The policy in force, or an earlier version: as it was stored, or as JSON if that is accepted.
          */
         get: operations["get_api_policy"];
         /**
-         * Puts a policy in force as a new version; one with a mistake changes nothing
-         * @description Puts a policy in force as a new version; one with a mistake changes nothing. With If-Match, only if seen.
+         * Put a policy in force as a new version; an invalid one changes nothing
+         * @description Put a policy in force as a new version; an invalid one changes nothing. With If-Match, only if unchanged.
          */
         put: operations["put_api_policy"];
         post?: never;
@@ -1343,8 +1343,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every version that was put in force
-         * @description Every version that was put in force: when, by whom and why. The newest first.
+         * All versions that were put in force, with time, author and reason, the newest first
+         * @description All versions that were put in force, with time, author and reason, the newest first.
          */
         get: operations["get_api_policy_versions"];
         put?: never;
@@ -1365,8 +1365,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Does a policy load, and is there anything odd about it? Changes nothing
-         * @description Does a policy load, and is there anything odd about it? Changes nothing.
+         * Check whether a policy loads, and whether anything about it is odd
+         * @description Check whether a policy loads, and whether anything about it is odd. Changes nothing.
          */
         post: operations["post_api_policy_check"];
         delete?: never;
@@ -1385,11 +1385,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Which rule a call meets, and why
-         * @description Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
+         * Explain which rule a call matches, and why
+         * @description Explain which rule a call matches, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
          *
-         *     It is judged as a call with an agent key that is bound to nobody; `principal` in it says another key, and
-         *     `"embedded": true` that it comes from a program that opens the database itself. `judged_as` says which it was.
+         *     It is judged as a call with an agent key that is bound to nobody; `key` in it describes another key, and
+         *     `"embedded": true` says that it comes from a program that opens the database itself. `judged_as` says which it was.
          */
         post: operations["post_api_policy_explain"];
         delete?: never;
@@ -1408,8 +1408,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tries a draft on the calls that were recorded, beside what is in force
-         * @description Tries a draft on the calls that were recorded, beside what is in force: at most 100,000, or 20 seconds.
+         * Rehearse a draft on recorded calls, compared with the policy in force
+         * @description Rehearse a draft on recorded calls, compared with the policy in force: at most 100,000 calls, or 20 seconds.
          */
         post: operations["post_api_policy_rehearse"];
         delete?: never;
@@ -1427,7 +1427,7 @@ export interface paths {
         };
         /**
          * Policies to start from
-         * @description Policies to start from: whole files with comments that say what to change.
+         * @description Policies to start from: complete files with comments that say what to change.
          */
         get: operations["get_api_policy_templates"];
         put?: never;
@@ -1466,14 +1466,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The newest 1,000 grants that let calls through now, or of all that were ever made
-         * @description The newest 1,000 grants that let calls through now, or of all that were ever made.
+         * The newest 1,000 active grants, or the newest 1,000 of all
+         * @description The newest 1,000 active grants, or the newest 1,000 of all.
          */
         get: operations["get_api_grants"];
         put?: never;
         /**
-         * Lets calls of a tool through without asking, as if one approved each of them
-         * @description Lets calls of a tool through without asking, as if one approved each of them.
+         * Make a grant, which lets calls of a tool through without asking, as if you approved each of them
+         * @description Make a grant, which lets calls of a tool through without asking, as if you approved each of them.
          */
         post: operations["post_api_grants"];
         delete?: never;
@@ -1490,15 +1490,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a grant covers, its limits, who made it and why, and the calls that it let through
-         * @description What a grant covers, its limits, who made it and why, and the calls that it let through.
+         * One grant
+         * @description One grant: what it covers, its limits, who made it and why, and the calls that it let through.
          */
         get: operations["get_api_grants_grant_id"];
         put?: never;
         post?: never;
         /**
-         * Ends a grant
-         * @description Ends a grant: whoever made it, or an admin. What it let through stays allowed.
+         * Revoke a grant; only its creator or an admin can
+         * @description Revoke a grant; only its creator or an admin can. Calls that it let through stay allowed.
          */
         delete: operations["delete_api_grants_grant_id"];
         options?: never;
@@ -1514,14 +1514,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is frozen now, or the newest 1,000 freezes there ever were
-         * @description What is frozen now, or the newest 1,000 freezes there ever were.
+         * The active freezes, or the newest 1,000 of all
+         * @description The active freezes, or the newest 1,000 of all.
          */
         get: operations["get_api_freeze"];
         put?: never;
         /**
-         * Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason
-         * @description Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason.
+         * Freeze a scope
+         * @description Freeze a scope: nothing in it starts any more, at once. A scope that is frozen already keeps its reason.
          */
         post: operations["post_api_freeze"];
         delete?: never;
@@ -1541,8 +1541,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Releases a freeze
-         * @description Releases a freeze. Deadlines of the calls that it covered move by the time for which it was on.
+         * Release a freeze
+         * @description Release a freeze. The deadlines of the calls that it covered are extended by its duration.
          */
         delete: operations["delete_api_freeze_freeze_id"];
         options?: never;
@@ -1560,8 +1560,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Asks people something
-         * @description Asks people something. The outcome is as for a call; the answer comes as `answered` with its message.
+         * Ask people a question
+         * @description Ask people a question. The outcome is as for a call; the answer comes as `answered` with its message.
          */
         post: operations["post_api_questions"];
         delete?: never;
@@ -1578,8 +1578,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What people want to know of the agent, and it has not answered
-         * @description What people want to know of the agent, and it has not answered.
+         * Questions of people about a call that the agent has not answered yet
+         * @description Questions of people about a call that the agent has not answered yet.
          */
         get: operations["get_api_calls_approval_id_questions"];
         put?: never;
@@ -1600,8 +1600,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answers one of them; people see it beside the card, as the agent's own words
-         * @description Answers one of them; people see it beside the card, as the agent's own words.
+         * Answer a question about a call; people see the answer beside the card, as the agent's own words
+         * @description Answer a question about a call; people see the answer beside the card, as the agent's own words.
          */
         post: operations["post_api_calls_approval_id_answer"];
         delete?: never;
@@ -1620,8 +1620,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes a request in
-         * @description Takes a request in. The same one again is the same request; another one under its id is refused.
+         * Submit a request
+         * @description Submit a request. A retry is the same request; a different one with the same id is refused.
          */
         post: operations["post_requests"];
         delete?: never;
@@ -1640,8 +1640,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answers a request
-         * @description Answers a request. An answer that cannot be taken changes nothing: the request stays open, and says why.
+         * Answer a request
+         * @description Answer a request. An invalid answer changes nothing: the request stays open, and the error says why.
          */
         post: operations["post_submit"];
         delete?: never;
@@ -1658,10 +1658,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What came of a request
-         * @description What came of a request. Starts nothing: whoever does it calls start, which one caller can.
+         * The result of a request
+         * @description The result of a request. Starts nothing: to execute it, call start, which succeeds for one caller.
          *
-         *     An approved request that is frozen, or that the policy of now denies, is not told as approved.
+         *     An approved request that is frozen, or that the current policy denies, is not reported as approved.
          */
         get: operations["get_resume_request_id"];
         put?: never;
@@ -1680,8 +1680,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How many approvals of this workspace are in which status
-         * @description How many approvals of this workspace are in which status.
+         * Approvals of this workspace, counted by status
+         * @description Approvals of this workspace, counted by status.
          */
         get: operations["get_api_stats"];
         put?: never;
@@ -1700,8 +1700,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened in the last days, in parts of the time, by tool and by agent
-         * @description What happened in the last days, in parts of the time, by tool and by agent. It may be five seconds old.
+         * Events of the last days, by interval, tool and agent
+         * @description Events of the last days, by interval, tool and agent. The response may be five seconds old.
          */
         get: operations["get_api_stats_history"];
         put?: never;
@@ -1720,8 +1720,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The ways to people that are configured and how each stands, without addresses and secrets
-         * @description The ways to people that are configured and how each stands, without addresses and secrets.
+         * The configured channels and the state of each, without addresses and secrets
+         * @description The configured channels and the state of each, without addresses and secrets.
          */
         get: operations["get_api_channels"];
         put?: never;
@@ -1742,8 +1742,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sends a message through a channel now; to whoever asks, if it reaches people one by one
-         * @description Sends a message through a channel now; to whoever asks, if it reaches people one by one.
+         * Send a test message through a channel now; to the caller, if it reaches people individually
+         * @description Send a test message through a channel now; to the caller, if it reaches people individually.
          */
         post: operations["post_api_channels_name_test"];
         delete?: never;
@@ -1762,8 +1762,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Switches a channel on again whose other side wanted nothing more
-         * @description Switches a channel on again whose other side wanted nothing more. One that is on stays so.
+         * Enable a channel that was switched off because the other service refused
+         * @description Enable a channel that was switched off because the other service refused. One that is on stays on.
          */
         post: operations["post_api_channels_name_enable"];
         delete?: never;
@@ -1782,8 +1782,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What another service passes on from a person
-         * @description What another service passes on from a person. The channel proves that it is that service, and who that is.
+         * Receive a person's answer from another service (webhook)
+         * @description Receive a person's answer from another service (webhook). The channel authenticates the service and the person.
          *
          *     The channel is one of the default workspace; others have theirs at `/channels/{workspace}/{name}/callback`.
          */
@@ -1804,8 +1804,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The same for a channel of any workspace
-         * @description The same for a channel of any workspace: its own secret alone is compared, and it decides in its own alone.
+         * Receive a webhook for a channel of any workspace
+         * @description Receive a webhook for a channel of any workspace.
+         *
+         *     Only the channel's own secret is compared, and it can decide only in its own workspace.
          */
         post: operations["post_channels_workspace_name_callback"];
         delete?: never;
@@ -1822,8 +1824,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Messages to people by how they stand, the newest first; without a status, those that were given up
-         * @description Messages to people by how they stand, the newest first; without a status, those that were given up.
+         * Deliveries by status, the newest first; without a status, those that were given up (dead letters)
+         * @description Deliveries by status, the newest first; without a status, those that were given up (dead letters).
          */
         get: operations["get_api_deliveries"];
         put?: never;
@@ -1842,8 +1844,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who was told of an approval, and where; at most 1,000
-         * @description Who was told of an approval, and where; at most 1,000. They go together with its content.
+         * The deliveries of an approval; at most 1,000
+         * @description The deliveries of an approval; at most 1,000. They are deleted together with its content.
          */
         get: operations["get_api_approvals_approval_id_deliveries"];
         put?: never;
@@ -1864,8 +1866,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tries at once what waits or was given up
-         * @description Tries at once what waits or was given up.
+         * Retry a delivery now, if it is due later or was given up
+         * @description Retry a delivery now, if it is due later or was given up.
          */
         post: operations["post_api_deliveries_delivery_id_retry"];
         delete?: never;
@@ -1907,8 +1909,10 @@ export interface paths {
          */
         get: operations["get_api_agents_name"];
         /**
-         * Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve
-         * @description Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve.
+         * Change an agent, from its next call on
+         * @description Change an agent, from its next call on.
+         *
+         *     Reviewers can only change `tool_approvals`, and switch approval off only for what they may approve.
          */
         put: operations["put_api_agents_name"];
         post?: never;
@@ -1926,8 +1930,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How often a tool was called in the last days, and how the calls ended
-         * @description How often a tool was called in the last days, and how the calls ended.
+         * The number of calls of a tool in the last days, by outcome
+         * @description The number of calls of a tool in the last days, by outcome.
          */
         get: operations["get_api_tools_name_calls"];
         put?: never;
@@ -1946,8 +1950,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tools that are known here, by name, and whether they ask
-         * @description The tools that are known here, by name, and whether they ask.
+         * The known tools, by name, and whether they ask
+         * @description The known tools, by name, and whether they ask.
          */
         get: operations["get_api_tools"];
         put?: never;
@@ -1966,14 +1970,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All tools, and whose word each runs on
-         * @description All tools, and whose word each runs on: registered, pinned, or declared by agents alone.
+         * All tools by the origin of their definition
+         * @description All tools by the origin of their definition: registered, pinned, or only declared by agents.
          */
         get: operations["get_api_pins"];
         put?: never;
         /**
-         * Vouches for a tool
-         * @description Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again.
+         * Pin a tool
+         * @description Pin a tool: from now on, claims in calls do not count, and a changed definition asks again.
          */
         post: operations["post_api_pins"];
         delete?: never;
@@ -1992,8 +1996,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pins all tools that an agent declared, in one step
-         * @description Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed.
+         * Pin all tools that an agent declared, in one step
+         * @description Pin all tools that an agent declared, in one step. Those that a rule or switch names are left out, and listed.
          */
         post: operations["post_api_pins_all"];
         delete?: never;
@@ -2013,8 +2017,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Takes a pin back
-         * @description Takes a pin back: what agents declare of the tool is a claim again. Calls that were judged stay as they are.
+         * Unpin a tool
+         * @description Unpin a tool: what agents declare of it is a claim again. Calls that were judged stay as they are.
          */
         delete: operations["delete_api_pins_tool"];
         options?: never;
@@ -2050,8 +2054,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A thread with all of its lines, or some
-         * @description A thread with all of its lines, or some.
+         * A thread with all or some of its lines
+         * @description A thread with all or some of its lines.
          */
         get: operations["get_api_threads_thread_id"];
         put?: never;
@@ -2072,8 +2076,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ends the turn and withdraws the open cards
-         * @description Ends the turn and withdraws the open cards. A call that has started is not undone; its result is kept.
+         * End the turn and withdraw its pending approvals
+         * @description End the turn and withdraw its pending approvals. A call that has started is not undone; its result is kept.
          */
         post: operations["post_api_threads_thread_id_stop"];
         delete?: never;
@@ -2092,8 +2096,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * After an error
-         * @description After an error: goes on from where the thread stands. Nothing that was recorded is done again.
+         * Continue a thread after an error, from its last state
+         * @description Continue a thread after an error, from its last state. Nothing that was recorded is done again.
          */
         post: operations["post_api_threads_thread_id_retry"];
         delete?: never;
@@ -2112,8 +2116,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Approves or rejects one call
-         * @description Approves or rejects one call.
+         * Approve or reject one call
+         * @description Approve or reject one call.
          */
         post: operations["post_api_chat_approve"];
         delete?: never;
@@ -2132,8 +2136,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The same, at another address
-         * @description The same, at another address.
+         * Approve or reject one call, as POST /api/chat/approve does
+         * @description Approve or reject one call, as POST /api/chat/approve does.
          */
         post: operations["post_api_agent_approve"];
         delete?: never;
@@ -2150,8 +2154,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened, in order
-         * @description What happened, in order. Times are RFC 3339, the first included; what is about accounts is for admins.
+         * Ledger entries, in order
+         * @description Ledger entries, in order. Times are RFC 3339, `since` is inclusive; entries about accounts are for admins.
          */
         get: operations["get_api_audit"];
         put?: never;
@@ -2171,7 +2175,7 @@ export interface paths {
         };
         /**
          * The newest entry's number and link
-         * @description The newest entry's number and link. Kept elsewhere, it shows a cut tail: interlock audit verify --head FILE
+         * @description The newest entry's number and link. A copy reveals a truncated ledger: interlock audit verify --head FILE
          */
         get: operations["get_api_audit_head"];
         put?: never;
@@ -2190,8 +2194,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The ledger as text, or what comes after an entry, for
-         * @description The ledger as text, or what comes after an entry, for: interlock audit verify --export FILE
+         * Export the ledger as text, or the part after an entry, for
+         * @description Export the ledger as text, or the part after an entry, for: interlock audit verify --export FILE
          */
         get: operations["get_api_audit_export"];
         put?: never;
@@ -2210,8 +2214,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How far a verification is, and what came of the last one
-         * @description How far a verification is, and what came of the last one.
+         * The progress of a verification, and the result of the last one
+         * @description The progress of a verification, and the result of the last one.
          */
         get: operations["get_api_audit_verification"];
         put?: never;
@@ -2232,8 +2236,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begins what `interlock audit verify` does, beside the server; one at a time
-         * @description Begins what `interlock audit verify` does, beside the server; one at a time. GET /api/audit/verification
+         * Start what `interlock audit verify` does, in the background; one at a time
+         * @description Start what `interlock audit verify` does, in the background; one at a time. Poll GET /api/audit/verification
          */
         post: operations["post_api_audit_verify"];
         delete?: never;
@@ -2250,8 +2254,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the assistant can do, as AG-UI declares it
-         * @description What the assistant can do, as AG-UI declares it.
+         * The capabilities of the assistant, as AG-UI declares them
+         * @description The capabilities of the assistant, as AG-UI declares them.
          */
         get: operations["get_ag_ui"];
         put?: never;
@@ -2274,8 +2278,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent can do, as AG-UI declares it
-         * @description What an agent can do, as AG-UI declares it.
+         * The capabilities of an agent, as AG-UI declares them
+         * @description The capabilities of an agent, as AG-UI declares them.
          */
         get: operations["get_ag_ui_agent"];
         put?: never;
@@ -2298,8 +2302,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Agent Inbox looks here, without a key, whether there is a server
-         * @description Agent Inbox looks here, without a key, whether there is a server.
+         * Server information
+         * @description Server information. Agent Inbox asks for it without a key, to see whether there is a server.
          */
         get: operations["get_agent_inbox_info"];
         put?: never;
@@ -2320,8 +2324,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What waits for people (`interrupted`), by time left; else the newest first
-         * @description What waits for people (`interrupted`), by time left; else the newest first.
+         * Search threads
+         * @description Search threads: pending approvals (`interrupted`) by time left, others newest first.
          */
         post: operations["post_agent_inbox_threads_search"];
         delete?: never;
@@ -2338,8 +2342,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One approval, with what this person could answer now
-         * @description One approval, with what this person could answer now.
+         * One approval, with the answers that this person could give now
+         * @description One approval, with the answers that this person could give now.
          */
         get: operations["get_agent_inbox_threads_thread_id"];
         put?: never;
@@ -2358,14 +2362,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The same in the shape of a checkpoint
-         * @description The same in the shape of a checkpoint.
+         * One approval in the shape of a checkpoint
+         * @description One approval in the shape of a checkpoint.
          */
         get: operations["get_agent_inbox_threads_thread_id_state"];
         put?: never;
         /**
-         * Marked as resolved without an answer
-         * @description Marked as resolved without an answer: the call is rejected.
+         * Mark a thread as resolved without an answer
+         * @description Mark a thread as resolved without an answer: the call is rejected.
          */
         post: operations["post_agent_inbox_threads_thread_id_state"];
         delete?: never;
@@ -2384,8 +2388,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes the answer to an approval, as the decision of whoever is signed in
-         * @description Takes the answer to an approval, as the decision of whoever is signed in.
+         * Answer an approval, as a decision of the signed-in person
+         * @description Answer an approval, as a decision of the signed-in person.
          */
         post: operations["post_agent_inbox_threads_thread_id_runs"];
         delete?: never;
@@ -2404,8 +2408,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The same as a stream
-         * @description The same as a stream. A refusal is its `error` event: of another answer the web app shows no reason.
+         * Answer an approval, with a stream as the response
+         * @description Answer an approval, with a stream as the response.
+         *
+         *     A refusal is its `error` event: the web app shows no reason for any other response.
          */
         post: operations["post_agent_inbox_threads_thread_id_runs_stream"];
         delete?: never;
@@ -2422,8 +2428,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The newest messages of the chat, as they stand now; none, if nothing was said in it
-         * @description The newest messages of the chat, as they stand now; none, if nothing was said in it.
+         * The newest messages of the chat in their current state; none, if nothing was said in it
+         * @description The newest messages of the chat in their current state; none, if nothing was said in it.
          */
         get: operations["get_ai_sdk_chat_chat_id"];
         put?: never;
@@ -2484,8 +2490,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Asks about a function call
-         * @description Asks about a function call. The same one again is the same call; only a look at it tells a yes.
+         * Ask for approval of a function call
+         * @description Ask for approval of a function call. A retry is the same call; only a GET returns an approval.
          */
         post: operations["post_humanlayer_v1_function_calls"];
         delete?: never;
@@ -2502,8 +2508,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What became of a call
-         * @description What became of a call. The first look at an approved one is told so and has to run it; no other one ever is.
+         * The state of a function call
+         * @description The state of a function call.
+         *
+         *     The first request that finds it approved gets `approved: true` and has to run the function; no other one ever does.
          */
         get: operations["get_humanlayer_v1_function_calls_call_id"];
         put?: never;
@@ -2524,8 +2532,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Asks people something
-         * @description Asks people something. The same one again is the same question.
+         * Ask people a question
+         * @description Ask people a question. A retry is the same question.
          */
         post: operations["post_humanlayer_v1_contact_requests"];
         delete?: never;
@@ -2542,8 +2550,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What somebody answered
-         * @description What somebody answered. A question that nobody answered in time is gone: no words are put into their mouth.
+         * The answer to a question
+         * @description The answer to a question. If nobody answered in time, the response is 410, never a made-up answer.
          */
         get: operations["get_humanlayer_v1_contact_requests_call_id"];
         put?: never;
@@ -2564,8 +2572,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A person's yes or no
-         * @description A person's yes or no. Who decides is whoever is signed in; the agent's own key never does.
+         * Approve or reject a function call, as the signed-in person; an agent's own key never can
+         * @description Approve or reject a function call, as the signed-in person; an agent's own key never can.
          */
         post: operations["post_humanlayer_v1_agent_function_calls_call_id_respond"];
         delete?: never;
@@ -2584,8 +2592,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A person's answer to a question
-         * @description A person's answer to a question.
+         * Answer a question, as the signed-in person
+         * @description Answer a question, as the signed-in person.
          */
         post: operations["post_humanlayer_v1_agent_human_contacts_call_id_respond"];
         delete?: never;
@@ -2604,8 +2612,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Adds the agent's words to the call's timeline
-         * @description Adds the agent's words to the call's timeline. The policy's `escalate` says who is told, and when.
+         * Add the agent's message to the call's timeline
+         * @description Add the agent's message to the call's timeline. The policy's `escalate` determines who is notified, and when.
          */
         post: operations["post_humanlayer_v1_agent_function_calls_call_id_escalate_email"];
         delete?: never;
@@ -2624,8 +2632,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The same for a question
-         * @description The same for a question.
+         * Add the agent's message to the question's timeline
+         * @description Add the agent's message to the question's timeline.
          */
         post: operations["post_humanlayer_v1_agent_human_contacts_call_id_escalate_email"];
         delete?: never;
@@ -2645,7 +2653,7 @@ export interface components {
         };
         /**
          * About
-         * @description `retention` is how long contents are kept after the end; `provider` whether people may come by OpenID Connect.
+         * @description `retention` is how long contents are kept after the end; `provider`: people can sign in with OpenID Connect.
          */
         About: {
             /** @description Counts the changes. */
@@ -2657,7 +2665,7 @@ export interface components {
         };
         /**
          * AcquireRunBody
-         * @description `runner` names the program, for ever; `gone` are those of its own key that certainly ended.
+         * @description `runner` identifies the program, for ever; `gone` are runners of the same key that have certainly ended.
          */
         AcquireRunBody: {
             /**
@@ -2706,7 +2714,7 @@ export interface components {
         };
         /**
          * AgentBody
-         * @description What is left out stays as the configuration file or the program has it, and is empty if neither knows the agent.
+         * @description Omitted fields stay as in the configuration file or the program, and are empty if neither has the agent.
          *
          *     `tools` are names, patterns, packs such as `cms`, or `mcp:<server>`. `tool_approvals`: true makes a tool ask; false
          *     lifts only the tool's own default, never a rule of the policy. `limits` for each message: `turns`, `tokens`, `time`.
@@ -2751,10 +2759,10 @@ export interface components {
         };
         /**
          * AgentInfo
-         * @description `version` is 0 for what nobody changed here; `source` "calls" is an agent that runs elsewhere.
+         * @description `version` is 0 for an agent that was never changed here; `source` "calls" is a remote agent.
          *
          *     `warnings` say what of it is ignored or has no effect. `stored` names the fields that were changed here: a PUT that
-         *     leaves one of them out puts it back to what the configuration says.
+         *     omits one of them resets it to the configuration.
          */
         AgentInfo: {
             name: string;
@@ -2786,7 +2794,7 @@ export interface components {
         };
         /**
          * AiSdkChat
-         * @description For the page's `messages`, when it is loaded anew.
+         * @description The page's `messages`, for when it is reloaded.
          */
         AiSdkChat: {
             messages: {
@@ -2795,7 +2803,7 @@ export interface components {
         };
         /**
          * AiSdkChatBody
-         * @description What DefaultChatTransport sends. `agent` and `decisions` may stand in the page's `body`.
+         * @description The body that DefaultChatTransport sends. `agent` and `decisions` can be added in the page's `body`.
          */
         AiSdkChatBody: {
             /** @description The chat: a thread of this person. */
@@ -2826,7 +2834,7 @@ export interface components {
         };
         /**
          * ApprovalItemJson
-         * @description An approval in a list. `may_decide` is about whoever asks; `seconds_left` is null where nothing waits.
+         * @description An approval in a list. `may_decide` is for the caller; `seconds_left` is null unless it is pending.
          */
         ApprovalItemJson: {
             id: string;
@@ -2885,9 +2893,9 @@ export interface components {
         };
         /**
          * ApprovalJson
-         * @description One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
+         * @description One approval in full. `may_not` gives the caller the reasons; `schema` is what an edit has to fit.
          *
-         *     `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
+         *     `declared`: the tool's definition is only a claim of the agent's program, so its schema comes without annotations.
          */
         ApprovalJson: {
             id: string;
@@ -2971,7 +2979,7 @@ export interface components {
         };
         /**
          * ApprovalPageJson
-         * @description `next` is the cursor of the next page. `behind`: what changed a moment ago may be missing from a search.
+         * @description `next` is the cursor of the next page. `behind`: a search may lack the most recent changes.
          */
         ApprovalPageJson: {
             /** @description The page. */
@@ -2982,7 +2990,7 @@ export interface components {
         };
         /**
          * ApprovalSummaryJson
-         * @description What came of a decision, without the card: for whoever sends `Prefer: return=minimal`.
+         * @description The result of a decision without the card, for requests with `Prefer: return=minimal`.
          */
         ApprovalSummaryJson: {
             id: string;
@@ -3001,14 +3009,14 @@ export interface components {
         };
         /**
          * AskAgentBody
-         * @description A question to the agent; nothing is decided by it.
+         * @description A question to the agent; it decides nothing.
          */
         AskAgentBody: {
             question: string;
         };
         /**
          * AskPeopleBody
-         * @description For a person: answered by a text, by one of `choices`, or by data that fits `schema`.
+         * @description A question to people: answered by a text, by one of `choices`, or by data that fits `schema`.
          */
         AskPeopleBody: {
             question: string;
@@ -3070,7 +3078,7 @@ export interface components {
         };
         /**
          * AwayBody
-         * @description Until then, these decide in their place; `null` ends it.
+         * @description Until then, these people decide in their place; `null` ends the absence.
          */
         AwayBody: {
             /** @description When the clock alone may change the answer. */
@@ -3087,7 +3095,7 @@ export interface components {
         };
         /**
          * BulkDecisionResult
-         * @description What became of one decision: the status, or the error that a single decision would have got.
+         * @description The result of one decision: the status, or the error that a single decision would have got.
          */
         BulkDecisionResult: {
             id: string;
@@ -3118,7 +3126,7 @@ export interface components {
         };
         /**
          * BulkDecisionsBody
-         * @description At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself.
+         * @description At most 500 decisions, each with its id and the fields of a decision; each is accepted or refused on its own.
          */
         BulkDecisionsBody: {
             /** @description The kinds of decisions that are allowed. */
@@ -3174,9 +3182,10 @@ export interface components {
         };
         /**
          * CardJson
-         * @description What people see of the call, made by the server from the stored bytes. What begins with `agent_` is its word.
+         * @description The call as people see it, rendered by the server from the stored bytes.
          *
-         *     `sentence` and `preview` are the server's or the registered tool's own.
+         *     Fields that begin with `agent_` are the agent's own words, unverified; `sentence` and `preview` are the server's or
+         *     the registered tool's own.
          */
         CardJson: {
             risk: string;
@@ -3211,7 +3220,7 @@ export interface components {
         };
         /**
          * ChannelDisabled
-         * @description Since when nothing is sent, because the other side said so.
+         * @description Since when, and why, nothing is sent: the other service refused.
          */
         ChannelDisabled: {
             since: string;
@@ -3219,11 +3228,11 @@ export interface components {
         };
         /**
          * ChannelInfo
-         * @description `priorities` and `teams` are those whose requests are told there; `is_default` if it is for all others.
+         * @description `priorities` and `teams` are those whose requests are sent there; `is_default` if it is for all others.
          *
-         *     `personal` reaches people one by one; people can answer through one that `answers`. What waits (`due`) and what was
-         *     given up (`parked`) is counted up to 1,000; `due_since` is when the oldest that is late had something to say.
-         *     `error` is what went wrong with one of them, for admins.
+         *     A `personal` channel reaches people individually; people can answer through one that `answers`. Messages that are
+         *     `due`, and those that were given up (`parked`), are counted up to 1,000; `due_since` is the time since which the
+         *     oldest late one is due. `error` is the error of one of them, for admins.
          */
         ChannelInfo: {
             name: string;
@@ -3250,7 +3259,7 @@ export interface components {
         };
         /**
          * ChannelTest
-         * @description Where a test went: to a `person`, or to the channel's own place.
+         * @description The recipient of a test message: a `person`, or the channel's own destination.
          */
         ChannelTest: {
             channel: string;
@@ -3258,7 +3267,7 @@ export interface components {
         };
         /**
          * ChatDecisionBody
-         * @description The short decision of a chat page. Without `argsSha256` it counts only for unedited, harmless arguments.
+         * @description The short decision of a chat page. Without `argsSha256` it counts only for unedited arguments without alarms.
          */
         ChatDecisionBody: {
             approvalId: string;
@@ -3280,7 +3289,7 @@ export interface components {
         };
         /**
          * ChatMessageBody
-         * @description Without a `thread_id` a thread begins, with `agent` or the built-in assistant.
+         * @description A chat message. Without a `thread_id` it starts a thread, with `agent` or the built-in assistant.
          */
         ChatMessageBody: {
             /** @description In words. */
@@ -3298,7 +3307,7 @@ export interface components {
         };
         /**
          * ClaimPausesBody
-         * @description `attempt` is made at random for each claim: sent again it is the same one. `gone` are runners that ended.
+         * @description `attempt` is random for each claim: a retry with it is the same claim. `gone` are runners that ended.
          */
         ClaimPausesBody: {
             /**
@@ -3327,7 +3336,7 @@ export interface components {
         };
         /**
          * ClaimedPause
-         * @description `state` is as it was given, in base64.
+         * @description `state` is returned as it was stored, in base64.
          */
         ClaimedPause: {
             /** @description One execution of an agent. */
@@ -3348,7 +3357,7 @@ export interface components {
         };
         /**
          * ClaimedPauses
-         * @description `held` are the other programs with this key that go on with runs of this agent now.
+         * @description `held` are the other programs with this key that are resuming runs of this agent now.
          */
         ClaimedPauses: {
             /** @description The page. */
@@ -3357,7 +3366,7 @@ export interface components {
         };
         /**
          * CodeTicket
-         * @description The same for every link, whether it holds or not. `ticket` goes with the code.
+         * @description The same response for valid and invalid links. `ticket` goes with the code.
          */
         CodeTicket: {
             ticket: string;
@@ -3427,7 +3436,7 @@ export interface components {
         };
         /**
          * CreatedPins
-         * @description `left_out` are pinned one by one, each with its reason.
+         * @description `left_out` have to be pinned one by one, each with its reason.
          */
         CreatedPins: {
             pinned: components["schemas"]["PinInfo"][];
@@ -3435,7 +3444,7 @@ export interface components {
         };
         /**
          * CurrentUser
-         * @description Who asks. `via` is `web` for a session and `key` for a key.
+         * @description The caller. `via` is `web` for a session and `key` for a key.
          */
         CurrentUser: {
             name: string;
@@ -3447,7 +3456,7 @@ export interface components {
         };
         /**
          * DecisionBody
-         * @description A decision. Who decides is whoever is signed in, never a field of the body.
+         * @description A decision. It is made by the signed-in person, never by a field of the body.
          */
         DecisionBody: {
             /**
@@ -3486,7 +3495,7 @@ export interface components {
         };
         /**
          * DecisionJson
-         * @description What was decided, by whom and when. Time and policy decide too: then `by` is interlock or policy.
+         * @description A decision, who made it and when. If a timer or the policy decided, `by` is interlock or policy.
          */
         DecisionJson: {
             /** @description What kind it is. */
@@ -3507,7 +3516,7 @@ export interface components {
         };
         /**
          * DelegateBody
-         * @description Lets others decide in your place, this once. Whoever takes your seat is no further vote.
+         * @description Let others decide this approval in your place. A delegate votes in your seat, which is no additional vote.
          */
         DelegateBody: {
             /** @default [] */
@@ -3523,10 +3532,10 @@ export interface components {
         };
         /**
          * DeliveryInfo
-         * @description One message through one channel, without what it says. To a `person`, at a `place`, or the channel's own place.
+         * @description One message through one channel, without its text: to a `person`, a `place`, or the channel's own destination.
          *
-         *     `approval_id` is null where it says how many wait. `sent_at` is when it last disturbed somebody, `due_at` when it
-         *     is tried next. `error` is for admins.
+         *     `approval_id` is null if the message is about the number of pending approvals. `sent_at` is when it last notified
+         *     somebody, `due_at` when it is tried next. `error` is for admins.
          */
         DeliveryInfo: {
             id: string;
@@ -3568,7 +3577,7 @@ export interface components {
         EmptyBody: Record<string, never>;
         /**
          * ErrorJson
-         * @description Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong.
+         * @description The shape of every error. Further fields are ids, and `problems` with JSON Pointers if a body is invalid.
          */
         ErrorJson: {
             error: string;
@@ -3577,7 +3586,7 @@ export interface components {
         };
         /**
          * EscalationBody
-         * @description The agent's words to those who decide. Whom they reach is the policy's business.
+         * @description The agent's message to the approvers. The policy determines who is notified.
          */
         EscalationBody: {
             escalation_msg: string;
@@ -3592,7 +3601,7 @@ export interface components {
         };
         /**
          * ExecutionJson
-         * @description The right to run the call once, with exactly these arguments; `fence` is what renew and finish have to show.
+         * @description The right to run the call once, with exactly these arguments; renew and finish have to present the `fence`.
          */
         ExecutionJson: {
             /** @description The number of the start; a report under an old one is refused. */
@@ -3611,7 +3620,7 @@ export interface components {
         };
         /**
          * ExternalRequestBody
-         * @description The action's schema checks the payload. What does not fit is taken in and flagged, and nobody can approve it.
+         * @description The action's schema checks the payload. An invalid payload is accepted and flagged, and nobody can approve it.
          */
         ExternalRequestBody: {
             /** Format: uuid */
@@ -3630,9 +3639,11 @@ export interface components {
         };
         /**
          * ExternalRequestJson
-         * @description What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
-         *     it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
-         *     not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
+         * @description The result of a request. `payload` is what may be executed, and null while nothing may.
+         *
+         *     A rejection can be undone until it is `final`; `flags` say why the payload cannot be approved as it is. `stopped`
+         *     says why an approved request may not be executed now: while it is `frozen` it is pending, and while the current
+         *     policy denies it, denied.
          */
         ExternalRequestJson: {
             requestId: string;
@@ -3663,7 +3674,7 @@ export interface components {
         };
         /**
          * FacetChange
-         * @description One key that differs; null where it is not given.
+         * @description One key that differs; null if it is not given.
          */
         FacetChange: {
             key: string;
@@ -3672,7 +3683,7 @@ export interface components {
         };
         /**
          * FindingJson
-         * @description A reason to look twice. An alarm has to be acknowledged by its id before the call can be approved.
+         * @description A warning about the call. An alarm has to be acknowledged by its id before the call can be approved.
          */
         FindingJson: {
             id: string;
@@ -3697,7 +3708,7 @@ export interface components {
         };
         /**
          * FreezeBody
-         * @description `name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace.
+         * @description `name` is an agent, the id of a key, or a tool, in which * matches any letters; empty for a workspace.
          */
         FreezeBody: {
             /** @enum {string} */
@@ -3709,9 +3720,9 @@ export interface components {
         };
         /**
          * FreezeInfo
-         * @description Calls in its scope are refused and none starts until it is released.
+         * @description Until it is released, calls in its scope are refused and none starts.
          *
-         *     `warnings` come with a new one, if nothing is known that it stops.
+         *     `warnings` come with a new freeze, if nothing is known that it stops.
          */
         FreezeInfo: {
             id: string;
@@ -3736,7 +3747,7 @@ export interface components {
         };
         /**
          * FunctionCall
-         * @description `approved` is null until a decision stands, and true in one answer only.
+         * @description `approved` is null until there is a decision, and true in one response only.
          */
         FunctionCall: {
             /** @description One execution of an agent. */
@@ -3750,7 +3761,7 @@ export interface components {
         };
         /**
          * FunctionCallAnswerBody
-         * @description A person's yes or no. Times are the server's own, whatever is given.
+         * @description A person's approval or rejection. The server sets the times, and ignores those in the body.
          */
         FunctionCallAnswerBody: {
             approved: boolean;
@@ -3763,7 +3774,7 @@ export interface components {
         };
         /**
          * FunctionCallBody
-         * @description A function that a program wants to run. What became of it is the server's to say: `status` stays empty.
+         * @description A function call that a program wants to run. Only the server sets its state: `status` stays empty.
          */
         FunctionCallBody: {
             /** @description One execution of an agent. */
@@ -3802,7 +3813,7 @@ export interface components {
         };
         /**
          * GrantBody
-         * @description `budget` is a decimal number as a text, `budget_of` the argument that is added up.
+         * @description `budget` is a decimal number as a text, `budget_of` the argument that is summed.
          */
         GrantBody: {
             /** @description The name of the tool. */
@@ -3826,7 +3837,7 @@ export interface components {
         };
         /**
          * GrantDetails
-         * @description With the newest calls that it let through.
+         * @description A grant with the newest calls that it let through.
          */
         GrantDetails: {
             id: string;
@@ -3859,7 +3870,7 @@ export interface components {
         };
         /**
          * GrantInfo
-         * @description What is left is null where there is no limit; amounts are texts, since JSON numbers are not exact.
+         * @description `uses_left` and `budget_left` are null without a limit; amounts are texts, since JSON numbers are not exact.
          */
         GrantInfo: {
             id: string;
@@ -3908,7 +3919,7 @@ export interface components {
         };
         /**
          * HumanContact
-         * @description `response` is null until somebody answered.
+         * @description `response` is null until a person has answered.
          */
         HumanContact: {
             /** @description One execution of an agent. */
@@ -3922,7 +3933,7 @@ export interface components {
         };
         /**
          * HumanContactAnswerBody
-         * @description A person's words, or one of the options by its name.
+         * @description A person's text, or one of the options by its name.
          */
         HumanContactAnswerBody: {
             response?: string | null;
@@ -3973,7 +3984,7 @@ export interface components {
         };
         /**
          * IdentityInfo
-         * @description `outside` is what the channel calls them by.
+         * @description `outside` is the person's id in the channel.
          */
         IdentityInfo: {
             id: string;
@@ -3985,14 +3996,14 @@ export interface components {
         };
         /**
          * IdentityLinkBody
-         * @description `link` is what stands behind `link=` in the address that the channel gave.
+         * @description `link` is the part behind `link=` in the address that the channel gave.
          */
         IdentityLinkBody: {
             link: string;
         };
         /**
          * IdentityLinkInfo
-         * @description What a link would say; `user` is who is known as that already, if anybody is.
+         * @description The account that a link is about; `user` is the person that it is linked to already, if any.
          */
         IdentityLinkInfo: {
             channel: string;
@@ -4018,14 +4029,14 @@ export interface components {
         };
         /**
          * InboxResumeBody
-         * @description Whatever else a client sends for a run of its own is not for an approval, and is not looked at.
+         * @description Other fields, which clients send for runs of their own, are ignored.
          */
         InboxResumeBody: {
             command: components["schemas"]["ResumeCommand"];
         };
         /**
          * InboxRun
-         * @description The answer was taken.
+         * @description The answer was accepted.
          */
         InboxRun: {
             /** @description One execution of an agent. */
@@ -4047,7 +4058,7 @@ export interface components {
         };
         /**
          * InboxSearchBody
-         * @description `metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own.
+         * @description `metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is always Interlock's own.
          */
         InboxSearchBody: {
             /** @default 10 */
@@ -4092,7 +4103,7 @@ export interface components {
         };
         /**
          * InboxStateUpdateBody
-         * @description Only "Mark as Resolved": no values, as the end.
+         * @description Only "Mark as Resolved": no values, and `__end__` as the node.
          */
         InboxStateUpdateBody: {
             values?: null;
@@ -4101,7 +4112,7 @@ export interface components {
         };
         /**
          * InboxThread
-         * @description An approval. `interrupts` has what it asks while it waits for people; `values` are Markdown.
+         * @description An approval. `interrupts` holds the request while it is pending; `values` are Markdown.
          */
         InboxThread: {
             /** @description The conversation that it belongs to. */
@@ -4128,19 +4139,20 @@ export interface components {
         };
         /**
          * InboxThreads
-         * @description A page.
+         * @description A page of threads.
          */
         InboxThreads: components["schemas"]["InboxThread"][];
         /**
          * KeyBody
-         * @description A key for people is of the `user`, or of the person of its own name, who is added if missing.
+         * @description A key for a person belongs to the `user`, or to the person of the key's own name, who is added if missing.
          *
-         *     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
-         *     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-         *     may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
+         *     A key for an agent is bound to the names in `agents`: other names are refused. An unbound key may use any name, and
+         *     allow rules and grants that name an agent or a person do not apply to it. `tools` are patterns of the tools that it
+         *     may propose. `requester` is the one person that it acts for, whose account has to exist, `any` for a back end that
          *     authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
-         *     `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
-         *     time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
+         *     `per_minute` and `pending` are quotas of its own: `0` is no limit; by default, the server's apply. `expires_in` is a
+         *     duration such as `90d`, or `never`; by default, a key of an agent does not expire, and one of a person expires after
+         *     90 days.
          */
         KeyBody: {
             name: string;
@@ -4165,7 +4177,7 @@ export interface components {
         };
         /**
          * KeyInfo
-         * @description `id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to.
+         * @description `id` is the beginning of the key. `user` is its owner; for an agent's key, the one requester that it is bound to.
          *
          *     `per_minute` and `pending` are quotas of its own: `0` is no limit, `null` is the server's.
          */
@@ -4197,7 +4209,7 @@ export interface components {
         };
         /**
          * LedgerEntryJson
-         * @description `content` is null if there was none, or if it was erased: then there is a `digest`.
+         * @description A ledger entry. `content` is null if there was none, or if it was erased: then there is a `digest`.
          */
         LedgerEntryJson: {
             seq: number;
@@ -4218,7 +4230,7 @@ export interface components {
         };
         /**
          * LedgerEntryList
-         * @description `next` is the `after` of the next page; a page may be shorter than asked, also if there is a next one.
+         * @description `next` is the `after` of the next page; a page may be shorter than `limit` even if there is a next one.
          */
         LedgerEntryList: {
             /** @description The page. */
@@ -4228,7 +4240,7 @@ export interface components {
         };
         /**
          * LedgerHead
-         * @description With a signing key also `signed_at`, `key`, `fingerprint` and `signature`.
+         * @description The head of the ledger; with a signing key also `signed_at`, `key`, `fingerprint` and `signature`.
          */
         LedgerHead: {
             workspace: string;
@@ -4247,7 +4259,7 @@ export interface components {
         };
         /**
          * LinkedApproval
-         * @description One call as the message shows it, and for whom the link is. `codes`: they can have a code sent to them.
+         * @description One call as the message shows it, and the recipient of the link. `codes`: a code can be sent to them.
          */
         LinkedApproval: {
             approval: components["schemas"]["ApprovalJson"];
@@ -4270,7 +4282,7 @@ export interface components {
         };
         /**
          * MessageCodeBody
-         * @description `ticket` is what this browser was given when it asked for the code.
+         * @description `ticket` is what this browser got when it asked for the code.
          */
         MessageCodeBody: {
             token: string;
@@ -4333,7 +4345,7 @@ export interface components {
         };
         /**
          * OutcomeCounts
-         * @description How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked.
+         * @description Outcomes of calls of a tool or agent; `approved` are those without an edit, `allowed` those that asked nobody.
          */
         OutcomeCounts: {
             name: string;
@@ -4348,7 +4360,7 @@ export interface components {
         };
         /**
          * OutcomeJson
-         * @description What the agent does next. `args` are there with `proceed`, `message` with `answered`, `reason` with `refused`.
+         * @description What the agent does next. `args` come with `proceed`, `message` with `answered`, `reason` with `refused`.
          */
         OutcomeJson: {
             /** @enum {string} */
@@ -4386,9 +4398,9 @@ export interface components {
         };
         /**
          * OwnKeyBody
-         * @description `expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
+         * @description `expires_in` is a duration such as `90d`, or `never`; by default, the key lasts for 90 days.
          *
-         *     Made with a key, it ends with that key at the latest.
+         *     If it is made with a key, it expires with that key at the latest.
          */
         OwnKeyBody: {
             name: string;
@@ -4401,7 +4413,7 @@ export interface components {
         };
         /**
          * PauseBody
-         * @description `called` is what the framework calls the run, if that is more than a `run_id` can be; `state` is base64.
+         * @description `called` is the framework's name of the run, if that is more than a `run_id` can be; `state` is base64.
          */
         PauseBody: {
             /** @description One execution of an agent. */
@@ -4418,7 +4430,7 @@ export interface components {
         };
         /**
          * PauseCompletion
-         * @description `over` is false if it was paused again, or claimed by somebody else, meanwhile.
+         * @description `over` is false if the run was paused again, or claimed by another program, meanwhile.
          */
         PauseCompletion: {
             /** @description One execution of an agent. */
@@ -4427,7 +4439,7 @@ export interface components {
         };
         /**
          * PauseInfo
-         * @description `waiting` is how many of its approvals wait for people; `resuming` says that a program goes on with it now.
+         * @description `waiting` is the number of its pending approvals; `resuming` says that a program is resuming it now.
          */
         PauseInfo: {
             /** @description One execution of an agent. */
@@ -4449,7 +4461,7 @@ export interface components {
         };
         /**
          * PauseJson
-         * @description `run_id` is the run as its calls name it, `called` what its framework calls it.
+         * @description A paused run. `run_id` is its id in its calls, `called` its name in its framework.
          */
         PauseJson: {
             /** @description One execution of an agent. */
@@ -4483,7 +4495,7 @@ export interface components {
         };
         /**
          * PauseRelease
-         * @description For so many `seconds` nobody takes it.
+         * @description Nobody can claim the run for so many `seconds`.
          */
         PauseRelease: {
             /** @description One execution of an agent. */
@@ -4499,7 +4511,7 @@ export interface components {
         };
         /**
          * PendingByApprover
-         * @description How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide.
+         * @description The number of pending calls of an agent for a person or a team; for `anyone`, if every reviewer may decide.
          */
         PendingByApprover: {
             /** @description The agent that wants it; the name of the key, if left out. */
@@ -4538,7 +4550,7 @@ export interface components {
         };
         /**
          * PinAllBody
-         * @description All tools that an agent declared, but for those that an ask or deny rule or a switch names.
+         * @description Pins all tools that an agent declared, except those that an ask or deny rule or a switch names.
          *
          *     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
          */
@@ -4551,9 +4563,9 @@ export interface components {
         };
         /**
          * PinBody
-         * @description The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
+         * @description Pins the definition that an agent, or any, declared last. With `spec_sha256`, only if it is still that one.
          *
-         *     `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
+         *     `effect` replaces the declared one; with it, a tool can be pinned that no agent has declared yet.
          */
         PinBody: {
             /** @description The name of the tool. */
@@ -4596,9 +4608,9 @@ export interface components {
         };
         /**
          * PolicyCheckResult
-         * @description Whether a policy would load; `problems` say what is wrong, each with its line.
+         * @description Whether a policy would load; `problems` are its errors, each with its line.
          *
-         *     `details` and `defaults` say in words what it says, and `diff` what differs from what is in force.
+         *     `details` and `defaults` describe it in words, and `diff` is the difference from the policy in force.
          */
         PolicyCheckResult: {
             valid: boolean;
@@ -4616,7 +4628,7 @@ export interface components {
         };
         /**
          * PolicyDiff
-         * @description How two policies differ, by their rules.
+         * @description The difference between two policies, by rules.
          */
         PolicyDiff: {
             rules: components["schemas"]["RuleChange"][];
@@ -4625,7 +4637,7 @@ export interface components {
         };
         /**
          * PolicyTemplate
-         * @description A whole policy to start from, with comments; its first line is the `summary`.
+         * @description A complete policy to start from, with comments; its first line is the `summary`.
          */
         PolicyTemplate: {
             name: string;
@@ -4660,7 +4672,7 @@ export interface components {
         };
         /**
          * ProposalBody
-         * @description A call that an agent wants to make.
+         * @description A tool call that an agent proposes.
          */
         ProposalBody: {
             /** @description The name of the tool. */
@@ -4773,7 +4785,7 @@ export interface components {
         };
         /**
          * QuestionJson
-         * @description What a person asked the agent; `text` is null once it was erased.
+         * @description A person's question to the agent; `text` is null once it was erased.
          */
         QuestionJson: {
             /** @description Who; a person, an agent, the policy, or interlock for what time did. */
@@ -4811,8 +4823,8 @@ export interface components {
          * RemovalEffectsJson
          * @description What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
          *
-         *     `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
-         *     so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
+         *     `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay
+         *     valid, so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
          */
         RemovalEffectsJson: {
             grants: components["schemas"]["NamedItem"][];
@@ -4865,7 +4877,7 @@ export interface components {
         };
         /**
          * ReplyBody
-         * @description The agent's words to one question; nothing is decided by them.
+         * @description The agent's answer to one question; it decides nothing.
          */
         ReplyBody: {
             number: number;
@@ -4892,7 +4904,7 @@ export interface components {
         };
         /**
          * ResolveUnknownBody
-         * @description How a call ended of which nobody knows: somebody looked.
+         * @description The result of a call whose outcome was unknown, after a person has checked.
          */
         ResolveUnknownBody: {
             ok: boolean;
@@ -4903,7 +4915,7 @@ export interface components {
         };
         /**
          * ResponseOption
-         * @description A ready answer; one that is `interactive` wants words of the person's own.
+         * @description A predefined answer; an `interactive` one needs text of the person's own.
          */
         ResponseOption: {
             name: string;
@@ -4916,7 +4928,7 @@ export interface components {
         };
         /**
          * ResumeCommand
-         * @description A list with one answer: an approval is one question.
+         * @description A list with one answer, since an approval is one question.
          */
         ResumeCommand: {
             resume: components["schemas"]["HumanResponse"][];
@@ -4936,7 +4948,7 @@ export interface components {
         };
         /**
          * RotateKeyBody
-         * @description The old key goes on for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`.
+         * @description The old key stays valid for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`.
          */
         RotateKeyBody: {
             /** @default 24h */
@@ -4949,9 +4961,9 @@ export interface components {
         };
         /**
          * RuleActivityJson
-         * @description Of `calls` since then; allowed reads are not among them. Of `erased` ones nobody knows what was noted.
+         * @description The activity in `calls` since then, allowed reads excluded. For `erased` ones, the shadow notes are lost.
          *
-         *     Not `complete` if there was more than the newest 20,000 entries of the ledger, or than 5 seconds allow.
+         *     `complete` is false if there was more than the newest 20,000 ledger entries, or than 5 seconds allow.
          */
         RuleActivityJson: {
             since: string;
@@ -4963,7 +4975,7 @@ export interface components {
         };
         /**
          * RuleChange
-         * @description Places count from 1; `old_name` is set if the rule got another name.
+         * @description Places count from 1; `old_name` is set if the rule was renamed.
          */
         RuleChange: {
             /**
@@ -4981,7 +4993,7 @@ export interface components {
         };
         /**
          * RuleInfo
-         * @description `says` is what the rule says by itself, key by key in the words of the file; `line` is where it begins.
+         * @description `says` is the content of the rule, key by key in the words of the file; `line` is where it begins.
          */
         RuleInfo: {
             name: string;
@@ -4995,9 +5007,9 @@ export interface components {
         };
         /**
          * RunAgentInput
-         * @description A run: with a new message of the user as the last one, with answers to interrupts, or to see how it stands.
+         * @description A run: with a new message of the user as the last one, with answers to interrupts, or to get the current state.
          *
-         *     Of the messages only the last is read. Tools, context and properties are not used; the state is given back.
+         *     Only the last message is read. Tools, context and properties are not used; the state is returned.
          */
         RunAgentInput: {
             threadId: string;
@@ -5026,7 +5038,7 @@ export interface components {
         };
         /**
          * ShadowRule
-         * @description What a rule in shadow mode would have done; not `in_force` if it is gone or enforced now.
+         * @description What a rule in shadow mode would have done; `in_force` is false if it is gone or enforced now.
          */
         ShadowRule: {
             /** @description The rule that matched; empty for the default. */
@@ -5039,7 +5051,7 @@ export interface components {
         };
         /**
          * SignInBody
-         * @description `next` is where the page goes on afterwards.
+         * @description `next` is the path that the page opens afterwards.
          */
         SignInBody: {
             /** @default default */
@@ -5054,7 +5066,7 @@ export interface components {
         };
         /**
          * SignInLink
-         * @description Good for one sign-in; it is shown here and nowhere else.
+         * @description Valid for one sign-in; it is shown here and nowhere else.
          */
         SignInLink: {
             url: string;
@@ -5071,7 +5083,7 @@ export interface components {
         };
         /**
          * SignInLinkInfo
-         * @description For whom a link is; `name` is empty where whoever opens it says it, `new` if a password is needed.
+         * @description The recipient of a link; `name` is empty if they choose it, `new` says that a password is needed.
          */
         SignInLinkInfo: {
             workspace: string;
@@ -5090,7 +5102,7 @@ export interface components {
         };
         /**
          * SignedInUser
-         * @description `next` is the local path to go on with.
+         * @description `next` is the local path to open next.
          */
         SignedInUser: {
             name: string;
@@ -5111,7 +5123,7 @@ export interface components {
         };
         /**
          * StageJson
-         * @description Without `approvers` the requester and every reviewer and admin may decide.
+         * @description A stage of approval. Without `approvers`, the requester and every reviewer and admin may decide.
          */
         StageJson: {
             approvers: components["schemas"]["PeopleJson"] | null;
@@ -5123,7 +5135,8 @@ export interface components {
          * StalePolicyFile
          * @description The policy file that this server was started with is not in force; `command` would put it back.
          *
-         *     `judged_too` if another file's text is in force instead: the server then judges by both, and the stricter holds.
+         *     `judged_too` if the text of another file is in force: the server then judges by both, and the stricter verdict
+         *     counts.
          */
         StalePolicyFile: {
             file: string;
@@ -5147,7 +5160,7 @@ export interface components {
         };
         /**
          * StatsHistory
-         * @description `since` is later than asked if more happened than is counted at once; then `complete` is false.
+         * @description `since` is later than requested if more happened than is counted at once; then `complete` is false.
          *
          *     `waiting` is of the `waiting_of` calls that expire first.
          */
@@ -5177,7 +5190,7 @@ export interface components {
         };
         /**
          * StatsInterval
-         * @description What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
+         * @description Events from `at` until the next interval; `pending` is the number of pending calls at its end.
          *
          *     `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
          */
@@ -5205,7 +5218,7 @@ export interface components {
         };
         /**
          * SubmitAnswerBody
-         * @description An answer. Who answers is whoever is signed in. With `argsSha256` it counts only for what that person saw.
+         * @description An answer by the signed-in person. With `argsSha256` it counts only for the payload that the person saw.
          */
         SubmitAnswerBody: {
             /** Format: uuid */
@@ -5224,7 +5237,7 @@ export interface components {
         };
         /**
          * ThreadDetails
-         * @description `position` is where a stream goes on behind these lines; null where there are none.
+         * @description `position` is where a stream continues after these lines; null if there are none.
          */
         ThreadDetails: {
             id: string;
@@ -5275,7 +5288,7 @@ export interface components {
         };
         /**
          * TimelineEntryJson
-         * @description One line of the ledger; `content` is null where there is none, or where it was erased.
+         * @description One ledger entry; `content` is null if there is none, or if it was erased.
          */
         TimelineEntryJson: {
             seq: number;
@@ -5299,10 +5312,10 @@ export interface components {
         };
         /**
          * ToolCallCountsJson
-         * @description How often a tool was called since then: `by_status` counts what has an approval, `reads` what was only counted.
+         * @description The number of calls of a tool since then: `by_status` with an approval, `reads` without one.
          *
-         *     `reads` are those of all agents, since nobody notes whose they were. Not `complete` if the workspace had more than
-         *     100,000 calls: these are its newest.
+         *     `reads` are those of all agents, since their agents are not recorded. `complete` is false if the workspace had more
+         *     than 100,000 calls: these are its newest.
          */
         ToolCallCountsJson: {
             /** @description The name of the tool. */
@@ -5320,10 +5333,10 @@ export interface components {
          * ToolInfo
          * @description `source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action), `pin`, or `seen` in calls.
          *
-         *     `effect` is what its newest definition says, null where none is known; `definitions` counts those seen in calls.
-         *     `asks_by_default` is the tool's own; `verdict` is what the policy and the agent's switches make of it, for you as
-         *     the person who chats: `depends` if the arguments decide; `reasons` say why, in the order of the rules. `switch` is
-         *     what the agent's `tool_approvals` say; `always_asks` says why no switch lifts its question, if none does.
+         *     `effect` is that of the newest definition, null if none is known; `definitions` counts those seen in calls.
+         *     `asks_by_default` is the tool's own; `verdict` is the result of the policy and the agent's switches, for you as the
+         *     person who chats: `depends` if the arguments decide; `reasons` say why, in the order of the rules. `switch` is the
+         *     value in the agent's `tool_approvals`; `always_asks` says why no switch lifts its approval, if none does.
          */
         ToolInfo: {
             name: string;
@@ -5363,8 +5376,9 @@ export interface components {
          * ToolTrustInfo
          * @description `effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
          *
-         *     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
-         *     what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
+         *     `changed` says how an agent's current definition of a pinned tool differs; `named_by` why the tool has to be pinned
+         *     by itself; `on_word`: the effect that its agent declares is trusted. `looks_like` are tools with names that a reader
+         *     would take for this one.
          */
         ToolTrustInfo: {
             name: string;
@@ -5394,9 +5408,9 @@ export interface components {
         };
         /**
          * ToolTrustList
-         * @description `on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+         * @description `on_word` counts the tools whose agents are trusted, `trust_declared` whether the policy trusts any.
          *
-         *     `bounds` says in words which bound was reached, so that the list may lack tools.
+         *     `bounds` says in words which limit was reached, so that the list may lack tools.
          */
         ToolTrustList: {
             /** @description The page. */
@@ -5409,7 +5423,7 @@ export interface components {
         };
         /**
          * UseSignInLinkBody
-         * @description Whoever is new says a name, unless the link has one, and a password.
+         * @description A new person gives a name, unless the link has one, and a password.
          */
         UseSignInLinkBody: {
             token: string;
@@ -5420,7 +5434,7 @@ export interface components {
         };
         /**
          * UserBody
-         * @description All that is to be known of somebody: what is left out is empty from then on.
+         * @description All fields of a person: those that are omitted become empty.
          */
         UserBody: {
             /** @enum {string} */
@@ -5431,7 +5445,7 @@ export interface components {
         };
         /**
          * VerdictChangeJson
-         * @description So many calls got the verdict `was`, and `would` have got the other.
+         * @description The number of calls that got the verdict `was`, and `would` have got the other.
          */
         VerdictChangeJson: {
             /** @enum {string} */
@@ -5444,8 +5458,8 @@ export interface components {
          * VerdictReason
          * @description One verdict that a call can get, by a `rule`, by the agent's `switch`, or by the tool's `default`.
          *
-         *     `rule` is the rule that matched, if one did; `conditional` if the arguments decide whether it holds. Where people
-         *     are asked, `needs` says who has to agree, `answers` what they may say, and `expires_in` how long they have in chats.
+         *     `rule` is the rule that matched, if any; `conditional` if it depends on the arguments. If people are asked, `needs`
+         *     says who has to agree, `answers` what they may decide, and `expires_in` how long they have in chats.
          */
         VerdictReason: {
             /** @enum {string} */
@@ -5465,7 +5479,7 @@ export interface components {
         };
         /**
          * VerificationJson
-         * @description `done` of `of` entries are read. At most 100 faults are told; `problem` says why nothing was found out.
+         * @description `done` of `of` entries are read. At most 100 faults are listed; `problem` says why there is no result.
          */
         VerificationJson: {
             /** @enum {string} */
@@ -5490,7 +5504,7 @@ export interface components {
         };
         /**
          * VerificationStatusJson
-         * @description What is going on, and what came of the last one, as far as this process of the server remembers.
+         * @description The running verification and the result of the last one, as far as this process of the server remembers.
          */
         VerificationStatusJson: {
             running: components["schemas"]["VerificationJson"] | null;
@@ -5541,9 +5555,9 @@ export interface components {
         };
         /**
          * WorkspaceStats
-         * @description `waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
+         * @description `waiting_agents` are runs with a pending call; `decided` were let through or rejected.
          *
-         *     `freezes` are those that are on.
+         *     `freezes` are the active ones.
          */
         WorkspaceStats: {
             pending: number;
