@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.call import QUESTION_TOOL, ToolSpec
+from interlock.core.call import QUESTION_SPEC, QUESTION_TOOL, ToolSpec
 from interlock.core.outcome import Waiting
-from interlock.sdk.interlock import ASK
 from tests.journeys.programs import Shell
 from tests.support import Clock, approve, call, opened, pending
 
@@ -55,7 +54,7 @@ async def pay(shell: Shell, args: Mapping[str, object], number: int = 1) -> str:
 
 async def question(shell: Shell, **args: object) -> str:
     async with opened(shell.path, Clock(wall_clock())) as parts:
-        outcome = await parts.gate.ask(call("q", {"question": "How many?", **args}, tool=QUESTION_TOOL), ASK)
+        outcome = await parts.gate.ask(call("q", {"question": "How many?", **args}, tool=QUESTION_TOOL), QUESTION_SPEC)
         assert isinstance(outcome, Waiting)
         return outcome.approval_id
 

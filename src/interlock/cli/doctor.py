@@ -16,7 +16,6 @@ from interlock.chat.providers import open_model
 from interlock.chat.tool_registry import known_tools
 from interlock.config.agents import find_agent_warnings
 from interlock.config.models import (
-    DASHBOARD,
     DEFAULT_WORKSPACE,
     PACK_SETTINGS,
     McpServerSettings,
@@ -31,6 +30,7 @@ from interlock.core.call import PRIORITIES
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.routing import (
+    DASHBOARD,
     DESTINATION_PREFIX,
     ChannelCapabilities,
     Routes,

@@ -16,7 +16,6 @@ from interlock.config.agents import read_agents, read_mcp_servers
 from interlock.config.models import (
     APPLY_MODES,
     BUILTIN_ACTIONS,
-    DASHBOARD,
     DEFAULT_MODEL_KEY,
     DEFAULT_MODELS,
     DEFAULT_WORKSPACE,
@@ -50,7 +49,7 @@ from interlock.core.call import PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.identity import MAX_QUOTA, check_workspace
-from interlock.core.notify.routing import DESTINATION_PREFIX
+from interlock.core.notify.routing import DASHBOARD, DESTINATION_PREFIX
 
 __all__ = ["InlinePolicy", "Settings", "agent_key", "child_environment", "fault_plan", "gate_token", "load_settings"]
 __all__ += ["server_url"]

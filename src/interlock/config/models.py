@@ -11,9 +11,9 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from interlock.core.decision import MAX_COMMENT
+from interlock.core.notify.routing import DASHBOARD
 from interlock.runtime.durations import format_duration, parse_duration
 
-DASHBOARD = "dashboard"  # the inbox itself, which always exists
 MASK = "***"
 FOREVER = "forever"
 TOOL_PACKS = (

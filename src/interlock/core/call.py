@@ -271,6 +271,9 @@ class ToolSpec:
         return words[:MAX_TEXT_LENGTH]
 
 
+QUESTION_SPEC = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")
+
+
 def parse_spec(definition: bytes) -> ToolSpec:
     """Parse a `definition`, for a process that never loaded the tool's code."""
     fields = cast(dict[str, object], read_canonical(definition))

@@ -6,7 +6,7 @@ from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import ASSISTANT, BUILT_IN
 from interlock.chat.assistant import DemoSetup
 from interlock.config.models import AgentSettings
-from interlock.core.call import ToolSpec, propose
+from interlock.core.call import QUESTION_SPEC, ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
 from interlock.demo.content import fill_content
@@ -40,7 +40,6 @@ MONEY = ToolSpec("fund_transfer", "destructive", describe="Send {amount} EUR to 
 MAIL = ToolSpec("send_email", "destructive", describe="Send {subject!r} to {to}")
 SECRET = ToolSpec("config_update", "write", describe="Set {key}", secret=("/value",))
 DELETE = ToolSpec("cms_delete_page", "destructive", describe="Permanently delete page {slug!r}? This cannot be undone.")
-QUESTION = ToolSpec("request_human_input", "read", describe="{question}")
 CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
     (HARMLESS, {"title": "Login fails on Safari", "assignee": None, "labels": ["bug"]}),
     (MONEY, {"amount": 2500, "recipient": "supplier@external.example", "reference": "Invoice 1047"}),
@@ -74,8 +73,8 @@ async def _propose(services: WorkspaceServices, spec: ToolSpec, args: dict[str, 
 
 async def _ask_question(services: WorkspaceServices) -> None:
     question = {"question": "Which of the two drafts should go out?", "choices": ["the short one", "the long one"]}
-    call = propose(QUESTION.name, question, AUTHOR, "demo-question", workspace=services.workspace, agent=AUTHOR)
-    await services.gate.ask(call, QUESTION)
+    call = propose(QUESTION_SPEC.name, question, AUTHOR, "demo-question", workspace=services.workspace, agent=AUTHOR)
+    await services.gate.ask(call, QUESTION_SPEC)
 
 
 async def _reject_one(services: WorkspaceServices) -> None:

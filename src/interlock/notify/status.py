@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-from interlock.config.models import DASHBOARD
 from interlock.core.errors import Conflict
 from interlock.core.notify.delivery import Delivery
+from interlock.core.notify.routing import DASHBOARD
 from interlock.notify.channel import InboundChannel, ListeningChannel
 from interlock.notify.service import NotificationService
 from interlock.runtime.durations import optional_rfc3339, rfc3339

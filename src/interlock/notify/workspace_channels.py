@@ -8,9 +8,16 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from interlock.app.bootstrap import PolicyChannelSettings
-from interlock.config.models import DASHBOARD, QuietHoursSettings, Settings
+from interlock.config.models import QuietHoursSettings, Settings
 from interlock.core.errors import Misconfigured
-from interlock.core.notify.routing import DESTINATION_PREFIX, ChannelCapabilities, QuietPeriod, Routes, find_unreachable
+from interlock.core.notify.routing import (
+    DASHBOARD,
+    DESTINATION_PREFIX,
+    ChannelCapabilities,
+    QuietPeriod,
+    Routes,
+    find_unreachable,
+)
 from interlock.notify.channel import Channel, ChannelContext, load_channel_module, open_channel
 
 

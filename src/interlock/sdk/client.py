@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from interlock.app.gate import Execution, render_preview
 from interlock.core.approval.discussion import Question
 from interlock.core.approval.execute import DEFAULT_LEASE
-from interlock.core.call import ToolCall, ToolSpec, propose, redact
+from interlock.core.call import QUESTION_TOOL, ToolCall, ToolSpec, propose, redact
 from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.outcome import Outcome, Waiting
@@ -32,7 +32,6 @@ LONG_POLL_SECONDS = 20.0  # maximum seconds of a long poll
 LONG_POLL_MARGIN = 10.0  # seconds added to the long poll before the read times out
 BEST_EFFORT_TIMEOUT = 5.0  # seconds of retries for best-effort requests
 MAX_LISTED = 10_000
-QUESTION = "request_human_input"
 NOT_STARTED = (
     "The tool was not run. If the server took the start after all, the call is shown as unknown once its lease lapsed."
 )
@@ -90,7 +89,7 @@ class Client:
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
         args |= {"schema": schema} if schema else {}
-        return await self.ask_call(propose(QUESTION, args, run_id, call_id, **more))
+        return await self.ask_call(propose(QUESTION_TOOL, args, run_id, call_id, **more))
 
     async def ask_call(self, call: ToolCall) -> Outcome:
         return codec.parse_outcome(await self._transport.post("/api/questions", codec.question_json(call)))

@@ -20,7 +20,7 @@ from interlock.app.bootstrap import approval_link, build_services, os_user
 from interlock.app.gate import Execution
 from interlock.config.load import fault_plan
 from interlock.core.approval.execute import DEFAULT_LEASE
-from interlock.core.call import QUESTION_TOOL, ToolCall, ToolSpec, propose
+from interlock.core.call import QUESTION_SPEC, QUESTION_TOOL, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.ledger.event import Payload
@@ -38,8 +38,6 @@ from interlock.sdk.embedded import EmbeddedBackend
 from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
 from interlock.sdk.remote import RemoteBackend
 from interlock.sdk.session import CachedResult, RunSession, to_not_run_error
-
-ASK = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")
 
 
 class Interlock:
@@ -188,8 +186,8 @@ class Interlock:
         args |= {"choices": list(choices)} if choices else {}
         args |= {"schema": schema} if schema else {}
         window = None if expires_in_seconds is None else int(expires_in_seconds * 1000)
-        call = await session.make_call(ASK, args, window)
-        outcome = await self._backend.ask(call, ASK)
+        call = await session.make_call(QUESTION_SPEC, args, window)
+        outcome = await self._backend.ask(call, QUESTION_SPEC)
         if isinstance(outcome, Waiting):
             outcome = await session.wait_decided(outcome.approval_id)
         if isinstance(outcome, Answered):

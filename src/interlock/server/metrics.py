@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from interlock import __version__
-from interlock.config.models import DASHBOARD
+from interlock.core.notify.routing import DASHBOARD
 from interlock.notify.status import ChannelState, read_channel_states
 from interlock.server.state import LATENCY_BUCKETS, LatencyHistogram, RouteKey, ServerState
 

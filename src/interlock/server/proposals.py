@@ -12,7 +12,7 @@ from pydantic import Field
 from interlock.app.workspaces import WorkspaceSnapshot
 from interlock.chat.tool_registry import RegisteredTools
 from interlock.config.models import ActionSettings, is_builtin_action
-from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL, Caller, ToolCall, ToolSpec, propose
+from interlock.core.call import MAX_TEXT_LENGTH, Caller, ToolCall, ToolSpec, propose
 from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.fast_dataclasses import fast_construct
@@ -31,7 +31,6 @@ _OTHER_KEY_HINT = (
     "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "
     "an admin for another key."
 )
-QUESTION_SPEC = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")  # a question to people
 
 
 class HasRegisteredTools(Protocol):

@@ -8,9 +8,9 @@ import typer
 
 from interlock.cli.context import CommandContext, command, open_notifications
 from interlock.cli.output import local_time, print_json, say, show, table
-from interlock.config.models import DASHBOARD
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
+from interlock.core.notify.routing import DASHBOARD
 from interlock.notify.service import NotificationService
 from interlock.notify.status import ChannelState, channel_state_json, read_channel_states
 

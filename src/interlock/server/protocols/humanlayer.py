@@ -24,7 +24,16 @@ from starlette.responses import Response
 from interlock.app.gate import Gate
 from interlock.app.workspaces import WorkspaceServices
 from interlock.core.approval.execute import START_TOKEN_PREFIX
-from interlock.core.call import ANY_OWNER, MAX_NAME, MAX_TEXT_LENGTH, QUESTION_TOOL, ToolCall, ToolSpec, redact
+from interlock.core.call import (
+    ANY_OWNER,
+    MAX_NAME,
+    MAX_TEXT_LENGTH,
+    QUESTION_SPEC,
+    QUESTION_TOOL,
+    ToolCall,
+    ToolSpec,
+    redact,
+)
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Acknowledgement, Approve, Decision, Reject, Respond
 from interlock.core.errors import (
@@ -53,7 +62,7 @@ from interlock.server.dependencies import (
     to_starlette,
 )
 from interlock.server.http import HttpResponse, RequestBody, json_response
-from interlock.server.proposals import QUESTION_SPEC, ProposalBody, action_terms, known_spec, make_tool_call
+from interlock.server.proposals import ProposalBody, action_terms, known_spec, make_tool_call
 from interlock.server.state import ServerState
 from interlock.storage.tables.idempotency import IdempotencyKey
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL
+from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_SPEC, QUESTION_TOOL
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
 from interlock.runtime.json_schema import check_schema
@@ -22,7 +22,7 @@ from interlock.server.dependencies import (
 )
 from interlock.server.http import JsonList, RequestBody, json_response
 from interlock.server.models import OutcomeJson, ResponseModel, Status
-from interlock.server.proposals import QUESTION_SPEC, ProposalBody, make_tool_call, outcome_response
+from interlock.server.proposals import ProposalBody, make_tool_call, outcome_response
 
 MAX_CHOICES = 100
 
