@@ -240,10 +240,10 @@ async def test_a_form_about_arguments_that_changed_decides_nothing(scene: Scene)
     first, second = await scene.form("bob", "edit"), await scene.form("eve", "edit")
     assert await scene.submit(first, {"amount": "5"}) == {}
     assert await scene.submit(second, {"amount": "6"}) == {
-        "amount": "The arguments changed since you saw them. Look again."
+        "amount": "The arguments changed since you saw them. Reload the card."
     }
     await scene.click("eve", "approve")  # of the message as it was
-    assert scene.whispered == ["The arguments changed since you saw them. Look again."]
+    assert scene.whispered == ["The arguments changed since you saw them. Reload the card."]
     assert await scene.status(approval_id) == "pending"
     await scene.sweep()
     message = scene.slack.shown[0]

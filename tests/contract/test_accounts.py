@@ -159,7 +159,7 @@ async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: Ap
             await accounts.create_key("default", "shop", "agent", "ada", "", KeyBindings(requester=person))
         how = f"interlock users add {quote(person)} --role viewer"
         assert str(refused.value) == (
-            f"There is no person {person!r} for whom this key could act.{hint} To add them: {how}"
+            f"There is no person {person!r} that this key could act for.{hint} To add them: {how}"
         )
     with pytest.raises(Conflict, match="gone was removed"):
         await accounts.create_key("default", "shop", "agent", "ada", "gone")
@@ -795,7 +795,7 @@ async def test_a_link_ends_with_its_time(parts: AppServices, clock: Clock) -> No
             await attempt
     with pytest.raises(NotFound):
         await parts.accounts.create_link("default", "ada", "nobody")
-    with pytest.raises(InvalidRequest, match="for whom"):
+    with pytest.raises(InvalidRequest, match="a person or a role"):
         await parts.accounts.create_link("default", "ada")
     invited = await parts.accounts.create_link("default", "ada", "carol", "viewer")
     assert (await parts.accounts.use_link(invited, "eve", PASSWORD))[0].name == "carol"

@@ -201,9 +201,9 @@ async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
     first, second = await pending(parts), await pending(parts, 2)
     await approve(parts, first)
     monkeypatch.setattr(parts.gate.start_checks, "recheck", judged)
-    with pytest.raises(Stale, match="Look again"):
+    with pytest.raises(Stale, match="Reload the card"):
         await parts.gate.start("default", first, "runner")
     assert (tried, await status(parts, first)) == ([first] * EDITS, "approved")
-    with pytest.raises(Stale, match="Look again"):
+    with pytest.raises(Stale, match="Reload the card"):
         await approve(parts, second)
     assert (tried[EDITS:], await status(parts, second)) == ([second] * EDITS, "pending")

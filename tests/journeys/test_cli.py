@@ -294,7 +294,7 @@ async def test_a_delegate_decides_in_the_place_of_another(shell: Shell) -> None:
     assert told.out == "bob may now decide this in place of ada.\n"
     assert shell("approvals", "approve", approval_id, "--user", "bob").code == 0
     assert "for ada" in shell("approvals", "show", approval_id).out
-    assert_refused(shell("approvals", "delegate", approval_id), 2, "Say to whom")
+    assert_refused(shell("approvals", "delegate", approval_id), 2, "Name who takes over")
 
 
 async def test_a_call_of_which_nobody_knows_is_resolved_by_somebody_who_looked(shell: Shell) -> None:

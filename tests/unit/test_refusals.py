@@ -145,7 +145,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
         lambda: decide(pending(), Approve(Acknowledgement("0" * 64)), ALICE, at()),
         told(
             "digest_mismatch",
-            "The arguments changed since you saw them. Look again.",
+            "The arguments changed since you saw them. Reload the card.",
             args_sha256=pending().args_sha256,
         ),
     ),
@@ -180,7 +180,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "an edit of something else",
         lambda: decide(pending(), edit(pending()), ALICE, at(), replace(prepared(pending()), replaces="0" * 64)),
-        told("digest_mismatch", "The arguments changed since you saw them. Look again."),
+        told("digest_mismatch", "The arguments changed since you saw them. Reload the card."),
     ),
     (
         "an edit that brings alarms",

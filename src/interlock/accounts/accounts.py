@@ -304,7 +304,7 @@ class Accounts:
         """
         _check_person(user or "anybody", role or ADMIN, teams, "")
         if not (user or role):
-            raise InvalidRequest("Say for whom the link is: a person, or a role.")
+            raise InvalidRequest("Name a person or a role for the link.")
         token = secrets.token_urlsafe(32)
         link = OneTimeLink(workspace=workspace, person=user, role=role, teams=teams, created_by=author, expires_at=0)
         await self._change(workspace, lambda tx: members.add_link(tx, link, lifetime, digest(token)))

@@ -170,7 +170,7 @@ def _unknown_person_error(name: str, tx: AccountTransaction) -> InvalidRequest:
     close = same or get_close_matches(name, [user.name for user in there], 3)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     how = f"interlock users add {quote(name)} --role viewer"
-    return InvalidRequest(f"There is no person {name!r} for whom this key could act.{hint} To add them: {how}")
+    return InvalidRequest(f"There is no person {name!r} that this key could act for.{hint} To add them: {how}")
 
 
 def _expiry(now: int, role: str, lifetime: int | None) -> int | None:

@@ -222,7 +222,7 @@ def _has_same_rights(user: User, changed: User) -> bool:
 
 def _check_unchanged(user: User, expected: User | None) -> User:
     if expected is not None and expected != user:
-        raise Stale(f"{user.name} was changed meanwhile. Look again, then change what is there now.", user=user.name)
+        raise Stale(f"{user.name} was changed meanwhile. Reload it, then change the current version.", user=user.name)
     return user
 
 

@@ -150,7 +150,7 @@ def use(tx: AccountTransaction, person: str, code: SignInCode, digest: Digest, n
 
 
 def invalid_code_error() -> Unauthenticated:
-    return Unauthenticated("The code is wrong, or its time is over. Look again, or ask for another.")
+    return Unauthenticated("The code is wrong or has expired. Check it, or ask for another.")
 
 
 def _is_valid(tx: AccountTransaction, digest: str, person: str) -> bool:

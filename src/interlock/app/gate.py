@@ -544,7 +544,7 @@ class UnevaluatedConditions(Stale):
     """Grants have conditions that were not evaluated; that is not done inside the ledger's transaction."""
 
     def __init__(self, conditions: Sequence[str]) -> None:
-        super().__init__("There are new grants. Look again.")
+        super().__init__("There are new grants.")
         self.conditions = conditions
 
 

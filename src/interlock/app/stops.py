@@ -48,7 +48,7 @@ class RecheckResult(NamedTuple):
     def check(self, approval: Approval) -> Deny | None:
         """Check inside the transaction; raises ArgsChanged if other arguments were judged."""
         if self.binding != approval.binding:
-            raise ArgsChanged("The arguments changed meanwhile. Look again.", approval_id=approval.id)
+            raise ArgsChanged("The arguments changed meanwhile. Reload the card.", approval_id=approval.id)
         return self.denied
 
     def reviewer_error(self, approval: Approval) -> DeniedNow | None:

@@ -101,7 +101,7 @@ async def serve(
         int | None, typer.Option(min=0, max=65_535, show_default="8321", help="0 takes a free one.")
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Put a few demo calls into an empty workspace.")] = False,
-    no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave what time does to `interlock worker`.")] = False,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave timers to `interlock worker`.")] = False,
 ) -> None:
     """Run the server: the HTTP interface and the timers."""
     from interlock.cli.commands.serve import run_server

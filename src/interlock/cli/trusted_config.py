@@ -39,7 +39,7 @@ def _config_hint(url: str) -> str:
     """An error message with the line to add."""
     line = f"sqlite:///{Path.home() / 'interlock.db'}"
     return (
-        f"No database is named with its whole path, and the working folder ({url}) is not asked: whoever wrote it "
+        f"No database is named with its whole path, and the working folder ({url}) is not asked: its author "
         f"could let everything through. Add --database {line} to the command, or set "
         f"INTERLOCK_DATABASE_URL={line}, or write storage: {{url: {line}}} into {_user_path()}."
     )

@@ -248,7 +248,7 @@ def check_person_name(name: str) -> None:
     """Check a person's name; the reserved requesters "any" and "none" are refused."""
     check_name(name)
     if name in (ANY_REQUESTER, NO_REQUESTER):
-        raise InvalidRequest(f"{name!r} says for whom a key may act, so that nobody can be called so. Choose another.")
+        raise InvalidRequest(f"{name!r} is a reserved word for the requester of a key. Choose another name.")
 
 
 def check_bindings(role: str, bindings: KeyBindings) -> None:

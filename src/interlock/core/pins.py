@@ -98,7 +98,7 @@ def pin_mismatch_reason(pin: ToolSpec, declared: ToolSpec) -> str:
         return ""
     return (
         f"The agent's program declares this tool otherwise than it is pinned: {', '.join(found)}. The call was judged "
-        "as pinned, and asks whatever the rules say. If the change is meant, an admin pins the tool again."
+        "as pinned, and asks regardless of the rules. If the change is meant, an admin pins the tool again."
     )
 
 

@@ -99,7 +99,7 @@ def explain(
     for other in others:
         why = f"{why}. The process has an older policy file, by which it judges too; {other.why}. The stricter holds"
     if call.doubt and not isinstance(judgement.verdict, Deny):
-        why = f"{why}. Asked whatever the rules say, because the tool is declared otherwise than it is pinned"
+        why = f"{why}. Asked regardless of the rules, because the tool is declared otherwise than it is pinned"
     notes = (
         *_untrusted_effect_notes(policy, judgement, spec, judged_reading),
         *_joined_rules_notes(policy, judgement, spec, by),

@@ -96,10 +96,10 @@ def _judged_as(principal: Principal) -> str:
         if principal.agents
         else []
     )
-    person = {"": "", ANY_REQUESTER: "to whoever it names as requester", NO_REQUESTER: "to no requester"}
+    person = {"": "", ANY_REQUESTER: "to the requester that it names", NO_REQUESTER: "to no requester"}
     bound = [*agents, person.get(principal.requester, f"to the requester {principal.requester}")]
-    whom = " and ".join(filter(None, bound)) or "to nobody"
-    return f"as a call with an agent key that is bound {whom}: what it says of its tool is a claim"
+    bindings = " and ".join(filter(None, bound)) or "to nobody"
+    return f"as a call with an agent key that is bound {bindings}: what it says of its tool is a claim"
 
 
 def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any]) -> ToolCall:

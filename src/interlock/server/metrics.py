@@ -124,8 +124,8 @@ def _workspace_metrics(name: str, counts: LedgerCounts, statuses: Mapping[str, i
 
 
 def _pause_metrics(name: str, paused: int, age: float) -> Iterator[Metric]:
-    yield _gauge("interlock_paused_runs", "Runs that stand still; up to 10,000.", paused, name)
-    yield _gauge("interlock_oldest_paused_seconds", "Age of the oldest run that stands still.", age, name)
+    yield _gauge("interlock_paused_runs", "Paused runs; up to 10,000.", paused, name)
+    yield _gauge("interlock_oldest_paused_seconds", "Age of the oldest paused run.", age, name)
 
 
 def _process_metrics(state: ServerState) -> Iterator[Metric]:

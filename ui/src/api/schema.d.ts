@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Proposes a call
-         * @description Proposes a call. A known call gets its standing outcome, whatever the policy says now.
+         * @description Proposes a call. A known call gets its stored outcome, even if the policy has changed.
          */
         post: operations["post_api_calls"];
         delete?: never;
@@ -236,14 +236,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The runs that stand still, those that wait longest first, without their state
-         * @description The runs that stand still, those that wait longest first, without their state. An agent sees those that were paused with a key of this name.
+         * Paused runs, the longest pause first, without their state
+         * @description Paused runs, the longest pause first, without their state. An agent sees those that were paused with a key of this name.
          */
         get: operations["get_api_pauses"];
         put?: never;
         /**
-         * Keeps that a run stands still, with what its program needs to go on
-         * @description Keeps that a run stands still, with what its program needs to go on: up to 4 MiB, which nobody but programs with a key of this name gets. It takes the place of an older pause of the run.
+         * Stores a paused run with what its program needs to resume it
+         * @description Stores a paused run with what its program needs to resume it: up to 4 MiB, which nobody but programs with a key of this name gets. It takes the place of an older pause of the run.
          */
         post: operations["post_api_pauses"];
         delete?: never;
@@ -2818,7 +2818,7 @@ export interface components {
             trigger: "submit-message" | "regenerate-message";
             messageId?: string | null;
             /**
-             * @description Whom a new chat is with.
+             * @description The agent of a new chat.
              * @default
              */
             agent: string;
@@ -2859,7 +2859,7 @@ export interface components {
             run_id: string;
             /** @description The call within its run. A known one gets its standing outcome. */
             call_id: string;
-            /** @description The person for whom the agent works. */
+            /** @description The person whose request the agent works on. */
             requester: string;
             /** @description The rule that matched; empty for the default. */
             rule: string;
@@ -2920,7 +2920,7 @@ export interface components {
             run_id: string;
             /** @description The call within its run. A known one gets its standing outcome. */
             call_id: string;
-            /** @description The person for whom the agent works. */
+            /** @description The person whose request the agent works on. */
             requester: string;
             /** @description The rule that matched; empty for the default. */
             rule: string;
@@ -3049,7 +3049,7 @@ export interface components {
              */
             agent_path: string[];
             /**
-             * @description The person for whom the agent works.
+             * @description The person whose request the agent works on.
              * @default
              */
             initiated_by: string;
@@ -3300,7 +3300,7 @@ export interface components {
              */
             thread_id: string;
             /**
-             * @description Whom a new thread is with; the assistant, if left out.
+             * @description The agent of a new thread; the assistant, if left out.
              * @default
              */
             agent: string;
@@ -3421,7 +3421,7 @@ export interface components {
             user: string | null;
             agents: string[];
             tools: string[];
-            /** @description The person for whom the agent works. */
+            /** @description The person whose request the agent works on. */
             requester: string | null;
             per_minute: number | null;
             pending: number | null;
@@ -4163,7 +4163,7 @@ export interface components {
             agents?: string[];
             tools?: string[];
             /**
-             * @description The person for whom the agent works.
+             * @description The person whose request the agent works on.
              * @default
              */
             requester: string;
@@ -4188,7 +4188,7 @@ export interface components {
             user: string | null;
             agents: string[];
             tools: string[];
-            /** @description The person for whom the agent works. */
+            /** @description The person whose request the agent works on. */
             requester: string | null;
             per_minute: number | null;
             pending: number | null;
@@ -4701,7 +4701,7 @@ export interface components {
              */
             agent_path: string[];
             /**
-             * @description The person for whom the agent works.
+             * @description The person whose request the agent works on.
              * @default
              */
             initiated_by: string;

@@ -386,7 +386,7 @@ class McpServers:
             if any((name, id(tool)) not in kept for name in each.server.workspaces)
         ]
         open_ways = [
-            f'The MCP server "{each.name}" is reached by plain http: whoever is on the way can read and change it. '
+            f'The MCP server "{each.name}" is reached by plain http: anybody on the way can read and change it. '
             "Use https."
             for each in self._connections
             if each.server.url and not is_secure_url(each.server.url)

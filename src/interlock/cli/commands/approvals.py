@@ -371,7 +371,7 @@ async def delegate(
     """Let somebody else decide in your place, this once."""
     people = People(frozenset(to_user or ()), frozenset(to_team or ()))
     if people == People():
-        raise InvalidRequest("Say to whom: --to-user NAME or --to-team TEAM.")
+        raise InvalidRequest("Name who takes over: --to-user NAME or --to-team TEAM.")
     view = await find_approval_view(context, approval_id)
     person = await context.resolve_reviewer(user)
     await context.services.inbox.delegate(context.workspace, view.stored.approval.id, people, person)

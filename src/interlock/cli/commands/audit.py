@@ -163,7 +163,7 @@ async def keygen(
         print_json({"file": str(file), "key": key, "fingerprint": key_fingerprint(key)})
         return
     say(f"{file}: a new private key, which only you can read. Name it as audit.signing_key or INTERLOCK_SIGNING_KEY.")
-    say("Whoever has it and can write the database could rewrite the ledger and sign that: keep the two apart.")
+    say("Anybody who has it and can write to the database could rewrite the ledger and sign that: keep the two apart.")
     say(f"Its fingerprint is {key_fingerprint(key)}. The public key, for those who verify:")
     say(key)
 

@@ -39,9 +39,7 @@ async def list_channels(opened: tuple[CommandContext, NotificationService]) -> N
 async def send_test(
     opened: tuple[CommandContext, NotificationService],
     name: Name,
-    user: Annotated[
-        str, typer.Option(metavar="NAME", show_default="who is logged in", help="Whom a personal channel tells.")
-    ] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="The recipient.")] = "",
 ) -> None:
     """Send a message through a channel now, to see that it works. Needs no running server."""
     context, notifications = opened

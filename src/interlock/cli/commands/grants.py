@@ -250,7 +250,7 @@ def _revocation_text(view: GrantView) -> str:
         return ""
     at = local_time(view.grant.revoked_at)
     if view.revocation_entry is None:
-        return f"{at}; by whom is in the ledger, too far back to look for here"
+        return f"{at}; the ledger names the person, too far back to search here"
     why = visible(str((entry_content(view.revocation_entry) or {}).get("reason", "")))
     return f"{at} by {visible(view.revocation_entry.actor)}" + (f": {why}" if why else "")
 

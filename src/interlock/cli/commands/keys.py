@@ -54,7 +54,7 @@ async def create(
         typer.Option(
             metavar="NAME|any|none",
             show_default="not bound",
-            help="For whom an agent's key acts: one person, anybody whom its program authenticated, or nobody.",
+            help="The requester of an agent's key: one person, anybody that its program authenticated, or nobody.",
         ),
     ] = "",
     per_minute: Annotated[

@@ -112,7 +112,7 @@ async def _over_http(gate: McpGate, gate_options: McpGateOptions) -> bool:
     token = gate_options.token or gate_token()
     if gate_options.host not in LOOPBACK and not token:
         raise Misconfigured(
-            f"Whoever reaches {gate_options.host} could call the tools: "
+            f"Anybody who reaches {gate_options.host} could call the tools: "
             "give clients a token (INTERLOCK_GATE_TOKEN), or listen on 127.0.0.1."
         )
     listening = listen(gate_options.host, gate_options.port)

@@ -334,7 +334,7 @@ class WatchState:
         stale = after.args_sha256 != before.args_sha256 or self.view.status != "pending"
         if stale and self.prompt is not None and self.prompt.args_sha256:
             self.prompt = self.page = None
-            self.note = "Nothing was decided: the call changed while you were asked. Look again."
+            self.note = "Nothing was decided: the call changed while you were asked. Read it again."
 
 
 class BackgroundSweeper:

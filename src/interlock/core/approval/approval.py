@@ -293,7 +293,7 @@ def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: 
         message = "The arguments were edited or may deceive: look at the card and send its args_sha256."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
     if acknowledgement.args_sha256 not in (None, approval.args_sha256):
-        message = "The arguments changed since you saw them. Look again."
+        message = "The arguments changed since you saw them. Reload the card."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
     if kind != "approve":
         return None
@@ -383,7 +383,7 @@ def _edit(
     """
     _refuse_if_behind(moment)
     if edited is None or edited.replaces != approval.args_sha256:
-        message = "The arguments changed since you saw them. Look again."
+        message = "The arguments changed since you saw them. Reload the card."
         return _refuse_decision(approval, decision, reviewer, DigestMismatch(message, approval_id=approval.id))
     unacknowledged = _acknowledgement_error(approval.id, edited.alarms, decision)
     if unacknowledged is not None:

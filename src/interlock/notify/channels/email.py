@@ -415,7 +415,7 @@ def _ended_approval_mail(message: Notification, approval_view: ApprovalView) -> 
 
 def _why(message: Notification, *, is_personal: bool) -> str:
     if not is_personal:
-        return "This goes to a list: whoever may decide it can sign in and do so."
+        return "This goes to a list: anybody on it who may decide can sign in and do so."
     match message.purpose:
         case "remind" if message.revised:
             return "You get this again because its arguments were changed since you were told."

@@ -73,7 +73,7 @@ def _model_response(model: Any) -> dict[str, Any]:
 
 FAST_ROUTE_DOCS = {
     "POST /api/calls": RouteDocs(
-        "Proposes a call. A known call gets its standing outcome, whatever the policy says now.",
+        "Proposes a call. A known call gets its stored outcome, even if the policy has changed.",
         _model_response(models.OutcomeJson),
         ProposalBody,
         error_statuses=(409, 429),
@@ -142,13 +142,13 @@ FAST_ROUTE_DOCS = {
         error_statuses=(404, 409),
     ),
     "GET /api/pauses": RouteDocs(
-        "The runs that stand still, those that wait longest first, without their state. An agent sees those that were "
+        "Paused runs, the longest pause first, without their state. An agent sees those that were "
         "paused with a key of this name.",
         _model_response(models.PauseList),
         query=PausesQuery,
     ),
     "POST /api/pauses": RouteDocs(
-        "Keeps that a run stands still, with what its program needs to go on: up to 4 MiB, which nobody but programs "
+        "Stores a paused run with what its program needs to resume it: up to 4 MiB, which nobody but programs "
         "with a key of this name gets. It takes the place of an older pause of the run.",
         _model_response(models.PauseJson),
         PauseBody,

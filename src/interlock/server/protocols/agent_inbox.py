@@ -306,7 +306,7 @@ def _acknowledgement(repeated: ActionRequest | None, view: ApprovalDetails) -> A
         return Acknowledgement()
     _check_action(repeated, view)
     if canonical(repeated.args) != _shown_args_bytes(view.stored.payload):
-        raise DigestMismatch("These are not the arguments that wait. Look again, or edit them instead of accepting.")
+        raise DigestMismatch("These are not the pending arguments. Reload, or edit them instead of accepting.")
     return Acknowledgement(view.stored.approval.args_sha256)
 
 

@@ -285,7 +285,7 @@ def _delegates(body: DelegateBody, services: WorkspaceServices) -> People:
             if name not in known[kind]:
                 raise InvalidRequest(f"There is nobody of this name among the {kind}: {name!r}. See /api/users.")
     if not body.users and not body.teams:
-        raise InvalidRequest("Say to whom: users or teams.")
+        raise InvalidRequest("Name the users or teams to delegate to.")
     return People(frozenset(body.users), frozenset(body.teams))
 
 

@@ -34,7 +34,7 @@ class ChatMessageBody(RequestBody):
         str, Field(max_length=MAX_NAME, description="The thread to go on with; without it one begins.")
     ] = ""
     agent: Annotated[
-        str, Field(max_length=MAX_NAME, description="Whom a new thread is with; the assistant, if left out.")
+        str, Field(max_length=MAX_NAME, description="The agent of a new thread; the assistant, if left out.")
     ] = ""
 
 

@@ -151,7 +151,7 @@ async def pin_tool(body: PinBody, state: StateDep, principal: PrincipalDep) -> P
     spec = await catalog.make_pin_spec(body.tool, body.effect)
     last = await catalog.definition(body.tool) if body.spec_sha256 else None
     if body.spec_sha256 and (last is None or last.sha256 != body.spec_sha256):
-        raise Stale("The agent declares the tool otherwise by now. Look again, then pin what is there.", tool=body.tool)
+        raise Stale("The agent has changed its declaration. Reload it, then pin the current one.", tool=body.tool)
     (pin,) = await state.workspaces.pin(principal.workspace, [spec], body.agent, principal.name)
     return _info(pin)
 

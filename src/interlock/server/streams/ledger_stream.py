@@ -12,7 +12,7 @@ their groups. Rounds are triggered by the store's wake-ups, which are only hints
 follower sleeps for a multiple of the time that sending took, so that other work of the event loop goes on.
 
 A subscriber that is more than `MAX_LAG` events behind, or ahead of the ledger, gets a reset and reloads its lists.
-Access is checked again at every heartbeat, and at once for people whom an entry affects. After an erasure the buffer
+Access is checked again at every heartbeat, and at once for people that an entry affects. After an erasure the buffer
 is cleared.
 
 What would break it: reading before the joining subscribers are taken, which would leave a gap; awaiting a slow

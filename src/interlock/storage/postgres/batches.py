@@ -1,7 +1,7 @@
 """Batches on PostgreSQL: locking, set-based writes in one or two round trips, and commits whose answer was lost.
 
 Theory of operation. The lock order is the same everywhere: ledger heads by workspace, then the clock, then rows in the
-order of `WRITE_ORDER`. Whoever holds the heads is the only writer of those ledgers.
+order of `WRITE_ORDER`. The holder of the heads is the only writer of those ledgers.
 
 - Two round trips: lock the heads, read the clock and the prefetched rows; run the items; write and commit. If a head
   has moved since this process last wrote it, another process was there: the cache is dropped and the rows are read.

@@ -229,7 +229,7 @@ class SqliteDatabase:
             self._read_counter.restore(counts)
             self._roll_back()
             if isinstance(error, LostRace):
-                raise Stale("The approval changed meanwhile. Look again; nothing was written.") from None
+                raise Stale("The approval changed meanwhile; nothing was written. Reload it and try again.") from None
             raise
         return results, transaction.after_commit()
 

@@ -349,7 +349,7 @@ def _is_gone(user: User | None) -> bool:
 
 def _check_version(version: int, expected: int | None) -> None:
     if expected is not None and expected != version:
-        raise Stale("It was changed meanwhile. Look again, then change what is there now.", version=version)
+        raise Stale("It was changed meanwhile. Reload it, then change the current version.", version=version)
 
 
 def _previous_minute(now: int) -> str:

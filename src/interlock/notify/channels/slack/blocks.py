@@ -285,7 +285,7 @@ def _button(kind: str, value: str, *, is_risky: bool) -> Json:
         "title": label_object("Approve this?"),
         "text": label_object("The risk is high. It runs as soon as enough people have agreed."),
         "confirm": label_object("Approve"),
-        "deny": label_object("Look again"),
+        "deny": label_object("Go back"),
         "style": "danger",
     }
     return {**button, "style": "danger", "confirm": confirm}

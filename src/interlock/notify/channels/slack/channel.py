@@ -187,7 +187,7 @@ def _payload(body: bytes) -> Json | None:
 RESPONSE_TIMEOUT = 2.0  # seconds until our response; Slack gives up after three
 USER_LOOKUP_TIMEOUT = 1.5  # seconds of these to ask Slack for the user
 DONE = InboundResponse(200)
-CHANGED = "The arguments changed since you saw them. Look again."
+CHANGED = "The arguments changed since you saw them. Reload the card."
 NOTHING_DECIDED = "Nothing was decided."
 NOT_SHOWN_IN_FULL = "This message does not show all of the call. Open the page to review it."
 GONE = "Interlock does not know this message any more. Look at the inbox."

@@ -88,7 +88,7 @@ class AiSdkChatBody(BaseModel):
     messages: Annotated[JsonList[dict[str, Any]], Field(min_length=1)]
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     messageId: str | None = None
-    agent: Annotated[str, Field(max_length=MAX_NAME, description="Whom a new chat is with.")] = ""
+    agent: Annotated[str, Field(max_length=MAX_NAME, description="The agent of a new chat.")] = ""
     decisions: Annotated[
         dict[str, dict[str, Any]],
         Field(description="By approval: a whole decision in place of a yes or no, as for an edit."),
