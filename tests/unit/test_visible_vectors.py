@@ -5,7 +5,7 @@ from pathlib import Path
 
 from interlock.core.card import visible
 
-VECTORS = Path(__file__).parents[2] / "ui/src/parts/visible.vectors.json"
+VECTORS = Path(__file__).parents[2] / "ui/src/components/visible.vectors.json"
 
 
 # R53

@@ -1,10 +1,10 @@
 import "@mantine/core/styles.css";
-import "./app.css";
+import "./App.css";
 import "./api/uuid";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { App } from "./app";
-import { isOutdated } from "./parts/boundary";
+import { App } from "./App";
+import { isOutdated } from "./components/Boundary";
 
 const root = document.getElementById("root");
 if (root)

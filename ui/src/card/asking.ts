@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { readApproval } from "../api/approvals";
 import { call } from "../api/client";
 import { live, type Entry } from "../live/live";
-import { isNew, remember } from "./asked_before";
+import { isNew, remember } from "./askedBefore";
 
 interface Queue {
   ids: string[];

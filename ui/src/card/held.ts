@@ -3,7 +3,7 @@ import { useMove, type Kind, type Read, type Verb } from "../api/approvals";
 import { Refused } from "../api/client";
 import { write } from "../api/json";
 import { editsSince, type Edit } from "./changes";
-import type { Looks } from "./findings";
+import type { Looks } from "./Findings";
 import { stillTrue, useEditLooks, useLooks, type EditLooks } from "./looks";
 import { useSettled } from "./settled";
 

@@ -2,7 +2,7 @@ import { useRef, useState } from "react";
 import type { Read } from "../api/approvals";
 import type { Refused } from "../api/client";
 import { write } from "../api/json";
-import type { Looks } from "./findings";
+import type { Looks } from "./Findings";
 
 type Ids = ReadonlySet<string>;
 const NONE: Ids = new Set();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { visible } from "../parts/visible";
+import { visible } from "../components/visible";
 import { endsOf, piecesOf } from "./pieces";
 
 const kinds = (text: string, marked = false) =>

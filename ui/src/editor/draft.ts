@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { write } from "../api/json";
-import { readJson, type Flaw } from "./strict_json";
+import { readJson, type Flaw } from "./strictJson";
 import { put, same } from "./values";
-import { seenJson } from "../parts/visible";
+import { seenJson } from "../components/visible";
 
 const PREFIX = "draft:";
 const MOST = 20; // kept at a time, so that a day of edits does not fill the browser's store

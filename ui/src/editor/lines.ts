@@ -1,4 +1,4 @@
-import type { Flaw } from "./strict_json";
+import type { Flaw } from "./strictJson";
 
 /** "Line 3: …", as an editor counts. */
 export function lineOf(text: string, { at, message }: Flaw): string {

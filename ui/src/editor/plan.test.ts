@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { write } from "../api/json";
-import { blank, fromForm, toForm } from "./form_data";
+import { blank, fromForm, toForm } from "./formData";
 import { anyItem, planOf, type Plan } from "./plan";
 
 const kinds = (plan: Plan | undefined): unknown => {

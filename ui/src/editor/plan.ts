@@ -1,7 +1,7 @@
 import { constants, plain } from "./schema";
 import { tuple } from "./check";
 import { isObject, made, step, type Members } from "./values";
-import { needsEscapes } from "../parts/visible";
+import { needsEscapes } from "../components/visible";
 
 export type Kind = "Text" | "Number" | "Flag" | "Choice" | "Locked" | "AsJson" | "Group" | "List";
 

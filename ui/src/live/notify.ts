@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { readApproval, type Read } from "../api/approvals";
 import type { Myself } from "../api/me";
-import { visible } from "../parts/visible";
+import { visible } from "../components/visible";
 import { live, type Entry } from "./live";
 
 const WANTED = "interlock-notifications";

@@ -1,5 +1,5 @@
 import { content, data, type Entry } from "./sentences";
-import { visible } from "../../parts/visible";
+import { visible } from "../../components/visible";
 
 export interface Fact {
   label: string;

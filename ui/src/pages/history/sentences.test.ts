@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { changes, facts } from "./facts";
 import { actor, KINDS, sentence, wasErased, type Entry } from "./sentences";
-import { visible } from "../../parts/visible";
+import { visible } from "../../components/visible";
 
 function entry(kind: string, more: Partial<Entry> = {}): Entry {
   const at = "2027-01-15T08:00:00.000Z";

@@ -1,5 +1,5 @@
 import type { Shapes } from "../../api/client";
-import { visible } from "../../parts/visible";
+import { visible } from "../../components/visible";
 import { whom } from "./told";
 
 export type Entry = Shapes["TimelineEntryJson"];

@@ -1,4 +1,4 @@
-import { visible } from "../../parts/visible";
+import { visible } from "../../components/visible";
 import type { Entry } from "./sentences";
 
 const TELLING = new Set(["delivered", "delivery_parked", "delivery_again"]);

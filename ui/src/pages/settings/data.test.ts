@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Refused } from "../../api/client";
-import { deputies } from "./away_form";
+import { deputies } from "./AwayForm";
 import {
   boundTo,
   counts,

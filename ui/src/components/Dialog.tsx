@@ -1,0 +1,44 @@
+import { CloseButton, Stack, Title } from "@mantine/core";
+import { useEffect, useId, useRef, type ReactNode } from "react";
+import css from "./Dialog.module.css";
+
+/** The browser's own: it keeps the focus, closes on Escape, and gives the focus back. Shown as long as it is rendered. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ReactNode;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    shown?.querySelector<HTMLElement>("input, select, textarea")?.focus();
+    return () => shown?.close();
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      className={css.dialog}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <Stack gap="md">
+        <div className={css.head}>
+          <Title order={2} size="h4" id={id}>
+            {title}
+          </Title>
+          <CloseButton aria-label="Close" size={44} iconSize={20} onClick={onClose} />
+        </div>
+        {children}
+      </Stack>
+    </dialog>
+  );
+}

@@ -1,0 +1,102 @@
+import { Button, Stack, Text } from "@mantine/core";
+import { lazy, Suspense, useMemo, type RefObject } from "react";
+import { Loading } from "../components/States";
+import type { Problem } from "./check";
+import { textOf, type Drafting } from "./draft";
+import { EditingContext } from "./editing";
+import { lineOf } from "./lines";
+import type { Plan } from "./plan";
+
+const ArgumentsForm = lazy(() => import("./Form"));
+const JsonView = lazy(() => import("./JsonView"));
+
+interface FormViewProps {
+  id: string;
+  drafting: Drafting;
+  before: unknown;
+  /** Whether what differs from before is marked. */
+  marked: boolean;
+  /** Null where there is too much for a form. */
+  plan: Plan | null;
+  problems: Problem[];
+  toJson: (pointer?: string) => void;
+}
+
+/** The draft as a form; while its JSON does not read, or is too much, it says so and leads there. */
+export function FormView({ id, drafting, before, marked, plan, problems, toJson }: FormViewProps) {
+  const { draft, setValue, putAt } = drafting;
+  const editing = useMemo(
+    () => ({ before, marked, problems: byPlace(problems), put: putAt, toJson }),
+    [before, marked, problems, putAt, toJson],
+  );
+  if (draft.flaw)
+    return (
+      <Elsewhere toJson={() => toJson()}>
+        The JSON cannot be read: {lineOf(textOf(draft), draft.flaw)} The form is there again once it can. Your
+        text is kept.
+      </Elsewhere>
+    );
+  if (!plan)
+    return (
+      <Elsewhere toJson={() => toJson()}>
+        There are too many values here for a form, or texts that are too long: with one, every key would take
+        its time.
+      </Elsewhere>
+    );
+  return (
+    <EditingContext value={editing}>
+      <Suspense fallback={<Loading what="Loading the form" />}>
+        <ArgumentsForm id={id} plan={plan} value={draft.value} onValue={setValue} />
+      </Suspense>
+    </EditingContext>
+  );
+}
+
+interface TextViewProps {
+  drafting: Drafting;
+  label: string;
+  problems: Problem[];
+  place?: string;
+  unread: RefObject<boolean>;
+  onTyping: () => void;
+}
+
+/** The draft as JSON, with what is wrong in words below. */
+export function TextView({ drafting, label, problems, place, unread, onTyping }: TextViewProps) {
+  const { draft, setText } = drafting;
+  const text = textOf(draft);
+  const take = (typed: string) => {
+    unread.current = false;
+    setText(typed);
+  };
+  return (
+    <Stack gap="xs">
+      <Suspense fallback={<Loading what="Loading the JSON editor" />}>
+        <JsonView {...{ text, label, problems, place, onTyping }} flaw={draft.flaw} onText={take} />
+      </Suspense>
+      {draft.flaw && (
+        <Text size="sm" role="status" data-flaw>
+          {lineOf(text, draft.flaw)}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function Elsewhere({ children, toJson }: { children: React.ReactNode; toJson: () => void }) {
+  return (
+    <Stack gap="xs" align="start">
+      <Text size="sm">{children}</Text>
+      <Button variant="default" onClick={toJson}>
+        Edit as JSON
+      </Button>
+    </Stack>
+  );
+}
+
+function byPlace(problems: Problem[]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const { pointer, message } of problems)
+    found.set(pointer, [...new Set([...(found.get(pointer) ?? []), message])]);
+  return found;
+}

@@ -1,0 +1,110 @@
+import { Alert, Button, CopyButton, Group, Stack, Text } from "@mantine/core";
+import type { Read } from "../api/approvals";
+import type { Refused } from "../api/client";
+import type { Problem } from "./check";
+import { textOf, type Draft, type Drafting } from "./draft";
+import { steps } from "./values";
+import { visible } from "../components/visible";
+
+/** Whether the draft can still be sent: somebody may have decided or changed the arguments meanwhile. */
+export type State = "open" | "changed" | "over";
+
+export function stateOf(approval: Read, draft: Draft): State {
+  if (approval.status !== "pending" || !approval.may_decide.includes("edit")) return "over";
+  return draft.base === approval.args_sha256 ? "open" : "changed";
+}
+
+interface MeanwhileProps {
+  state: State;
+  approval: Read;
+  drafting: Drafting;
+}
+
+/** What happened while somebody was writing; what they wrote is still theirs. */
+export function Meanwhile({ state, approval, drafting }: MeanwhileProps) {
+  if (state === "open") return null;
+  if (state === "changed")
+    return (
+      <Alert color="yellow" role="alert" tabIndex={-1} title="The arguments were changed meanwhile">
+        <Stack gap="sm" align="start">
+          <Text size="sm">
+            Somebody else edited them since you began. Your draft is kept; the changes are now counted against
+            what is asked for now.
+          </Text>
+          <Group gap="sm">
+            <Button size="xs" variant="default" onClick={() => drafting.rebase(approval.args_sha256)}>
+              Go on with my draft
+            </Button>
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => drafting.discard(approval.args, approval.args_sha256)}
+            >
+              Take theirs
+            </Button>
+          </Group>
+        </Stack>
+      </Alert>
+    );
+  return (
+    <Alert color="yellow" role="alert" tabIndex={-1} title={ended(approval)}>
+      <Stack gap="sm" align="start">
+        <Text size="sm">Your changes were not sent. They are kept here for you to copy.</Text>
+        <CopyButton value={textOf(drafting.draft)}>
+          {({ copied, copy }) => (
+            <Button size="xs" variant="default" onClick={copy}>
+              {copied ? "Copied" : "Copy as JSON"}
+            </Button>
+          )}
+        </CopyButton>
+      </Stack>
+    </Alert>
+  );
+}
+
+/** What the server said that belongs to no field; where fields are wrong, how many. */
+export function Refusal({
+  refused,
+  unplaced,
+  problems,
+}: {
+  refused: Refused | null;
+  unplaced: Problem[];
+  problems: Problem[];
+}) {
+  if (unplaced.length > 0)
+    return (
+      <Alert color="red" role="alert" tabIndex={-1} title="This cannot be sent yet">
+        {unplaced.map(({ pointer, message }) => (
+          <Text key={pointer + message} size="sm">
+            {named(pointer)} {message}
+            {message.endsWith(".") ? "" : "."}
+          </Text>
+        ))}
+      </Alert>
+    );
+  if (!refused || refused.code === "findings_not_acknowledged" || refused.problems.length > 0) {
+    const count = refused?.problems.length && problems.length;
+    return count ? (
+      <Text size="sm" role="alert" tabIndex={-1}>
+        The server did not take this: {count === 1 ? "one value needs" : `${count} values need`} another look.
+        Nothing was decided.
+      </Text>
+    ) : null;
+  }
+  return (
+    <Alert color="red" role="alert" tabIndex={-1} title="This was not sent">
+      <Text size="sm">{refused.message}</Text>
+    </Alert>
+  );
+}
+
+function named(pointer: string): string {
+  return steps(pointer).map(visible).join(" › ") || "The arguments";
+}
+
+function ended({ status, decision }: Read): string {
+  if (status === "pending") return "You cannot edit this any more";
+  if (status === "expired") return "The time ran out while you were editing";
+  return decision ? `This was decided by ${visible(decision.by)} meanwhile` : `This is ${status} now`;
+}

@@ -1,0 +1,46 @@
+import { Button, Code, Text } from "@mantine/core";
+import { useState } from "react";
+import { write } from "../../api/json";
+import css from "./Confirmation.module.css";
+import type { Item } from "./tell";
+
+/** What would happen, in Interlock's own words and not in the model's. The buttons say what one could also type. */
+export function Confirmation({
+  question,
+  onSay,
+}: {
+  question: Item & { kind: "confirmation" };
+  onSay: ((text: string) => void) | null;
+}) {
+  const [isAnswered, setAnswered] = useState(false);
+  const answer = (text: string) => {
+    setAnswered(true);
+    onSay?.(text);
+  };
+  const isOpen = question.state === "open" && onSay !== null;
+  return (
+    <div role="group" className={css.box} aria-label="Confirmation" data-confirmation={question.state}>
+      <Text size="sm">
+        <Code>{question.tool}</Code> needs your word
+      </Text>
+      <p className={css.what}>{question.message}</p>
+      {question.would !== null && question.would !== undefined && (
+        <pre className={css.would} tabIndex={0} aria-label="What would happen">
+          {typeof question.would === "string" ? question.would : write(question.would, 2)}
+        </pre>
+      )}
+      {isOpen ? (
+        <div className={css.buttons}>
+          <Button mih={44} disabled={isAnswered} onClick={() => answer("yes")}>
+            Yes, do it
+          </Button>
+          <Button mih={44} variant="default" disabled={isAnswered} onClick={() => answer("no")}>
+            No
+          </Button>
+        </div>
+      ) : (
+        <Text size="sm">This question is closed. Nothing was done by it.</Text>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+import { Button, CloseButton } from "@mantine/core";
+import { useEffect, useRef, type MouseEvent } from "react";
+import { useSearchParams } from "wouter";
+import css from "./Chat.module.css";
+import { ThreadList } from "./ThreadList";
+
+/** Beside the conversation where there is room. */
+export function ThreadPanel({ current }: { current: string | undefined }) {
+  return (
+    <nav className={css.panel} aria-label="Conversations">
+      <ThreadList current={current} />
+    </nav>
+  );
+}
+
+/** On a phone it is behind a button; whether it is open is part of the address, so that "back" closes it. */
+export function ThreadSheet({ current }: { current: string | undefined }) {
+  const [search, setSearch] = useSearchParams();
+  const isOpen = search.get("list") === "open";
+  const dialog = useRef<HTMLDialogElement>(null);
+  const show = (open: boolean) =>
+    setSearch((now) => {
+      if (open) now.set("list", "open");
+      else now.delete("list");
+      return now;
+    });
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [isOpen]);
+  const closeOutside = (event: MouseEvent) => event.target === dialog.current && show(false);
+  return (
+    <>
+      <Button className={css.opener} variant="default" mih={44} onClick={() => show(true)}>
+        Conversations
+      </Button>
+      {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- a dialog closes with Esc by itself */}
+      <dialog
+        ref={dialog}
+        className={css.sheet}
+        aria-label="Conversations"
+        onClose={() => isOpen && show(false)}
+        onClick={closeOutside}
+      >
+        {isOpen && (
+          <nav className={css.panel} aria-label="Conversations" style={{ height: "100%" }}>
+            <CloseButton size={44} m={4} ml="auto" aria-label="Close" onClick={() => show(false)} />
+            <ThreadList current={current} />
+          </nav>
+        )}
+      </dialog>
+    </>
+  );
+}

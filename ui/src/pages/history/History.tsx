@@ -1,0 +1,58 @@
+import { Tabs, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { useSearchParams } from "wouter";
+import { call } from "../../api/client";
+import { Page } from "../../components/Page";
+import { Loading } from "../../components/States";
+import { Calls } from "./Calls";
+
+const Ledger = lazy(() => import("./Ledger"));
+
+/** What became of every call, and the record that proves it. */
+export default function History() {
+  const [params, setParams] = useSearchParams();
+  const tab = params.get("tab") === "ledger" ? "ledger" : "calls";
+  return (
+    <Page title="History">
+      <Retention />
+      <Tabs
+        value={tab}
+        onChange={(next) => setParams(next === "ledger" ? { tab: "ledger" } : {})}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          <Tabs.Tab value="calls" mih={44}>
+            Calls
+          </Tabs.Tab>
+          <Tabs.Tab value="ledger" mih={44}>
+            Ledger
+          </Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="calls">
+          <Calls />
+        </Tabs.Panel>
+        <Tabs.Panel value="ledger">
+          <Suspense fallback={<Loading />}>
+            <Ledger />
+          </Suspense>
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+/** Said where contents are not kept for ever: what is missing below was erased, not lost. */
+function Retention() {
+  const about = useQuery({
+    queryKey: ["about", "retention"],
+    queryFn: ({ signal }) => call("get", "/api/about", { signal }),
+    staleTime: Infinity,
+  });
+  if (!about.data || about.data.retention === "forever") return null;
+  return (
+    <Text size="sm" c="dimmed" mb="sm">
+      Arguments and results are erased {about.data.retention} after the end of a call; the ledger stays.
+    </Text>
+  );
+}

@@ -1,0 +1,101 @@
+import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useRef, type FormEvent } from "react";
+import { call } from "../../api/client";
+import { Empty, Loading, Problem } from "../../components/States";
+import { dayBegins, dayEnds, useAddressed } from "./addressed";
+import { Entries } from "./Entries";
+import css from "./History.module.css";
+import { LedgerStatus } from "./LedgerStatus";
+import { KINDS } from "./sentences";
+
+/** Every entry of the record, newest first, and whether it can be trusted. */
+export default function Ledger() {
+  const [get] = useAddressed();
+  const query = {
+    kind: get("kind"),
+    actor: get("actor"),
+    approval_id: get("approval"),
+    since: dayBegins(get("since")),
+    until: dayEnds(get("until")),
+    limit: 100,
+  };
+  const found = useInfiniteQuery({
+    queryKey: ["audit", query],
+    queryFn: ({ pageParam, signal }) =>
+      call("get", "/api/audit", { query: { ...query, order: "newest", after: pageParam }, signal }),
+    initialPageParam: undefined as number | undefined,
+    getNextPageParam: (page) => (page.next === null ? undefined : Number(page.next)),
+  });
+  const entries = found.data?.pages.flatMap((page) => page.items) ?? [];
+  return (
+    <>
+      <LedgerStatus />
+      <LedgerFilters />
+      {found.isPending && <Loading what="Reading the ledger" />}
+      {found.error && <Problem error={found.error} again={() => void found.refetch()} />}
+      {found.data && entries.length === 0 && !found.hasNextPage && (
+        <Empty title="No entries">Nothing in the ledger fits these filters.</Empty>
+      )}
+      {entries.length > 0 && <Entries entries={entries} />}
+      {found.hasNextPage && (
+        <Button
+          variant="default"
+          mt="sm"
+          mih={44}
+          loading={found.isFetchingNextPage}
+          onClick={() => void found.fetchNextPage()}
+        >
+          Show earlier entries
+        </Button>
+      )}
+    </>
+  );
+}
+
+const NAMES = ["kind", "actor", "approval", "since", "until"];
+
+function LedgerFilters() {
+  const [get, set] = useAddressed();
+  const form = useRef<HTMLFormElement>(null);
+  const send = (event?: FormEvent) => {
+    event?.preventDefault();
+    const given = new FormData(form.current ?? undefined);
+    set(Object.fromEntries(NAMES.map((name) => [name, String(given.get(name) ?? "").trim()])));
+  };
+  return (
+    <form
+      ref={form}
+      role="search"
+      aria-label="Entries"
+      className={css.filters}
+      onSubmit={send}
+      key={NAMES.map(get).join("\n")}
+    >
+      <NativeSelect
+        className={css.narrow}
+        name="kind"
+        label="What"
+        defaultValue={get("kind")}
+        onChange={() => send()}
+        data={[
+          { value: "", label: "Anything" },
+          ...KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
+        ]}
+      />
+      <TextInput
+        className={css.narrow}
+        name="actor"
+        label="Who"
+        placeholder="bob"
+        defaultValue={get("actor")}
+      />
+      <TextInput className={css.narrow} name="approval" label="Approval" defaultValue={get("approval")} />
+      <TextInput className={css.narrow} name="since" type="date" label="From" defaultValue={get("since")} />
+      <TextInput className={css.narrow} name="until" type="date" label="To" defaultValue={get("until")} />
+      <Button type="submit" variant="default">
+        Show
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,78 @@
+import { Button, Group, Text } from "@mantine/core";
+import { useMemo, useState } from "react";
+import type { Read } from "../../api/approvals";
+import { useTick } from "../../components/Time";
+import type { Result } from "./Bulk";
+import css from "./Bulk.module.css";
+import type { Wish } from "./BulkForm";
+import { columnsOf } from "./columns";
+import type { Undo } from "./useUndo";
+
+interface Props {
+  wish: Wish;
+  results: readonly Result[];
+  calls: readonly Read[];
+  onAgain: () => void;
+  undo: Undo;
+}
+
+/** How each ended, in the server's words; what failed can be looked at again, a rejection can be taken back. */
+export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
+  const [undone, setUndone] = useState<"" | "sending" | "sent">("");
+  const { different, cells } = useMemo(() => columnsOf(calls), [calls]);
+  const sentences = new Map(calls.map((call) => [call.id, call.card.sentence]));
+  const own = (id: string) =>
+    different.map(
+      ({ pointer, name }) => `${name}: ${cells.get(id)?.get(pointer)?.field.text ?? "not given"}`,
+    );
+  const failed = results.filter(({ ok }) => !ok).length;
+  const taken = results.length - failed;
+  useTick();
+  const left = undo.left();
+  const takeBack = async () => {
+    setUndone("sending");
+    await undo.last();
+    setUndone("sent");
+  };
+  return (
+    <>
+      <Text role="status" fw={600}>
+        {summary(wish, taken, failed)}
+      </Text>
+      <Group gap="sm">
+        {failed > 0 && (
+          <Button mih={44} onClick={onAgain}>
+            {failed === 1 ? "Look at the one that failed again" : `Look at the ${failed} that failed again`}
+          </Button>
+        )}
+        {wish.kind === "reject" && taken > 0 && undone !== "sent" && left > 0 && (
+          <Button mih={44} variant="default" loading={undone === "sending"} onClick={() => void takeBack()}>
+            Undo: take {taken === 1 ? "it" : `all ${taken}`} back ({Math.ceil(left / 1_000)} s)
+          </Button>
+        )}
+      </Group>
+      <ul className={css.results}>
+        {results.map((result) => (
+          <li key={result.id} data-result={result.ok ? "done" : "failed"}>
+            <Text size="sm">{sentences.get(result.id) ?? result.id}</Text>
+            <Text size="sm" ff="monospace" lineClamp={2}>
+              {own(result.id).join(", ")}
+            </Text>
+            <Text size="sm" fw={600} className={result.ok ? undefined : css.bad}>
+              {result.ok ? ending(result) : result.message}
+            </Text>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function summary({ kind }: Wish, taken: number, failed: number): string {
+  const done = `${taken} ${kind === "approve" ? "approved" : "rejected"}.`;
+  return failed ? `${done} ${failed} failed and stayed as they were.` : done;
+}
+
+function ending({ status }: Result): string {
+  return status === "pending" ? "Your yes counts; others have to agree too." : status;
+}

@@ -1,0 +1,152 @@
+import { Button, NativeSelect, Paper, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+import { call } from "../../api/client";
+import { parse } from "../../api/json";
+import { Problem } from "../../components/States";
+import { useExplain, type Asked } from "./data";
+import { Explanation } from "./Explanation";
+import type { TabProps } from "./Policy";
+
+const EFFECTS = [
+  { value: "", label: "nobody declared it" },
+  { value: "read", label: "read" },
+  { value: "write", label: "write" },
+  { value: "destructive", label: "destructive" },
+];
+
+const MAKERS = [
+  { value: "key", label: "a key that is bound to nobody" },
+  { value: "bound", label: "a key that is bound to this agent and person" },
+  { value: "embedded", label: "a program that opens the database" },
+];
+
+/** A call that is made up: which rule it meets, and why the earlier ones let it go by. */
+export default function Explain({ desk }: TabProps) {
+  const [params] = useSearchParams();
+  const [tool, setTool] = useState(params.get("tool") ?? "");
+  const [args, setArgs] = useState(params.get("args") ?? "{}");
+  const [agent, setAgent] = useState(params.get("agent") ?? "");
+  const [user, setUser] = useState("");
+  const [chosen, setChosen] = useState<string>();
+  const [which, setWhich] = useState("draft");
+  const [maker, setMaker] = useState("key");
+  const known = useRegistered(tool);
+  const explain = useExplain();
+  const effect = chosen ?? known ?? "";
+  const wrong = problemOf(args);
+  const ask = () => {
+    const made = { tool, args: parse(args), ...(agent && { agent }), ...(user && { initiated_by: user }) };
+    const by = madeBy(maker, agent, user);
+    const asked: Asked = { call: effect ? { ...made, ...by, effect } : { ...made, ...by } };
+    explain.mutate(desk.draft && which === "draft" ? { ...asked, policy: desk.text } : asked);
+  };
+  return (
+    <Paper withBorder p="md">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!wrong) ask();
+        }}
+      >
+        <Stack gap="sm">
+          <SimpleGrid cols={{ base: 1, sm: 2 }}>
+            <TextInput
+              label="Tool"
+              required
+              value={tool}
+              onChange={(event) => setTool(event.currentTarget.value)}
+            />
+            <NativeSelect
+              label="Its effect"
+              description={chosen === undefined && known ? "as it is known here" : undefined}
+              data={EFFECTS}
+              value={effect}
+              onChange={(event) => setChosen(event.currentTarget.value)}
+            />
+            <TextInput
+              label="Agent"
+              value={agent}
+              onChange={(event) => setAgent(event.currentTarget.value)}
+            />
+            <TextInput
+              label="For whom"
+              description="The person for whom the agent works"
+              inputWrapperOrder={["label", "input", "description", "error"]}
+              value={user}
+              onChange={(event) => setUser(event.currentTarget.value)}
+            />
+            <NativeSelect
+              label="It comes from"
+              data={MAKERS}
+              value={maker}
+              onChange={(event) => setMaker(event.currentTarget.value)}
+            />
+          </SimpleGrid>
+          <Textarea
+            label="Arguments"
+            description="JSON"
+            rows={4}
+            styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+            value={args}
+            error={wrong}
+            onChange={(event) => setArgs(event.currentTarget.value)}
+          />
+          {desk.draft && (
+            <NativeSelect
+              label="By"
+              value={which}
+              onChange={(event) => setWhich(event.currentTarget.value)}
+              data={[
+                { value: "draft", label: "your draft" },
+                { value: "now", label: "what is in force" },
+              ]}
+            />
+          )}
+          <Button type="submit" loading={explain.isPending} w="fit-content">
+            Explain
+          </Button>
+          {explain.error && <Problem error={explain.error} />}
+        </Stack>
+      </form>
+      {explain.data ? (
+        <Explanation explained={explain.data} />
+      ) : (
+        <Text size="sm" c="dimmed" mt="sm">
+          Nothing is called and nothing is recorded.
+        </Text>
+      )}
+    </Paper>
+  );
+}
+
+/** With which key the call is made, if it has one. */
+function madeBy(maker: string, agent: string, user: string): Record<string, unknown> {
+  if (maker === "embedded") return { embedded: true };
+  if (maker === "key") return {};
+  return { key: { agents: agent ? [agent] : [], requester: user || "none" } };
+}
+
+/** What the tool is registered as, once somebody has typed all of its name. */
+function useRegistered(tool: string): string | undefined {
+  const [typed] = useDebouncedValue(tool, 300);
+  const found = useQuery({
+    queryKey: ["tools", "named", typed],
+    queryFn: ({ signal }) => call("get", "/api/tools", { query: { q: typed, limit: 20 }, signal }),
+    enabled: typed !== "",
+  });
+  return found.data?.items.find(({ name }) => name === tool)?.effect ?? undefined;
+}
+
+function problemOf(args: string): string | undefined {
+  try {
+    const value = parse(args);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? undefined
+      : 'Arguments are an object such as {"amount": 5}.';
+  } catch {
+    return "This is not JSON.";
+  }
+}

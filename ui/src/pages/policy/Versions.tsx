@@ -1,0 +1,76 @@
+import { Badge, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useState } from "react";
+import { Empty, Loading, Problem } from "../../components/States";
+import { Ago } from "../../components/Time";
+import { useVersion, useVersions, type Version } from "./data";
+import { LineDiff } from "./LineDiff";
+import type { TabProps } from "./Policy";
+import css from "./Policy.module.css";
+
+/** Every version that was put in force; an earlier one is put back by making it the draft. */
+export default function Versions({ desk, go }: TabProps) {
+  const versions = useVersions();
+  if (versions.isPending) return <Loading />;
+  if (versions.error) return <Problem error={versions.error} again={() => void versions.refetch()} />;
+  if (!versions.data.items.length)
+    return (
+      <Empty title="No version yet">Until a policy is put in force, each tool's own default decides.</Empty>
+    );
+  const back = (text: string) => {
+    desk.change(text);
+    go("review");
+  };
+  return (
+    <ul className={css.plain} aria-label="Versions">
+      {versions.data.items.map((version) => (
+        <Row key={version.version} version={version} newest={desk.inForce.version} onBack={back} />
+      ))}
+    </ul>
+  );
+}
+
+interface RowProps {
+  version: Version;
+  newest: number;
+  onBack: (text: string) => void;
+}
+
+function Row({ version, newest, onBack }: RowProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <Paper withBorder p="md" component="li" mb="sm" data-version={version.version}>
+      <Group gap="xs">
+        <Title order={2} size="h5">
+          Version {version.version}
+        </Title>
+        {version.version === newest && <Badge>in force</Badge>}
+      </Group>
+      <Text size="sm">{version.reason || "No reason was given."}</Text>
+      <Text size="sm" c="dimmed">
+        {version.author}, <Ago at={version.at} /> · {version.sha256.slice(0, 12)}
+      </Text>
+      <details className={css.fold} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>What it changed</summary>
+        {open && <What number={version.version} onBack={version.version === newest ? undefined : onBack} />}
+      </details>
+    </Paper>
+  );
+}
+
+function What({ number, onBack }: { number: number; onBack?: (text: string) => void }) {
+  const [own, before] = [useVersion(number), useVersion(number - 1)];
+  const error = own.error ?? before.error;
+  if (error) return <Problem error={error} />;
+  if (!own.data || (number > 1 && !before.data)) return <Loading />;
+  const { text } = own.data;
+  return (
+    <Stack gap="sm">
+      <LineDiff before={before.data?.text ?? ""} after={text} label={`What version ${number} changed`} />
+      {onBack && (
+        <Button variant="default" w="fit-content" onClick={() => onBack(text)}>
+          Put this back …
+        </Button>
+      )}
+    </Stack>
+  );
+}

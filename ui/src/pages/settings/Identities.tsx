@@ -1,0 +1,60 @@
+import { Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { call, type Shapes } from "../../api/client";
+import { Loading, Problem } from "../../components/States";
+import { Ago } from "../../components/Time";
+import { Confirm } from "./Confirm";
+import { useSending } from "./data";
+import css from "./Settings.module.css";
+
+type Whose = "mine" | "everybody";
+
+/** Accounts in channels that count as somebody here. */
+export function Identities({ whose }: { whose: Whose }) {
+  const path = whose === "mine" ? "/api/me/identities" : "/api/identities";
+  const found = useQuery({
+    queryKey: ["identities", whose],
+    queryFn: ({ signal }) => call("get", path, { signal }),
+  });
+  if (found.isPending) return <Loading />;
+  if (!found.data) return <Problem error={found.error} again={() => void found.refetch()} />;
+  if (!found.data.items.length) return <Text size="sm">There are none.</Text>;
+  return (
+    <ul className={css.list}>
+      {found.data.items.map((identity) => (
+        <Identity key={identity.id} identity={identity} whose={whose} />
+      ))}
+    </ul>
+  );
+}
+
+function Identity({ identity, whose }: { identity: Shapes["IdentityInfo"]; whose: Whose }) {
+  const path = { identity_id: identity.id };
+  const remove = useSending(
+    (_: void) =>
+      whose === "mine"
+        ? call("delete", "/api/me/identities/{identity_id}", { path })
+        : call("delete", "/api/identities/{identity_id}", { path }),
+    ["identities"],
+  );
+  return (
+    <li className={css.row} data-identity={identity.outside}>
+      <Stack gap={0}>
+        <Text>
+          <code>{identity.outside}</code> in {identity.channel}
+          {whose === "everybody" && ` is ${identity.user}`}
+        </Text>
+        <Text size="sm" c="dimmed" component="div">
+          Since <Ago at={identity.at} />
+        </Text>
+      </Stack>
+      <Confirm
+        verb="Remove"
+        consequence="What is decided through this account is refused from then on."
+        sending={remove.isPending}
+        error={remove.error}
+        onYes={() => remove.mutate()}
+      />
+    </li>
+  );
+}

@@ -1,0 +1,48 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useRef, useState } from "react";
+import css from "./Settings.module.css";
+
+/** A key or a link that nobody can look up later. */
+export function ShownOnce({
+  title,
+  secret,
+  about,
+  onDone,
+}: {
+  title: string;
+  secret: string;
+  about: string;
+  onDone: () => void;
+}) {
+  const text = useRef<HTMLElement>(null);
+  const [copied, setCopied] = useState(false);
+  return (
+    <Alert title={title} role="status" variant="default">
+      <Stack gap="sm">
+        <Text size="sm">{about} It is shown here and nowhere else.</Text>
+        <code ref={text} className={css.secret} data-secret>
+          {secret}
+        </code>
+        <Group gap="xs">
+          <Button onClick={() => void copy(secret, text.current).then(setCopied)}>
+            {copied ? "Copied" : "Copy"}
+          </Button>
+          <Button variant="default" onClick={onDone}>
+            Done
+          </Button>
+        </Group>
+      </Stack>
+    </Alert>
+  );
+}
+
+/** Where the page came by plain HTTP the clipboard is not for scripts; what is selected can still be copied. */
+async function copy(text: string, shown: HTMLElement | null): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    if (shown) getSelection()?.selectAllChildren(shown);
+    return document.execCommand("copy");
+  }
+}

@@ -1,0 +1,79 @@
+import { Select, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { call } from "../../../api/client";
+import { scopeOf, useFreezes, type FreezeInfo } from "../../../components/Frozen";
+import { Confirm } from "../Confirm";
+import { useSending } from "../data";
+import { Section } from "../Section";
+
+type Scope = FreezeInfo["scope"];
+
+const SCOPES: { value: Scope; label: string; name: string }[] = [
+  { value: "workspace", label: "The whole workspace", name: "" },
+  { value: "agent", label: "One agent", name: "Name of the agent" },
+  { value: "key", label: "One key", name: "Id of the key" },
+  { value: "tool", label: "A tool", name: "Name of the tool; * stands for any letters" },
+];
+
+/** The brake, for admins. What is frozen is shown above every page. */
+export default function Freezes() {
+  const [made, setMade] = useState(0);
+  const freezes = useFreezes().data?.items ?? [];
+  return (
+    <Section
+      title="Freeze"
+      about="Stops calls at once: what it covers cannot start, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
+    >
+      {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(scopeOf).join(" · ")}</Text>}
+      <NewFreeze key={made} onMade={() => setMade((before) => before + 1)} />
+    </Section>
+  );
+}
+
+/** One freeze. After it another form takes its place, in which nothing is chosen, written or confirmed. */
+function NewFreeze({ onMade }: { onMade: () => void }) {
+  const [scope, setScope] = useState<Scope>("workspace");
+  const [name, setName] = useState("");
+  const [reason, setReason] = useState("");
+  const [unexplained, setUnexplained] = useState(false);
+  const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
+  const freeze = useSending(
+    (_: void) => call("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
+    ["freezes"],
+    onMade,
+  );
+  return (
+    <>
+      <Select
+        label="What"
+        data={SCOPES}
+        value={scope}
+        allowDeselect={false}
+        onChange={(value) => setScope((value ?? "workspace") as Scope)}
+      />
+      {asks && (
+        <TextInput
+          label={asks}
+          value={name}
+          maxLength={200}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+      )}
+      <TextInput
+        label="Reason (told to everybody who is stopped)"
+        required
+        value={reason}
+        maxLength={500}
+        error={unexplained && !reason.trim() && "Say why: everybody who is stopped is told."}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      <Confirm
+        verb="Freeze"
+        consequence="Agents in the scope are stopped until an admin releases it."
+        sending={freeze.isPending}
+        error={freeze.error}
+        onYes={() => (reason.trim() ? freeze.mutate() : setUnexplained(true))}
+      />
+    </>
+  );
+}

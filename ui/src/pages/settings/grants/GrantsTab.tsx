@@ -1,0 +1,99 @@
+import { Badge, Button, Group, Stack, Switch, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
+import { call } from "../../../api/client";
+import { mayDecide, type Myself } from "../../../api/me";
+import { Dialog } from "../../../components/Dialog";
+import { Empty, Loading, Problem } from "../../../components/States";
+import type { GrantInfo } from "../data";
+import { Section } from "../Section";
+import css from "../Settings.module.css";
+import { GrantDetails } from "./GrantDetails";
+import { covers, limits } from "./grantWords";
+import { NewGrant } from "./NewGrant";
+
+/** Standing permissions. `?new&tool=…&agent=…` opens the form with these filled in; `?grant=ID` one grant. */
+export default function Grants({ me }: { me: Myself }) {
+  const [search, setSearch] = useSearchParams();
+  const state = search.get("state") === "all" ? "all" : "active";
+  const shown = search.get("grant");
+  const kept: Record<string, string> = state === "all" ? { state } : {};
+  const grants = useQuery({
+    queryKey: ["grants", state],
+    queryFn: ({ signal }) => call("get", "/api/grants", { query: { state }, signal }),
+  });
+  return (
+    <Section
+      title="Grants"
+      about="A grant lets calls of one tool through without asking, within limits, as if whoever made it had approved each of them. What a policy denies stays denied."
+    >
+      <Group justify="space-between">
+        <Switch
+          label="Show ended grants"
+          checked={state === "all"}
+          onChange={(event) =>
+            setSearch(event.currentTarget.checked ? { state: "all" } : {}, { replace: true })
+          }
+        />
+        {mayDecide(me) ? (
+          <Button onClick={() => setSearch({ ...kept, new: "1" })}>New grant</Button>
+        ) : (
+          <Text size="sm">Reviewers and admins make grants.</Text>
+        )}
+      </Group>
+      {grants.isPending && <Loading />}
+      {grants.error && !grants.data && <Problem error={grants.error} again={() => void grants.refetch()} />}
+      {grants.data?.items.length === 0 && (
+        <Empty title="There are no grants">People are asked whenever the policy says so.</Empty>
+      )}
+      {!!grants.data?.items.length && (
+        <ul className={css.list}>
+          {grants.data.items.map((grant) => (
+            <GrantRow key={grant.id} grant={grant} onOpen={() => setSearch({ ...kept, grant: grant.id })} />
+          ))}
+        </ul>
+      )}
+      {mayDecide(me) && search.has("new") && (
+        <Dialog title="New grant" onClose={() => setSearch(kept)}>
+          <NewGrant
+            tool={search.get("tool") ?? ""}
+            agent={search.get("agent") ?? "*"}
+            onDone={() => setSearch(kept)}
+          />
+        </Dialog>
+      )}
+      {shown && (
+        <Dialog title="Grant" onClose={() => setSearch(kept)}>
+          <GrantDetails id={shown} me={me} />
+        </Dialog>
+      )}
+    </Section>
+  );
+}
+
+function GrantRow({ grant, onOpen }: { grant: GrantInfo; onOpen: () => void }) {
+  return (
+    <li className={css.row} data-grant={grant.id}>
+      <Stack gap={0}>
+        <Group gap="xs">
+          <Text fw={600}>{grant.tool}</Text>
+          <Badge
+            variant={grant.state === "active" ? "light" : "outline"}
+            color={grant.state === "active" ? undefined : "gray"}
+            tt="none"
+          >
+            {grant.state}
+          </Badge>
+        </Group>
+        <Text size="sm">{covers(grant)}</Text>
+        <Text size="sm">{limits(grant).join(" · ")}</Text>
+        <Text size="sm" c="dimmed">
+          {grant.created_by}: {grant.reason}
+        </Text>
+      </Stack>
+      <Button variant="default" onClick={onOpen} aria-label={`Details of the grant for ${grant.tool}`}>
+        Details
+      </Button>
+    </li>
+  );
+}

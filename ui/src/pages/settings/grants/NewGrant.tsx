@@ -1,0 +1,163 @@
+import { Alert, Button, Group, List, NativeSelect, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { call, type Shapes } from "../../../api/client";
+import { Problem } from "../../../components/States";
+import { dateTime, problemAt, useSending } from "../data";
+import { covers } from "./grantWords";
+
+const LASTS = [
+  { value: "1h", label: "an hour" },
+  { value: "8h", label: "8 hours" },
+  { value: "1d", label: "a day" },
+  { value: "7d", label: "a week" },
+  { value: "30d", label: "30 days" },
+  { value: "365d", label: "a year" },
+];
+
+interface NewGrantProps {
+  tool: string;
+  agent: string;
+  onDone: () => void;
+}
+
+/** A person says once, in writing, what they would approve anyway. */
+export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
+  const make = useSending(
+    (body: Shapes["GrantBody"], once) => call("post", "/api/grants", { body, once }),
+    ["grants"],
+  );
+  if (make.data) return <Made grant={make.data} onDone={onDone} />;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        make.mutate(wantedIn(event.currentTarget));
+      }}
+    >
+      <Stack gap="sm">
+        <Scope tool={tool} agent={agent} whenProblem={problemAt(make.error, "/when")} />
+        <Limits problem={problemAt(make.error, "/max_uses") ?? problemAt(make.error, "/budget")} />
+        <Textarea
+          name="reason"
+          label="Why nobody needs to be asked"
+          autosize
+          minRows={2}
+          maxLength={2000}
+          required
+        />
+        {make.error && <Problem error={make.error} />}
+        <Group>
+          <Button type="submit" loading={make.isPending}>
+            Let these calls through
+          </Button>
+          <Button variant="default" onClick={onDone}>
+            Cancel
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Scope({
+  tool,
+  agent,
+  whenProblem,
+}: {
+  tool: string;
+  agent: string;
+  whenProblem: string | undefined;
+}) {
+  const tools = useQuery({
+    queryKey: ["tools"],
+    queryFn: ({ signal }) => call("get", "/api/tools", { signal }),
+  });
+  return (
+    <>
+      <TextInput
+        name="tool"
+        label="Tool"
+        description="As it is defined now; a changed tool asks again."
+        defaultValue={tool}
+        list="grant-tools"
+        autoComplete="off"
+        required
+      />
+      <datalist id="grant-tools">
+        {tools.data?.items.map(({ name }) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      <TextInput
+        name="agent"
+        label="Agent"
+        description="* stands for any letters."
+        defaultValue={agent}
+        required
+      />
+      <TextInput
+        name="when"
+        label="Only if (a CEL condition, may be empty)"
+        description={'For instance: args.to == "bob" && args.amount < 100'}
+        error={whenProblem}
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+      />
+    </>
+  );
+}
+
+function Limits({ problem }: { problem: string | undefined }) {
+  return (
+    <>
+      <NativeSelect name="lasts" label="For" data={LASTS} defaultValue="8h" />
+      <TextInput
+        name="uses"
+        label="At most so many calls (may be empty)"
+        inputMode="numeric"
+        pattern="[0-9]*"
+      />
+      <Group grow align="end">
+        <TextInput name="budget" label="Budget in all (may be empty)" inputMode="decimal" error={problem} />
+        <TextInput name="budget_of" label="Sum of the argument" />
+      </Group>
+    </>
+  );
+}
+
+/** What was made, in words, and what may surprise about it. */
+function Made({ grant, onDone }: { grant: Shapes["CreatedGrant"]; onDone: () => void }) {
+  return (
+    <Stack gap="sm" role="status">
+      <Text>
+        {grant.tool}: {covers(grant)}, until {dateTime(grant.expires_at)}.
+      </Text>
+      {grant.warnings.length > 0 && (
+        <Alert color="yellow" title="Look at this">
+          <List size="sm">
+            {grant.warnings.map((warning) => (
+              <List.Item key={warning}>{warning}</List.Item>
+            ))}
+          </List>
+        </Alert>
+      )}
+      <Group>
+        <Button onClick={onDone}>Done</Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function wantedIn(form: HTMLFormElement): Shapes["GrantBody"] {
+  const given = new FormData(form);
+  const text = (name: string) => String(given.get(name) ?? "").trim();
+  return {
+    tool: text("tool"),
+    agent: text("agent"),
+    when: text("when"),
+    expires_in: text("lasts"),
+    reason: text("reason"),
+    max_uses: text("uses") ? Number(text("uses")) : null,
+    budget: text("budget"),
+    budget_of: text("budget_of"),
+  };
+}

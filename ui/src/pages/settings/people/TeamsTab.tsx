@@ -1,0 +1,68 @@
+import { Anchor, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
+import { isAdmin, type Myself } from "../../../api/me";
+import { Empty, Loading, Problem } from "../../../components/States";
+import { teamsOf, useUsers, type PersonInfo } from "../data";
+import { Section } from "../Section";
+import css from "../Settings.module.css";
+
+/** A team is there as long as somebody is in it. */
+export default function TeamsTab({ me }: { me: Myself }) {
+  const users = useUsers();
+  if (users.isPending) return <Loading />;
+  if (!users.data) return <Problem error={users.error} again={() => void users.refetch()} />;
+  const people = users.data.items;
+  const teams = teamsOf(people);
+  return (
+    <Section
+      title="Teams"
+      about={`Rules can ask a team, and one vote of it counts. Who is in a team is said of each person${isAdmin(me) ? ": choose one to change it." : ", by admins."}`}
+    >
+      {teams.length === 0 && (
+        <Empty title="There are no teams">
+          {isAdmin(me) ? "Put somebody into one under People." : "Admins put people into teams."}
+        </Empty>
+      )}
+      {teams.length > 0 && (
+        <ul className={css.list}>
+          {teams.map((team) => (
+            <Team
+              key={team}
+              name={team}
+              people={people.filter((person) => person.teams.includes(team))}
+              me={me}
+            />
+          ))}
+        </ul>
+      )}
+    </Section>
+  );
+}
+
+function Team({ name, people, me }: { name: string; people: PersonInfo[]; me: Myself }) {
+  return (
+    <li className={css.row} data-team={name}>
+      <Stack gap={2}>
+        <Text fw={600}>{name}</Text>
+        <Text component="div">
+          {people.map((person, at) => (
+            <span key={person.name}>
+              {at > 0 && ", "}
+              {isAdmin(me) ? (
+                <Anchor
+                  component={Link}
+                  href={`/settings/people?change=${encodeURIComponent(person.name)}`}
+                  underline="always"
+                >
+                  {person.name}
+                </Anchor>
+              ) : (
+                person.name
+              )}
+            </span>
+          ))}
+        </Text>
+      </Stack>
+    </li>
+  );
+}

@@ -1,0 +1,78 @@
+import { Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { useDocumentTitle } from "@mantine/hooks";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { call, type Shapes } from "../../api/client";
+import { Loading, Problem } from "../../components/States";
+import { Frame } from "./Frame";
+
+/** A one-time link: its token stands behind the #, so that it comes with no request; to look spends nothing. */
+export default function Welcome() {
+  useDocumentTitle("Welcome · Interlock");
+  const token = useToken();
+  const link = useQuery({
+    queryKey: ["link", token],
+    queryFn: () => call("post", "/api/session/link/inspect", { body: { token } }),
+    staleTime: Infinity,
+    retry: false,
+  });
+  return (
+    <Frame title="Welcome">
+      {link.isPending && <Loading />}
+      {link.error && <Problem error={link.error} />}
+      {link.data && <Enter token={token} link={link.data} />}
+    </Frame>
+  );
+}
+
+function Enter({ token, link }: { token: string; link: Shapes["SignInLinkInfo"] }) {
+  const enter = useMutation({
+    mutationFn: (fields: Record<string, string>) =>
+      call("post", "/api/session/link", {
+        body: { token, name: fields.name ?? "", password: fields.password ?? "" },
+      }),
+    onSuccess: ({ next }) => location.replace(next),
+  });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        enter.mutate(Object.fromEntries(new FormData(event.currentTarget)) as Record<string, string>);
+      }}
+    >
+      <Stack gap="sm">
+        <Text size="sm">
+          This link signs you in once, as {link.name || `a new ${link.role}`} of the workspace{" "}
+          {link.workspace}.{!link.new && " A new password is possible, and not needed."}
+        </Text>
+        {!link.name && <TextInput name="name" label="Name" autoComplete="username" required autoFocus />}
+        <PasswordInput
+          name="password"
+          label="Password"
+          description={link.new ? "At least 12 characters; you need it the next time." : undefined}
+          autoComplete="new-password"
+          required={link.new}
+        />
+        {enter.error && <Problem error={enter.error} />}
+        <Button type="submit" loading={enter.isPending || enter.isSuccess}>
+          Sign in
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+/** It stays in no history; another link, pasted into the same tab, counts too. */
+function useToken(): string {
+  const [token, setToken] = useState(() => location.hash.slice(1));
+  useEffect(() => {
+    const take = () => {
+      if (location.hash.length > 1) setToken(location.hash.slice(1));
+      history.replaceState(null, "", location.pathname);
+    };
+    take();
+    addEventListener("hashchange", take);
+    return () => removeEventListener("hashchange", take);
+  }, []);
+  return token;
+}
