@@ -21,19 +21,19 @@ from interlock.server.state import ServerState
 MESSAGES = ("list objectives", 'create an objective "Answer within a day"', "ask me which colour to use")
 
 
-async def say(site: ServerState, who: Principal, text: str, thread_id: str) -> str:
+async def say(state: ServerState, principal: Principal, text: str, thread_id: str) -> str:
     """Prints what comes of a message, until the agent has nothing more to do; gives the id of the conversation."""
-    doors = await site.workspaces.doors(who.workspace)
-    thread = await site.assistant.threads.say(doors, who, text, thread_id, "" if thread_id else "clerk")
+    services = await state.workspaces.services(principal.workspace)
+    thread = await state.assistant.threads.say(services, principal, text, thread_id, "" if thread_id else "clerk")
     print("\nann:", text)
-    async for told in site.assistant.follow(thread, Position(thread.lines)):
-        match told.name, told.data:
+    async for event in state.assistant.follow(thread, Position(thread.entry_count)):
+        match event.name, event.data:
             case "delta", {"content": content}:
                 print(content, end="", flush=True)
             case "tool_call_result", {"tool_call": {"name": name, "result": result}}:
                 print(f"\n[{name}] {result}")
             case "approval_request", _:
-                print(f"\n[waits] interlock approvals show {told.approval}")
+                print(f"\n[waits] interlock approvals show {event.approval}")
             case ("done", _) | ("error", _):
                 break
     return thread.id
@@ -41,16 +41,16 @@ async def say(site: ServerState, who: Principal, text: str, thread_id: str) -> s
 
 async def main(url: str) -> None:
     settings = load_settings(Path(__file__).with_suffix(".yaml"), overrides={"storage.url": url})
-    parts = build_services(url)
+    services = build_services(url)
     async with AsyncExitStack() as stack:
-        await parts.store.open()
-        stack.push_async_callback(parts.store.close)
-        site = await make_server_state(settings, parts)
-        await stack.enter_async_context(site.assistant.open())
-        await stack.enter_async_context(background_jobs(site.log, parts.worker.run, *site.assistant.chores))
+        await services.store.open()
+        stack.push_async_callback(services.store.close)
+        state = await make_server_state(settings, services)
+        await stack.enter_async_context(state.assistant.open())
+        await stack.enter_async_context(background_jobs(state.log, services.worker.run, *state.assistant.background_tasks))
         thread_id, ann = "", Principal("default", "ann", "reviewer")
         for text in MESSAGES:
-            thread_id = await say(site, ann, text, thread_id)
+            thread_id = await say(state, ann, text, thread_id)
 
 
 asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///interlock.db"))

@@ -22,8 +22,8 @@ def no_version() -> None:
     """What this process saw last is taken for true, and the compare-and-set compares nothing."""
 
     def unchanged(self: Any, connection: Any) -> Any:
-        self._memory.heads.clear()
-        return self._memory
+        self._cache.heads.clear()
+        return self._cache
 
     def prepared(self: Any) -> Any:
         for name in ("update_approval", "advance_approval"):
