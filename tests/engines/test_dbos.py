@@ -28,7 +28,7 @@ END = "dbos._sys_db:SystemDatabase.update_workflow_outcome"
 FORK = "dbos._sys_db:SystemDatabase.fork_workflow"
 ATTEMPT = "interlock.sdk.agent:Agent.attempt"
 PAUSE = "interlock.sdk.agent:Agent.pause"
-OVER = "interlock.sdk.embedded:EmbeddedBackend.resumed"
+OVER = "interlock.sdk.embedded:EmbeddedBackend.complete_pause"
 # What a run passes, in this order. Each kills a process that got there; the next process comes one further.
 BEFORE_PEOPLE = (
     (PAUSE, "before"),  # nothing is known of the run yet

@@ -92,9 +92,9 @@ class Somebody:
     """A client that may give up in the middle, before a tool that takes its time."""
 
     def __init__(self, tool: UpstreamTool) -> None:
-        self.run_id, self.is_modern, self.can_open, self.token = "run", False, False, None
-        self.gave_up = asyncio.Event()
-        self.sent = False
+        self.run_id, self.is_modern, self.can_open_urls, self.token = "run", False, False, None
+        self.cancelled = asyncio.Event()
+        self.was_sent_upstream = False
         self._tool = tool
 
     async def find(self, *, fresh: bool) -> UpstreamTool:
@@ -121,7 +121,7 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
         calling = asyncio.create_task(desk.answer(first, {"name": "note", "arguments": {}}))
         async with asyncio.timeout(60):
             await begun.wait()
-        first.gave_up.set()
+        first.cancelled.set()
         go.set()
         await calling
         answers = [await desk.answer(Somebody(tool), {"name": "note"}) for _ in range(2)]
