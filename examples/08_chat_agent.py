@@ -47,7 +47,9 @@ async def main(url: str) -> None:
         stack.push_async_callback(services.store.close)
         state = await make_server_state(settings, services)
         await stack.enter_async_context(state.assistant.open())
-        await stack.enter_async_context(background_jobs(state.log, services.worker.run, *state.assistant.background_tasks))
+        await stack.enter_async_context(
+            background_jobs(state.log, services.worker.run, *state.assistant.background_tasks)
+        )
         thread_id, ann = "", Principal("default", "ann", "reviewer")
         for text in MESSAGES:
             thread_id = await say(state, ann, text, thread_id)
