@@ -121,7 +121,7 @@ def test_only_an_agents_key_is_bound_and_only_to_what_can_be_seen() -> None:
 def test_nobody_is_called_as_a_requester_can_be_said() -> None:
     check_person_name("bob")
     for word in ("any", "none"):
-        with pytest.raises(InvalidRequest, match="nobody can be called so"):
+        with pytest.raises(InvalidRequest, match="reserved word"):
             check_person_name(word)
 
 
