@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
+EXPORTED = re.compile(
+    r"^export (?:default )?(?:async )?(?:function|const|class|type|interface|enum) (\w+)", re.MULTILINE
+)
 SENTENCES = TOP / "ui/src/pages/history/sentences.ts"
 # Where the kind stands among the arguments of what makes an event; a line of a thread becomes `thread_KIND`.
 MAKERS = {
@@ -34,3 +37,13 @@ def kinds_in(path: Path) -> Iterator[str]:
             place, prefix = MAKERS[node.func.id]
             if len(node.args) > place and isinstance(node.args[place], ast.Constant):
                 yield f"{prefix}{ast.literal_eval(node.args[place])}"
+
+
+def test_no_exported_name_of_the_page_stands_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted((TOP / "ui/src").rglob("*.ts*")):
+        if ".test." not in path.name and path.name != "schema.d.ts":
+            for name in EXPORTED.findall(path.read_text()):
+                places.setdefault(name, []).append(path.name)
+    assert places, "the page exports nothing"
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

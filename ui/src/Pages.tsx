@@ -1,17 +1,17 @@
 import { lazy, Suspense } from "react";
 import { Route, Switch } from "wouter";
-import { Loading, NothingHere } from "./components/States";
+import { Loading, NotFound } from "./components/States";
 import { Shell } from "./Shell";
 
 const Chat = lazy(() => import("./pages/chat/Chat"));
 const Inbox = lazy(() => import("./pages/inbox/Inbox"));
-const Approval = lazy(() => import("./pages/Approval"));
+const ApprovalPage = lazy(() => import("./pages/ApprovalPage"));
 const History = lazy(() => import("./pages/history/History"));
 const Statistics = lazy(() => import("./pages/statistics/Statistics"));
 const Agents = lazy(() => import("./pages/agents/Agents"));
 const Policy = lazy(() => import("./pages/policy/Policy"));
 const Settings = lazy(() => import("./pages/settings/Settings"));
-const SignIn = lazy(() => import("./pages/signin/Signin"));
+const SignIn = lazy(() => import("./pages/signin/SignIn"));
 const Welcome = lazy(() => import("./pages/signin/Welcome"));
 
 /** Every address that the server answers with this page; its list is in server/static.py. */
@@ -27,13 +27,13 @@ export function Pages() {
               <Switch>
                 <Route path="/chat/:thread?" component={Chat} />
                 <Route path="/inbox" component={Inbox} />
-                <Route path="/a/:id" component={Approval} />
+                <Route path="/a/:id" component={ApprovalPage} />
                 <Route path="/history" component={History} />
                 <Route path="/statistics" component={Statistics} />
                 <Route path="/agents/:name?" component={Agents} />
                 <Route path="/policy" component={Policy} />
                 <Route path="/settings/:tab?" component={Settings} />
-                <Route component={NothingHere} />
+                <Route component={NotFound} />
               </Switch>
             </Suspense>
           </Shell>

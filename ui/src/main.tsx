@@ -4,7 +4,7 @@ import "./api/uuid";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
-import { isOutdated } from "./components/Boundary";
+import { isOutdatedBuild } from "./components/ErrorBoundary";
 
 const root = document.getElementById("root");
 if (root)
@@ -16,6 +16,6 @@ if (root)
 
 /** A page that was updated on the server is no fault; its boundary says what to do. */
 function note(error: unknown): void {
-  if (isOutdated(error)) console.warn(error);
+  if (isOutdatedBuild(error)) console.warn(error);
   else console.error(error);
 }

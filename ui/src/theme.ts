@@ -35,7 +35,7 @@ const READABLE = {
   yellow: "#8a4b00",
 };
 
-export const variables: CSSVariablesResolver = () => ({
+export const themeVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     "--mantine-color-dimmed": "#596067",

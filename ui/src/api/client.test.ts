@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { address, Refused, send } from "./client";
-import { parse, write } from "./json";
-import { asksBy } from "./recent";
+import { ApiError, buildUrl, sendRequest, setSignInPrompt } from "./client";
+import { parseJson, stringifyJson } from "./json";
 
 describe("a recent sign-in", () => {
   const refusal = () =>
@@ -23,8 +22,8 @@ describe("a recent sign-in", () => {
 
   it("is asked for where it is needed, and then what was refused is repeated", async () => {
     const keys = server();
-    const done = asksBy(() => Promise.resolve(true));
-    expect((await send("post", "/api/keys", { once: "first" })).status).toBe(200);
+    const done = setSignInPrompt(() => Promise.resolve(true));
+    expect((await sendRequest("post", "/api/keys", { once: "first" })).status).toBe(200);
     expect(keys).toHaveLength(2);
     expect(keys[1]).not.toBe("first");
     done();
@@ -32,17 +31,17 @@ describe("a recent sign-in", () => {
 
   it("is not asked for twice, and a no leaves the refusal", async () => {
     const keys = server();
-    const done = asksBy(() => Promise.resolve(false));
-    await expect(send("post", "/api/keys")).rejects.toBeInstanceOf(Refused);
+    const done = setSignInPrompt(() => Promise.resolve(false));
+    await expect(sendRequest("post", "/api/keys")).rejects.toBeInstanceOf(ApiError);
     done();
-    await send("post", "/api/keys");
+    await sendRequest("post", "/api/keys");
     expect(keys).toHaveLength(2);
   });
 });
 
 describe("addresses", () => {
   it("fills in values and leaves out what is not asked for", () => {
-    expect(address("/api/users/{name}", { name: "a/b" }, { q: "x y", cursor: "", limit: 5 })).toBe(
+    expect(buildUrl("/api/users/{name}", { name: "a/b" }, { q: "x y", cursor: "", limit: 5 })).toBe(
       "/api/users/a%2Fb?q=x+y&limit=5",
     );
   });
@@ -52,16 +51,17 @@ describe("JSON", () => {
   it("keeps every digit of a whole number", () => {
     const text =
       '{"id":9007199254740993,"small":3,"part":0.1,"big":1234567890123456789012345678901234567890}';
-    expect(write(parse(text))).toBe(text);
+    expect(stringifyJson(parseJson(text))).toBe(text);
   });
 
   it("finds long numbers wherever they stand, and is not deceived by texts that look like them", () => {
     for (const text of ["[-9007199254740993]", '{"a": 9007199254740993}', "[1,\n12345678901234567890]"])
-      expect(write(parse(text))).toBe(text.replace(/[\s]/g, ""));
-    expect(parse('{"a":"1:12345678901234567890"}')).toEqual({ a: "1:12345678901234567890" });
+      expect(stringifyJson(parseJson(text))).toBe(text.replace(/[\s]/g, ""));
+    expect(parseJson('{"a":"1:12345678901234567890"}')).toEqual({ a: "1:12345678901234567890" });
   });
 
   it("keeps the digits of a number that stands alone", () => {
-    for (const text of ["9007199254740993", "-12345678901234567890"]) expect(write(parse(text))).toBe(text);
+    for (const text of ["9007199254740993", "-12345678901234567890"])
+      expect(stringifyJson(parseJson(text))).toBe(text);
   });
 });

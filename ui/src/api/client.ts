@@ -1,8 +1,7 @@
-import { parse, write } from "./json";
-import { signedInAgain } from "./recent";
+import { parseJson, stringifyJson } from "./json";
 import type { components, paths } from "./schema";
 
-export type Shapes = components["schemas"];
+export type Schemas = components["schemas"];
 type Method = "get" | "post" | "put" | "delete";
 type PathOf<M extends Method> = {
   [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
@@ -17,7 +16,7 @@ type Query<O> = O extends { parameters: { query?: infer Q } } ? Q : never;
 type Body<O> = O extends { requestBody?: { content: { "application/json": infer B } } } ? B : unknown;
 type Values = Record<string, string | number>;
 
-export interface Given<O> {
+export interface RequestOptions<O> {
   path?: Values;
   query?: Query<O>;
   body?: Body<O>;
@@ -30,7 +29,7 @@ export interface Given<O> {
 }
 
 /** What the server refused, in its own words; `status` 0 means that it was not reached. */
-export class Refused extends Error {
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -48,47 +47,51 @@ export class Refused extends Error {
   }
 }
 
-export async function call<M extends Method, P extends PathOf<M>>(
+export async function callApi<M extends Method, P extends PathOf<M>>(
   method: M,
   path: P,
-  given: Given<Operation<M, P>> = {},
+  given: RequestOptions<Operation<M, P>> = {},
 ): Promise<Answer<Operation<M, P>>> {
-  const plain: Given<unknown> = given as unknown as Given<unknown>; // of all routes at once it is too much for the compiler
-  const answer = await send(
+  const plain: RequestOptions<unknown> = given as unknown as RequestOptions<unknown>; // of all routes at once it is too much for the compiler
+  const answer = await sendRequest(
     method,
-    address(path as string, plain.path, plain.query as Values | undefined),
+    buildUrl(path as string, plain.path, plain.query as Values | undefined),
     plain,
   );
   const text = await answer.text();
   const isJson = answer.headers.get("content-type")?.includes("json");
-  return (isJson && text ? parse(text) : text) as Answer<Operation<M, P>>;
+  return (isJson && text ? parseJson(text) : text) as Answer<Operation<M, P>>;
 }
 
 /** The answer itself, for its headers or as a stream; refusals are thrown. */
-export async function send(method: string, url: string, given: Given<unknown> = {}): Promise<Response> {
+export async function sendRequest(
+  method: string,
+  url: string,
+  given: RequestOptions<unknown> = {},
+): Promise<Response> {
   try {
     return await sendOnce(method, url, given);
   } catch (error) {
-    const wanted = error instanceof Refused && error.code === "recent_sign_in_required";
-    if (!wanted || !(await signedInAgain())) throw error;
+    const wanted = error instanceof ApiError && error.code === "recent_sign_in_required";
+    if (!wanted || !(await promptSignIn())) throw error;
     // It was answered, so that another try is another intention.
     return await sendOnce(method, url, given.once ? { ...given, once: crypto.randomUUID() } : given);
   }
 }
 
-async function sendOnce(method: string, url: string, given: Given<unknown>): Promise<Response> {
+async function sendOnce(method: string, url: string, given: RequestOptions<unknown>): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(url, {
       method: method.toUpperCase(),
       headers: headersOf(given),
-      body: given.raw ? given.raw.text : given.body === undefined ? undefined : write(given.body),
+      body: given.raw ? given.raw.text : given.body === undefined ? undefined : stringifyJson(given.body),
       signal: given.signal,
       credentials: "same-origin",
     });
   } catch (error) {
     if (given.signal?.aborted) throw error;
-    throw new Refused(
+    throw new ApiError(
       0,
       "unreachable",
       "Interlock cannot be reached. Check your connection, then try again.",
@@ -98,7 +101,7 @@ async function sendOnce(method: string, url: string, given: Given<unknown>): Pro
   return answer;
 }
 
-export function address(path: string, values: Values = {}, query: Values = {}): string {
+export function buildUrl(path: string, values: Values = {}, query: Values = {}): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(String(values[name] ?? "")),
   );
@@ -109,7 +112,7 @@ export function address(path: string, values: Values = {}, query: Values = {}): 
   return search ? `${filled}?${search}` : filled;
 }
 
-function headersOf(given: Given<unknown>): Record<string, string> {
+function headersOf(given: RequestOptions<unknown>): Record<string, string> {
   const headers: Record<string, string> = { accept: "application/json", ...given.headers };
   if (given.raw) headers["content-type"] = given.raw.kind;
   else if (given.body !== undefined) headers["content-type"] = "application/json";
@@ -117,15 +120,33 @@ function headersOf(given: Given<unknown>): Record<string, string> {
   return headers;
 }
 
-async function refusal(answer: Response): Promise<Refused> {
+async function refusal(answer: Response): Promise<ApiError> {
   try {
-    const { error, message, ...details } = parse(await answer.text()) as Record<string, unknown>;
-    return new Refused(answer.status, String(error), String(message), details);
+    const { error, message, ...details } = parseJson(await answer.text()) as Record<string, unknown>;
+    return new ApiError(answer.status, String(error), String(message), details);
   } catch {
-    return new Refused(
+    return new ApiError(
       answer.status,
       "broken",
       `The server answered with an error (${answer.status}). Try again.`,
     );
   }
+}
+
+/** What asks the person to sign in again; true once they did. */
+type Ask = () => Promise<boolean>;
+
+let ask: Ask | null = null;
+
+/** The page says how it asks; the answer takes it back. */
+export function setSignInPrompt(how: Ask): () => void {
+  ask = how;
+  return () => {
+    if (ask === how) ask = null;
+  };
+}
+
+/** Whether somebody signed in again, so that what was refused can be repeated. */
+async function promptSignIn(): Promise<boolean> {
+  return ask ? await ask() : false;
 }

@@ -1,13 +1,13 @@
 import { isInteger, isSafeNumber, parse as parseLossless, stringify } from "lossless-json";
 
 /** JSON whose whole numbers keep all of their digits: those that a browser would round are bigints. */
-export function parse(text: string): unknown {
+export function parseJson(text: string): unknown {
   if (!LONG.test(text)) return JSON.parse(text); // many times faster, and the same where no number is long
   return parseLossless(text, undefined, { parseNumber: exact });
 }
 
 /** The same back again; bigints are written as the whole numbers that they are. */
-export function write(value: unknown, indent?: number): string {
+export function stringifyJson(value: unknown, indent?: number): string {
   return stringify(value, undefined, indent) ?? "null";
 }
 

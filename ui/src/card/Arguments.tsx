@@ -1,22 +1,21 @@
 import { Button, Text, Title } from "@mantine/core";
 import { useMemo, useState, type CSSProperties } from "react";
-import type { Argument, Finding, Read } from "../api/approvals";
+import type { ApprovalSnapshot, Argument, Finding } from "../api/approvals";
 import css from "./Arguments.module.css";
-import { FindingLine, type Looks } from "./Findings";
-import { AT_FIRST, isContainer, linesOf, rowsOf, type Row } from "./rows";
-import { Visible } from "./Text";
-import { Value } from "./Value";
+import { ArgumentValue } from "./ArgumentValue";
+import { FindingLine, type Acknowledgements } from "./Findings";
+import { VisibleText } from "./VisibleText";
 
 const DEEPEST = 8; // levels that are moved in: deeper ones would leave no room on a phone
 
 /** All arguments from the stored bytes, in their order; very many in steps, those with an alarm at once. */
-export function Arguments({ now, looks }: { now: Read; looks: Looks }) {
+export function Arguments({ now, looks }: { now: ApprovalSnapshot; looks: Acknowledgements }) {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
-  const [limit, setLimit] = useState(AT_FIRST);
+  const [limit, setLimit] = useState(INITIAL_LIMIT);
   const fields = now.card.fields;
-  const rows = useMemo(() => rowsOf(fields), [fields]);
+  const rows = useMemo(() => listRows(fields), [fields]);
   const alarmed = useMemo(() => new Set(now.alarms), [now.alarms]);
-  const lines = useMemo(() => linesOf(rows, folded, limit, alarmed), [rows, folded, limit, alarmed]);
+  const lines = useMemo(() => layoutLines(rows, folded, limit, alarmed), [rows, folded, limit, alarmed]);
   const findings = useMemo(() => new Map(now.findings.map((each) => [each.id, each])), [now.findings]);
   return (
     <div role="group" className={css.arguments} aria-label="Arguments">
@@ -51,9 +50,9 @@ export function Arguments({ now, looks }: { now: Read; looks: Looks }) {
 }
 
 interface RowProps {
-  row: Row;
+  row: PlacedArgument;
   findings: Finding[];
-  looks: Looks;
+  looks: Acknowledgements;
   folded: boolean;
   onFold: () => void;
 }
@@ -79,7 +78,7 @@ function ArgumentRow({ row: { field, depth }, findings, looks, folded, onFold }:
           )}
           <span className={css.type}>{typeOf(field)}</span>
         </div>
-        {!holds && <Value field={field} marked={marked} />}
+        {!holds && <ArgumentValue field={field} marked={marked} />}
       </div>
       {findings.length > 0 && (
         <ul className={css.findings}>
@@ -95,7 +94,7 @@ function ArgumentRow({ row: { field, depth }, findings, looks, folded, onFold }:
 function Key({ field, marked }: { field: Argument; marked: boolean }) {
   return (
     <span className={css.key} data-name>
-      <Visible text={field.name} marked={marked} />
+      <VisibleText text={field.name} marked={marked} />
     </span>
   );
 }
@@ -110,4 +109,78 @@ function toggled(folded: ReadonlySet<string>, pointer: string): ReadonlySet<stri
   const next = new Set(folded);
   if (!next.delete(pointer)) next.add(pointer);
   return next;
+}
+
+/** One argument where it stands; `end` is the place behind the last of its members. */
+interface PlacedArgument {
+  field: Argument;
+  depth: number;
+  place: number;
+  end: number;
+}
+
+/** What is shown: an argument, or how many are left out there. */
+type ArgumentLine = { row: PlacedArgument } | { left: number; from: number };
+
+const INITIAL_LIMIT = 200;
+
+export function listRows(fields: readonly Argument[]): PlacedArgument[] {
+  const rows = fields.map((field, place): PlacedArgument => {
+    return { field, place, depth: depthOf(field.pointer), end: place + 1 };
+  });
+  const open: PlacedArgument[] = [];
+  for (const row of rows) {
+    while ((open.at(-1)?.depth ?? -1) >= row.depth) open.pop();
+    for (const above of open) above.end = row.end;
+    open.push(row);
+  }
+  return rows;
+}
+
+/** Up to `limit` arguments; behind that only those with an alarm, and what they are in. Folded ones hide their members. */
+export function layoutLines(
+  rows: readonly PlacedArgument[],
+  folded: ReadonlySet<string>,
+  limit: number,
+  alarmed: ReadonlySet<string>,
+): ArgumentLine[] {
+  const lines: ArgumentLine[] = [];
+  const isWanted = wanted(rows, alarmed);
+  for (let place = 0, shown = 0; place < rows.length;) {
+    const row = rows[place] as PlacedArgument;
+    if (shown < limit || isWanted.has(place)) {
+      lines.push({ row });
+      shown += 1;
+      place = folded.has(row.field.pointer) ? row.end : place + 1;
+    } else {
+      const last = lines.at(-1);
+      if (last && "left" in last) last.left += 1;
+      else lines.push({ left: 1, from: place });
+      place += 1;
+    }
+  }
+  return lines;
+}
+
+function isContainer({ type, length }: Argument): boolean {
+  return (type === "object" || type === "array") && length > 0;
+}
+
+function depthOf(pointer: string): number {
+  let depth = -1;
+  for (let at = pointer.indexOf("/"); at >= 0; at = pointer.indexOf("/", at + 1)) depth += 1;
+  return depth;
+}
+
+/** The places of arguments with an alarm, and of those that they are in. */
+function wanted(rows: readonly PlacedArgument[], alarmed: ReadonlySet<string>): Set<number> {
+  const places = new Set<number>();
+  const open: PlacedArgument[] = [];
+  for (const row of rows) {
+    while ((open.at(-1)?.end ?? Infinity) <= row.place) open.pop();
+    if (row.field.findings.some((id) => alarmed.has(id)))
+      for (const each of [...open, row]) places.add(each.place);
+    if (isContainer(row.field)) open.push(row);
+  }
+  return places;
 }

@@ -1,10 +1,10 @@
 import { Text } from "@mantine/core";
 import { useId } from "react";
-import type { Finding, Read } from "../api/approvals";
+import type { ApprovalSnapshot, Finding } from "../api/approvals";
 import css from "./Arguments.module.css";
 
 /** Which alarms this person looked at, for the arguments as they stand. */
-export interface Looks {
+export interface Acknowledgements {
   looked: ReadonlySet<string>;
   /** Those that have to be looked at before one can approve; empty where nobody can. */
   wanted: ReadonlySet<string>;
@@ -27,13 +27,13 @@ const KINDS: Record<string, string> = {
 };
 
 /** What there is to look at before anything else, and what it stops. */
-export function FindingsBox({ now, looks }: { now: Read; looks: Looks }) {
+export function FindingsBox({ now, looks }: { now: ApprovalSnapshot; looks: Acknowledgements }) {
   const alarms = now.findings.filter(({ level }) => level === "alarm");
   if (!alarms.length) return null;
   const left = [...looks.wanted].filter((id) => !looks.looked.has(id)).length;
   return (
     <div className={css.box} role="note" data-findings={left}>
-      <Text className={css.boxTitle}>{titleFor(alarms)}</Text>
+      <Text className={css.boxTitle}>{titleFindings(alarms)}</Text>
       <Text size="sm">
         {left > 0
           ? `${marked(now)}Approve is off until you have looked at ${left === 1 ? "it" : `all ${left} findings`}.`
@@ -50,11 +50,12 @@ export function FindingsBox({ now, looks }: { now: Read; looks: Looks }) {
   );
 }
 
-export function FindingLine({ finding, looks }: { finding: Finding; looks: Looks }) {
+export function FindingLine({ finding, looks }: { finding: Finding; looks: Acknowledgements }) {
   const described = useId();
   return (
     <li className={css.finding} data-level={finding.level} data-finding={finding.id}>
-      <span className={css.kind}>{kindName(finding.kind)}</span> <span id={described}>{finding.message}</span>
+      <span className={css.kind}>{nameFindingKind(finding.kind)}</span>{" "}
+      <span id={described}>{finding.message}</span>
       {looks.wanted.has(finding.id) && (
         <div>
           <label className={css.look}>
@@ -73,12 +74,12 @@ export function FindingLine({ finding, looks }: { finding: Finding; looks: Looks
 }
 
 /** What a kind of finding is called. */
-export function kindName(kind: string): string {
+export function nameFindingKind(kind: string): string {
   return KINDS[kind] ?? kind;
 }
 
 /** What is hidden is no text that may deceive, and is told apart from it. */
-export function titleFor(alarms: readonly Pick<Finding, "kind" | "pointer">[]): string {
+export function titleFindings(alarms: readonly Pick<Finding, "kind" | "pointer">[]): string {
   const others = alarms.filter(({ kind }) => kind !== "agent_secret");
   const hides = others.length < alarms.length ? "the agent hides arguments from you" : "";
   if (!others.length) return sentence(hides);
@@ -95,13 +96,13 @@ function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function marked(now: Read): string {
+function marked(now: ApprovalSnapshot): string {
   const placed = now.findings.length > withoutPlace(now).length;
   return placed ? "Marked below. " : "";
 }
 
 /** What is about the call as a whole, or about an argument that is not there. */
-function withoutPlace(now: Read): Finding[] {
+function withoutPlace(now: ApprovalSnapshot): Finding[] {
   const placed = new Set(now.card.fields.flatMap(({ findings }) => findings));
   return now.findings.filter(({ id }) => !placed.has(id));
 }

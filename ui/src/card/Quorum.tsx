@@ -1,12 +1,12 @@
 import { Text } from "@mantine/core";
-import type { Read } from "../api/approvals";
-import { Ago } from "../components/Time";
-import css from "./Card.module.css";
+import type { ApprovalSnapshot } from "../api/approvals";
+import { TimeAgo } from "../components/TimeAgo";
+import css from "./ApprovalCard.module.css";
 
-type Stage = Read["stages"][number];
+type Stage = ApprovalSnapshot["stages"][number];
 
 /** How many of how many said yes, who, and who is still needed; nothing where one person is enough. */
-export function Quorum({ now }: { now: Read }) {
+export function Quorum({ now }: { now: ApprovalSnapshot }) {
   const isPending = now.status === "pending";
   const onlyOne = now.quorum.need === 1 && !now.stages[0]?.approvers;
   if (onlyOne && !now.delegations.length) return null;
@@ -24,7 +24,7 @@ export function Quorum({ now }: { now: Read }) {
         {now.votes.map((vote) => (
           <li key={`${vote.stage} ${vote.seat}`}>
             ✓ <strong>{vote.by}</strong>
-            {vote.seat !== vote.by && ` for ${vote.seat}`}, <Ago at={vote.at} />
+            {vote.seat !== vote.by && ` for ${vote.seat}`}, <TimeAgo at={vote.at} />
           </li>
         ))}
         {now.stages.length > 1 &&

@@ -1,9 +1,9 @@
-import type { Read } from "../api/approvals";
+import type { ApprovalSnapshot } from "../api/approvals";
 
-type Timed = Pick<Read, "seconds_left" | "read_at">;
-type Lived = Pick<Read, "created_at" | "expires_at">;
+type Timed = Pick<ApprovalSnapshot, "seconds_left" | "read_at">;
+type Lived = Pick<ApprovalSnapshot, "created_at" | "expires_at">;
 
-export const SETTLE = 600; // milliseconds in which a key or click was meant for what stood there before
+export const SETTLE_MS = 600; // milliseconds in which a key or click was meant for what stood there before
 
 /** By the server's count and this browser's steady clock, whatever its date. */
 export function secondsLeft({ seconds_left, read_at }: Timed, now: number): number | null {
@@ -11,13 +11,13 @@ export function secondsLeft({ seconds_left, read_at }: Timed, now: number): numb
 }
 
 /** In the last fifth of the time that there was. */
-export function isLate(left: number, { created_at, expires_at }: Lived): boolean {
+export function isNearExpiry(left: number, { created_at, expires_at }: Lived): boolean {
   return left <= (Date.parse(expires_at) - Date.parse(created_at)) / 5_000;
 }
 
 /** How long a rejection can still be taken back; the server has the last word. */
-export function undoLeft(
-  approval: Pick<Read, "status" | "decision" | "release_at" | "server_at" | "read_at">,
+export function undoSecondsLeft(
+  approval: Pick<ApprovalSnapshot, "status" | "decision" | "release_at" | "server_at" | "read_at">,
   now: number,
 ): number {
   if (approval.status !== "rejected" || !approval.release_at) return 0;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { approvesBy, editsBy, type Standing, type Stroke } from "./keys";
-import { isLate, secondsLeft, undoLeft } from "./clock";
+import { isNearExpiry, secondsLeft, undoSecondsLeft } from "./clock";
+import { isApproveKey, isEditKey, type CardKeyState, type KeyStroke } from "./keys";
 
-const ENTER: Stroke = {
+const ENTER: KeyStroke = {
   key: "Enter",
   repeat: false,
   isComposing: false,
@@ -12,33 +12,33 @@ const ENTER: Stroke = {
   metaKey: false,
   shiftKey: false,
 };
-const CALM: Standing = { focused: true, settled: true, ready: true, risk: "medium" };
+const CALM: CardKeyState = { focused: true, settled: true, ready: true, risk: "medium" };
 
 describe("Enter", () => {
-  it("approves a card that has the focus", () => expect(approvesBy(ENTER, CALM)).toBe(true));
+  it("approves a card that has the focus", () => expect(isApproveKey(ENTER, CALM)).toBe(true));
 
-  it.each<[string, Partial<Stroke>]>([
+  it.each<[string, Partial<KeyStroke>]>([
     ["another key", { key: " " }],
     ["a repeat", { repeat: true }],
     ["a composition", { isComposing: true }],
     ["the end of a composition", { keyCode: 229 }],
     ["Ctrl", { ctrlKey: true }],
     ["Shift", { shiftKey: true }],
-  ])("never counts with %s", (_, change) => expect(approvesBy({ ...ENTER, ...change }, CALM)).toBe(false));
+  ])("never counts with %s", (_, change) => expect(isApproveKey({ ...ENTER, ...change }, CALM)).toBe(false));
 
-  it.each<[string, Partial<Standing>]>([
+  it.each<[string, Partial<CardKeyState>]>([
     ["the focus in something else", { focused: false }],
     ["a card that just changed", { settled: false }],
     ["something left to look at", { ready: false }],
     ["high risk", { risk: "high" }],
-  ])("never counts with %s", (_, change) => expect(approvesBy(ENTER, { ...CALM, ...change })).toBe(false));
+  ])("never counts with %s", (_, change) => expect(isApproveKey(ENTER, { ...CALM, ...change })).toBe(false));
 });
 
 it("Ctrl or Cmd and E edits", () => {
-  expect(editsBy({ ...ENTER, key: "e", ctrlKey: true })).toBe(true);
-  expect(editsBy({ ...ENTER, key: "E", metaKey: true })).toBe(true);
-  expect(editsBy({ ...ENTER, key: "e" })).toBe(false);
-  expect(editsBy({ ...ENTER, key: "e", ctrlKey: true, repeat: true })).toBe(false);
+  expect(isEditKey({ ...ENTER, key: "e", ctrlKey: true })).toBe(true);
+  expect(isEditKey({ ...ENTER, key: "E", metaKey: true })).toBe(true);
+  expect(isEditKey({ ...ENTER, key: "e" })).toBe(false);
+  expect(isEditKey({ ...ENTER, key: "e", ctrlKey: true, repeat: true })).toBe(false);
 });
 
 describe("time", () => {
@@ -50,8 +50,8 @@ describe("time", () => {
 
   it("is short in its last fifth", () => {
     const lived = { created_at: "2026-11-15T10:00:00Z", expires_at: "2026-11-15T10:05:00Z" };
-    expect(isLate(61, lived)).toBe(false);
-    expect(isLate(60, lived)).toBe(true);
+    expect(isNearExpiry(61, lived)).toBe(false);
+    expect(isNearExpiry(60, lived)).toBe(true);
   });
 
   it("to undo runs by the server's clock", () => {
@@ -62,8 +62,8 @@ describe("time", () => {
       server_at: Date.parse("2026-11-15T10:00:02Z"),
       read_at: 50_000,
     };
-    expect(undoLeft(rejected, 50_000)).toBe(6);
-    expect(undoLeft(rejected, 57_000)).toBe(0);
-    expect(undoLeft({ ...rejected, status: "pending" }, 50_000)).toBe(0);
+    expect(undoSecondsLeft(rejected, 50_000)).toBe(6);
+    expect(undoSecondsLeft(rejected, 57_000)).toBe(0);
+    expect(undoSecondsLeft({ ...rejected, status: "pending" }, 50_000)).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 /** What a key stroke says, wherever it comes from. */
-export interface Stroke {
+export interface KeyStroke {
   key: string;
   repeat: boolean;
   isComposing: boolean;
@@ -11,7 +11,7 @@ export interface Stroke {
 }
 
 /** How the card stands for somebody who presses a key. */
-export interface Standing {
+export interface CardKeyState {
   /** The card itself has the focus, nothing in it. */
   focused: boolean;
   /** Nothing appeared or changed just now. */
@@ -23,22 +23,28 @@ export interface Standing {
 
 const COMPOSING = 229; // what browsers give instead of isComposing for the key that ends a composition
 
-export function approvesBy(stroke: Stroke, { focused, settled, ready, risk }: Standing): boolean {
+export function isApproveKey(stroke: KeyStroke, { focused, settled, ready, risk }: CardKeyState): boolean {
   const plain = !stroke.altKey && !stroke.ctrlKey && !stroke.metaKey && !stroke.shiftKey;
   return (
-    stroke.key === "Enter" && plain && isDeliberate(stroke) && focused && settled && ready && risk !== "high"
+    stroke.key === "Enter" &&
+    plain &&
+    isDeliberatePress(stroke) &&
+    focused &&
+    settled &&
+    ready &&
+    risk !== "high"
   );
 }
 
-export function editsBy(stroke: Stroke): boolean {
+export function isEditKey(stroke: KeyStroke): boolean {
   return (
     stroke.key.toLowerCase() === "e" &&
     (stroke.ctrlKey || stroke.metaKey) &&
     !stroke.altKey &&
-    isDeliberate(stroke)
+    isDeliberatePress(stroke)
   );
 }
 
-export function isDeliberate(stroke: Pick<Stroke, "repeat" | "isComposing" | "keyCode">): boolean {
+export function isDeliberatePress(stroke: Pick<KeyStroke, "repeat" | "isComposing" | "keyCode">): boolean {
   return !stroke.repeat && !stroke.isComposing && stroke.keyCode !== COMPOSING;
 }

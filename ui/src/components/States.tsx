@@ -12,7 +12,7 @@ export function Loading({ what = "Loading" }: { what?: string }) {
 }
 
 /** What went wrong, in the server's own words, and the way on. */
-export function Problem({ error, again }: { error: Error; again?: () => void }) {
+export function ErrorMessage({ error, again }: { error: Error; again?: () => void }) {
   return (
     <Alert color="red" title="This did not work" role="alert" my="md">
       <Stack gap="sm" align="start">
@@ -28,7 +28,7 @@ export function Problem({ error, again }: { error: Error; again?: () => void }) 
 }
 
 /** A list with nothing in it says so, and why that is all right or what to do. */
-export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <Center mih={160}>
       <Stack align="center" gap={4} maw={420} ta="center">
@@ -41,7 +41,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
-export function NothingHere() {
+export function NotFound() {
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { needsEscapes, quoted, seenJson, visible } from "./visible";
+import { needsEscapes, quoteVisible, visible, visibleJson } from "./visible";
 import vectors from "./visible.vectors.json";
 
 describe("visible", () => {
@@ -8,7 +8,7 @@ describe("visible", () => {
   });
 
   it("shows no two of them alike", () => {
-    expect(new Set(vectors.map(([text]) => quoted(text ?? ""))).size).toBe(vectors.length);
+    expect(new Set(vectors.map(([text]) => quoteVisible(text ?? ""))).size).toBe(vectors.length);
   });
 });
 
@@ -27,7 +27,7 @@ describe("inputs", () => {
 describe("JSON that is shown", () => {
   it("hides nothing and reads the same", () => {
     const value = { name: "a\u202eb\u{e0041}c", list: ["\u00a0", "Zoë"] };
-    const shown = seenJson(JSON.stringify(value, null, 2));
+    const shown = visibleJson(JSON.stringify(value, null, 2));
     expect(shown).toContain('"a\\u202eb\\udb40\\udc41c"');
     expect(JSON.parse(shown)).toEqual(value);
   });

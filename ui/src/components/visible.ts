@@ -6,10 +6,10 @@ export function visible(text: string): string {
 }
 
 /** The same for words of several lines. */
-export const lines = (text: string): string[] => text.split("\n").map(visible);
+export const visibleLines = (text: string): string[] => text.split("\n").map(visible);
 
 /** A value on one line, as cards show it: `1` and `"1"` differ. */
-export function quoted(text: string): string {
+export function quoteVisible(text: string): string {
   return `"${visible(text).replaceAll('"', '\\"')}"`;
 }
 
@@ -20,7 +20,7 @@ export function needsEscapes(text: string): boolean {
 }
 
 /** JSON in which everything that cannot be seen is written as an escape; it reads the same. */
-export function seenJson(text: string): string {
+export function visibleJson(text: string): string {
   return text.replace(UNSEEN_IN_JSON, (ch) =>
     Array.from(
       { length: ch.length },

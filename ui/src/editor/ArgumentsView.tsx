@@ -1,24 +1,24 @@
 import { Button, Stack, Text } from "@mantine/core";
 import { lazy, Suspense, useMemo, type RefObject } from "react";
 import { Loading } from "../components/States";
-import type { Problem } from "./check";
-import { textOf, type Drafting } from "./draft";
-import { EditingContext } from "./editing";
-import { lineOf } from "./lines";
-import type { Plan } from "./plan";
+import type { SchemaProblem } from "./checkSchema";
+import type { FormPlan } from "./formPlan";
+import { FormStateContext } from "./formState";
+import { describeFlaw } from "./strictJson";
+import { draftText, type DraftState } from "./useEditorDraft";
 
-const ArgumentsForm = lazy(() => import("./Form"));
+const ArgumentsForm = lazy(() => import("./ArgumentsForm"));
 const JsonView = lazy(() => import("./JsonView"));
 
 interface FormViewProps {
   id: string;
-  drafting: Drafting;
+  drafting: DraftState;
   before: unknown;
   /** Whether what differs from before is marked. */
   marked: boolean;
   /** Null where there is too much for a form. */
-  plan: Plan | null;
-  problems: Problem[];
+  plan: FormPlan | null;
+  problems: SchemaProblem[];
   toJson: (pointer?: string) => void;
 }
 
@@ -32,8 +32,8 @@ export function FormView({ id, drafting, before, marked, plan, problems, toJson 
   if (draft.flaw)
     return (
       <Elsewhere toJson={() => toJson()}>
-        The JSON cannot be read: {lineOf(textOf(draft), draft.flaw)} The form is there again once it can. Your
-        text is kept.
+        The JSON cannot be read: {describeFlaw(draftText(draft), draft.flaw)} The form is there again once it
+        can. Your text is kept.
       </Elsewhere>
     );
   if (!plan)
@@ -44,18 +44,18 @@ export function FormView({ id, drafting, before, marked, plan, problems, toJson 
       </Elsewhere>
     );
   return (
-    <EditingContext value={editing}>
+    <FormStateContext value={editing}>
       <Suspense fallback={<Loading what="Loading the form" />}>
         <ArgumentsForm id={id} plan={plan} value={draft.value} onValue={setValue} />
       </Suspense>
-    </EditingContext>
+    </FormStateContext>
   );
 }
 
 interface TextViewProps {
-  drafting: Drafting;
+  drafting: DraftState;
   label: string;
-  problems: Problem[];
+  problems: SchemaProblem[];
   place?: string;
   unread: RefObject<boolean>;
   onTyping: () => void;
@@ -64,7 +64,7 @@ interface TextViewProps {
 /** The draft as JSON, with what is wrong in words below. */
 export function TextView({ drafting, label, problems, place, unread, onTyping }: TextViewProps) {
   const { draft, setText } = drafting;
-  const text = textOf(draft);
+  const text = draftText(draft);
   const take = (typed: string) => {
     unread.current = false;
     setText(typed);
@@ -76,7 +76,7 @@ export function TextView({ drafting, label, problems, place, unread, onTyping }:
       </Suspense>
       {draft.flaw && (
         <Text size="sm" role="status" data-flaw>
-          {lineOf(text, draft.flaw)}
+          {describeFlaw(text, draft.flaw)}
         </Text>
       )}
     </Stack>
@@ -94,7 +94,7 @@ function Elsewhere({ children, toJson }: { children: React.ReactNode; toJson: ()
   );
 }
 
-function byPlace(problems: Problem[]): Map<string, string[]> {
+function byPlace(problems: SchemaProblem[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { pointer, message } of problems)
     found.set(pointer, [...new Set([...(found.get(pointer) ?? []), message])]);

@@ -1,24 +1,26 @@
 import { Text } from "@mantine/core";
 import { Fragment } from "react";
-import { write } from "../api/json";
-import { Visible } from "../card/Text";
-import type { Change } from "./changes";
-import css from "./Editor.module.css";
-import { difference, shortened, type Part } from "./difference";
-import { steps } from "./values";
+import { stringifyJson } from "../api/json";
+import { VisibleText } from "../card/VisibleText";
 import { visible } from "../components/visible";
+import css from "./Editor.module.css";
+import { splitPointer, type ValueChange } from "./values";
 
 const MOST = 200;
+const AROUND = 60; // characters of what stayed
+const LONGEST = 400;
 
 /** What would be sent otherwise than it was asked for, argument by argument. */
-export default function ChangesView({ changes }: { changes: Change[] }) {
+export default function ChangesView({ changes }: { changes: ValueChange[] }) {
   if (changes.length === 0) return <Text size="sm">Nothing is changed.</Text>;
   return (
     <>
       <dl className={css.changes} aria-label="Changes">
         {changes.slice(0, MOST).map((change) => (
           <Fragment key={change.pointer}>
-            <dt className={css.name}>{steps(change.pointer).map(visible).join(" › ") || "all of it"}</dt>
+            <dt className={css.name}>
+              {splitPointer(change.pointer).map(visible).join(" › ") || "all of it"}
+            </dt>
             <dd>
               <OneChange change={change} />
             </dd>
@@ -32,10 +34,10 @@ export default function ChangesView({ changes }: { changes: Change[] }) {
   );
 }
 
-function OneChange({ change: { before, after } }: { change: Change }) {
+function OneChange({ change: { before, after } }: { change: ValueChange }) {
   const { gone, come } =
     typeof before === "string" && typeof after === "string"
-      ? difference(before, after)
+      ? diffText(before, after)
       : { gone: partsOf(before), come: partsOf(after) };
   return (
     <>
@@ -50,7 +52,7 @@ function OneChange({ change: { before, after } }: { change: Change }) {
 }
 
 /** As on a card; what is left out is said outside of the words, which could otherwise say the same. */
-function Value({ parts, isText }: { parts: Part[]; isText: boolean }) {
+function Value({ parts, isText }: { parts: TextPart[]; isText: boolean }) {
   const quote = isText && '"';
   return (
     <>
@@ -61,7 +63,7 @@ function Value({ parts, isText }: { parts: Part[]; isText: boolean }) {
             {part.toLocaleString("en")} characters
           </span>
         ) : (
-          <Visible key={index} text={isText ? visible(part).replaceAll('"', '\\"') : visible(part)} />
+          <VisibleText key={index} text={isText ? visible(part).replaceAll('"', '\\"') : visible(part)} />
         ),
       )}
       {quote}
@@ -69,6 +71,34 @@ function Value({ parts, isText }: { parts: Part[]; isText: boolean }) {
   );
 }
 
-function partsOf(value: unknown): Part[] {
-  return value === undefined ? [] : shortened(typeof value === "string" ? value : write(value));
+function partsOf(value: unknown): TextPart[] {
+  return value === undefined ? [] : shortenText(typeof value === "string" ? value : stringifyJson(value));
+}
+
+/** A piece of a text, or how many characters are left out there. */
+type TextPart = string | number;
+
+/** Two texts without most of what they share, so that a word that changed in a long text is seen. */
+export function diffText(before: string, after: string): { gone: TextPart[]; come: TextPart[] } {
+  const [a, b] = [[...before], [...after]];
+  const shorter = Math.min(a.length, b.length);
+  let head = 0;
+  while (head < shorter && a[head] === b[head]) head++;
+  let tail = 0;
+  while (tail < shorter - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
+  const from = head > AROUND * 2 ? head - AROUND : 0;
+  const rest = tail > AROUND * 2 ? tail - AROUND : 0;
+  const cut = (text: string[]) => [from, ...ends(text.slice(from, text.length - rest)), rest].filter(Boolean);
+  return { gone: cut(a), come: cut(b) };
+}
+
+/** The two ends of a text that is too long to be read. */
+export function shortenText(text: string): TextPart[] {
+  return ends([...text]);
+}
+
+function ends(text: string[]): TextPart[] {
+  if (text.length <= LONGEST) return [text.join("")];
+  const half = LONGEST / 2;
+  return [text.slice(0, half).join(""), text.length - LONGEST, text.slice(-half).join("")];
 }

@@ -1,25 +1,23 @@
 import { Button, Group, Stack, Tabs, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
-import type { Read } from "../api/approvals";
-import type { Refused } from "../api/client";
+import type { ApprovalSnapshot } from "../api/approvals";
+import type { ApiError } from "../api/client";
 import { Loading } from "../components/States";
 import { FormView, TextView } from "./ArgumentsView";
-import { changes as changesBetween, counted } from "./changes";
-import { Closing } from "./Closing";
-import { useDraft, useForgetWhenTaken } from "./draft";
 import css from "./Editor.module.css";
-import { Meanwhile, Refusal, stateOf } from "./Notices";
-import { FIRST, useFocus, WRONG } from "./focus";
-import { useProblems } from "./problems";
-import { isObject } from "./values";
+import { FIRST_INPUT, FIRST_PROBLEM, useFocusFirst } from "./hooks";
+import { DraftNotice, readDraftStatus, RefusalNotice } from "./Notices";
+import { useEditorDraft, useForgetSentDraft } from "./useEditorDraft";
+import { useProblems } from "./useProblems";
+import { diffValues, isObject, labelCount } from "./values";
 
 const ChangesView = lazy(() => import("./ChangesView"));
 type Tab = "form" | "json" | "changes";
 
-export interface EditorProps {
-  approval: Read;
+interface EditorProps {
+  approval: ApprovalSnapshot;
   sending: boolean;
-  refused: Refused | null;
+  refused: ApiError | null;
   /** Why it cannot be sent just now, where that is not the draft's fault. */
   blocked?: string;
   onSend: (args: Record<string, unknown>) => void;
@@ -31,9 +29,9 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
   const id = useId();
   const root = useRef<HTMLElement>(null);
   const before = approval.args;
-  const drafting = useDraft(approval.id, before, approval.args_sha256);
+  const drafting = useEditorDraft(approval.id, before, approval.args_sha256);
   const { draft } = drafting;
-  const changes = useMemo(() => changesBetween(before, draft.value), [before, draft.value]);
+  const changes = useMemo(() => diffValues(before, draft.value), [before, draft.value]);
   const { plan, problems, unplaced, sent } = useProblems(approval, draft.value, refused);
   const [tab, setTab] = useState<Tab>(plan ? "form" : "json");
   const [place, setPlace] = useState<string>();
@@ -45,14 +43,14 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
     setTyping(true);
   }, []);
   useEffect(() => setTyping(unread.current), [draft]);
-  useForgetWhenTaken(approval.id, refused, sent);
-  useFocus(root, refused ? WRONG : FIRST, refused);
+  useForgetSentDraft(approval.id, refused, sent);
+  useFocusFirst(root, refused ? FIRST_PROBLEM : FIRST_INPUT, refused);
 
   const toJson = useCallback((pointer?: string) => {
     setPlace(pointer);
     setTab("json");
   }, []);
-  const state = stateOf(approval, draft);
+  const state = readDraftStatus(approval, draft);
   const ready =
     state === "open" &&
     !blocked &&
@@ -90,9 +88,13 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
         <Title order={3} size="h5">
           Edit the arguments
         </Title>
-        <Meanwhile state={state} approval={approval} drafting={drafting} />
+        <DraftNotice state={state} approval={approval} drafting={drafting} />
         {state !== "over" && (
-          <Refusal refused={refused} unplaced={tab === "form" ? unplaced : problems} problems={problems} />
+          <RefusalNotice
+            refused={refused}
+            unplaced={tab === "form" ? unplaced : problems}
+            problems={problems}
+          />
         )}
         <Tabs value={tab} onChange={(next) => setTab((next as Tab | null) ?? "form")} keepMounted={false}>
           <Tabs.List mb="sm">
@@ -113,8 +115,8 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
           </Tabs.Panel>
         </Tabs>
         {closing ? (
-          <Closing
-            count={counted(changes)}
+          <DiscardPrompt
+            count={labelCount(changes)}
             onKeep={leave}
             onDiscard={() => {
               drafting.discard(before, approval.args_sha256);
@@ -125,7 +127,7 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
         ) : (
           <Group gap="sm" className={css.foot}>
             <Button onClick={send} loading={sending} disabled={!ready}>
-              {changes.length > 0 ? `Approve with ${counted(changes)}` : "Approve with changes"}
+              {changes.length > 0 ? `Approve with ${labelCount(changes)}` : "Approve with changes"}
             </Button>
             <Button variant="default" onClick={close}>
               Close
@@ -139,5 +141,34 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
         )}
       </Stack>
     </section>
+  );
+}
+
+interface ClosingProps {
+  count: string;
+  onKeep: () => void;
+  onDiscard: () => void;
+  onBack: () => void;
+}
+
+/** Asked where the buttons are, when somebody closes an editor that holds changes. */
+function DiscardPrompt({ count, onKeep, onDiscard, onBack }: ClosingProps) {
+  const first = useRef<HTMLButtonElement>(null);
+  useEffect(() => first.current?.focus(), []);
+  return (
+    <Group gap="sm" className={css.foot} role="group" aria-label="Close the editor?">
+      <Text size="sm" w="100%">
+        You have {count} that nobody got yet.
+      </Text>
+      <Button ref={first} variant="default" onClick={onKeep}>
+        Keep them and close
+      </Button>
+      <Button variant="default" onClick={onDiscard}>
+        Throw them away
+      </Button>
+      <Button variant="subtle" onClick={onBack}>
+        Go on editing
+      </Button>
+    </Group>
   );
 }

@@ -1,41 +1,42 @@
-import { Button, Code, Group, NativeSelect, Switch, Text, TextInput, Textarea } from "@mantine/core";
+import { Button, Code, Group, NativeSelect, Switch, Text, Textarea, TextInput } from "@mantine/core";
 import type { FieldProps } from "@rjsf/utils";
 import { useState } from "react";
-import { write } from "../api/json";
+import { parseJson, stringifyJson } from "../api/json";
+import { quoteVisible, visible } from "../components/visible";
 import css from "./Editor.module.css";
-import { Field, useLeaf, worded, type Leaf } from "./Field";
-import { numberFrom } from "./numbers";
-import { isObject, same } from "./values";
-import { quoted, visible } from "../components/visible";
+import { FieldFrame, inputLabels, useFormField, type FormField } from "./FieldFrame";
+import { isObject, sameValue } from "./values";
 
 const SHOWN = 160;
 const NONE = "";
+const LIKE_JSON = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const DIGITS = 40;
 
 export function TextField(props: FieldProps) {
-  const leaf = useLeaf(props);
+  const leaf = useFormField(props);
   const given = {
-    ...worded(leaf, hint(leaf)),
+    ...inputLabels(leaf, hint(leaf)),
     value: typeof leaf.value === "string" ? leaf.value : "",
     placeholder: placeholder(leaf, "empty text"),
     onChange: (event: { currentTarget: { value: string } }) =>
       leaf.set(emptied(leaf, event.currentTarget.value)),
   };
   return (
-    <Field leaf={leaf}>
+    <FieldFrame leaf={leaf}>
       {leaf.plan.long ? <Textarea {...given} autosize minRows={3} maxRows={16} /> : <TextInput {...given} />}
-    </Field>
+    </FieldFrame>
   );
 }
 
 /** Typed as text, since a browser's own number input rounds and drops what it does not understand. */
 export function NumberField(props: FieldProps) {
-  const leaf = useLeaf(props);
+  const leaf = useFormField(props);
   const [typed, setTyped] = useState("");
-  const shown = same(valueOf(leaf, typed), leaf.value) ? typed : digits(leaf.value);
+  const shown = sameValue(valueOf(leaf, typed), leaf.value) ? typed : digits(leaf.value);
   return (
-    <Field leaf={leaf}>
+    <FieldFrame leaf={leaf}>
       <TextInput
-        {...worded(leaf, hint(leaf))}
+        {...inputLabels(leaf, hint(leaf))}
         inputMode={leaf.plan.whole ? "numeric" : "decimal"}
         autoComplete="off"
         placeholder={placeholder(leaf, "a number")}
@@ -45,64 +46,69 @@ export function NumberField(props: FieldProps) {
           leaf.set(valueOf(leaf, value));
         }}
       />
-    </Field>
+    </FieldFrame>
   );
 }
 
 export function FlagField(props: FieldProps) {
-  const leaf = useLeaf(props);
+  const leaf = useFormField(props);
   if (leaf.plan.nullable || typeof leaf.value !== "boolean")
     return <Choice leaf={{ ...leaf, plan: { ...leaf.plan, choices: [true, false] } }} />;
   return (
-    <Field leaf={leaf}>
+    <FieldFrame leaf={leaf}>
       <Group gap="xs" className={css.target}>
         <Switch
-          {...worded(leaf)}
+          {...inputLabels(leaf)}
           checked={leaf.value}
           onChange={({ currentTarget: { checked } }) => leaf.set(checked)}
         />
         <Code>{String(leaf.value)}</Code>
       </Group>
-    </Field>
+    </FieldFrame>
   );
 }
 
 export function ChoiceField(props: FieldProps) {
-  return <Choice leaf={useLeaf(props)} />;
+  return <Choice leaf={useFormField(props)} />;
 }
 
-function Choice({ leaf }: { leaf: Leaf }) {
+function Choice({ leaf }: { leaf: FormField }) {
   const { plan, value, before, required } = leaf;
   const choices = plan.choices ?? [];
   const strange = [value, before].filter(
-    (each) => each !== undefined && each !== null && !choices.some((choice) => same(choice, each)),
+    (each) => each !== undefined && each !== null && !choices.some((choice) => sameValue(choice, each)),
   );
-  const offered = [...choices, ...strange].map((choice) => ({ value: write(choice), label: named(choice) }));
+  const offered = [...choices, ...strange].map((choice) => ({
+    value: stringifyJson(choice),
+    label: named(choice),
+  }));
   const absent = (plan.nullable && !choices.includes(null)) || !required || value === undefined;
   return (
-    <Field leaf={leaf}>
+    <FieldFrame leaf={leaf}>
       <NativeSelect
-        {...worded(leaf)}
+        {...inputLabels(leaf)}
         data={[...(absent ? [{ value: NONE, label: plan.nullable ? "none" : "not given" }] : []), ...offered]}
-        value={value === undefined || (value === null && !choices.includes(null)) ? NONE : write(value)}
+        value={
+          value === undefined || (value === null && !choices.includes(null)) ? NONE : stringifyJson(value)
+        }
         onChange={({ currentTarget: { value: picked } }) => {
-          const found = [...choices, ...strange].find((choice) => write(choice) === picked);
+          const found = [...choices, ...strange].find((choice) => stringifyJson(choice) === picked);
           leaf.set(picked === NONE ? nothing(leaf) : found);
         }}
       />
-    </Field>
+    </FieldFrame>
   );
 }
 
 /** Secrets, and what the tool's schema fixes: shown, and sent back as it was. */
 export function LockedField(props: FieldProps) {
-  const leaf = useLeaf(props);
+  const leaf = useFormField(props);
   const { value } = leaf;
   const secret = isObject(value) && typeof value.$secret === "string";
   return (
-    <Field leaf={leaf}>
+    <FieldFrame leaf={leaf}>
       <TextInput
-        {...worded(leaf, "Locked: it stays as it is.")}
+        {...inputLabels(leaf, "Locked: it stays as it is.")}
         readOnly
         data-locked
         value={
@@ -113,14 +119,14 @@ export function LockedField(props: FieldProps) {
               : brief(value)
         }
       />
-    </Field>
+    </FieldFrame>
   );
 }
 
 export function AsJsonField(props: FieldProps) {
-  const leaf = useLeaf(props);
+  const leaf = useFormField(props);
   return (
-    <Field leaf={leaf}>
+    <FieldFrame leaf={leaf}>
       <Group gap="xs" className={css.target}>
         <Text className={css.json}>{leaf.value === undefined ? "not given" : brief(leaf.value)}</Text>
         <Button id={leaf.id} size="compact-sm" variant="default" onClick={leaf.toJson}>
@@ -132,33 +138,33 @@ export function AsJsonField(props: FieldProps) {
           {leaf.label} {problem}.
         </Text>
       ))}
-    </Field>
+    </FieldFrame>
   );
 }
 
 /** A number where it is one; otherwise what was typed, which the look at the arguments then complains about. */
-function valueOf(leaf: Leaf, typed: string): unknown {
-  return typed.trim() === "" ? nothing(leaf) : (numberFrom(typed) ?? typed);
+function valueOf(leaf: FormField, typed: string): unknown {
+  return typed.trim() === "" ? nothing(leaf) : (parseNumber(typed) ?? typed);
 }
 
 /** An emptied text is none where that is allowed, unless it was an empty text or nothing before. */
-function emptied(leaf: Leaf, typed: string): unknown {
+function emptied(leaf: FormField, typed: string): unknown {
   if (typed !== "" || leaf.before === "") return typed;
   if (leaf.plan.nullable) return leaf.before === undefined && !leaf.required ? undefined : null;
   return leaf.before === undefined && !leaf.required ? undefined : typed;
 }
 
-function nothing({ plan, before, required }: Leaf): unknown {
+function nothing({ plan, before, required }: FormField): unknown {
   if (plan.nullable) return before === undefined && !required ? undefined : null;
   return undefined;
 }
 
-function hint({ plan, required, before }: Leaf): string {
+function hint({ plan, required, before }: FormField): string {
   if (plan.nullable) return "Leave empty for none.";
   return required || before !== undefined ? "" : "May be left out.";
 }
 
-function placeholder({ value }: Leaf, empty: string): string {
+function placeholder({ value }: FormField, empty: string): string {
   return value === undefined ? "not given" : value === null ? "none" : empty;
 }
 
@@ -169,10 +175,23 @@ function digits(value: unknown): string {
 }
 
 function named(choice: unknown): string {
-  return typeof choice === "string" ? (choice === "" ? '""' : visible(choice)) : write(choice);
+  return typeof choice === "string" ? (choice === "" ? '""' : visible(choice)) : stringifyJson(choice);
 }
 
 function brief(value: unknown): string {
-  const text = typeof value === "string" ? quoted(value) : visible(write(value));
+  const text = typeof value === "string" ? quoteVisible(value) : visible(stringifyJson(value));
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+}
+
+/** What somebody typed as a number with all of its digits; undefined while it is none. */
+export function parseNumber(typed: string): number | bigint | undefined {
+  const text = typed.trim().replace(/^\+/, "");
+  if (!LIKE_JSON.test(text)) return undefined;
+  const tidy = text
+    .replace(/^(-?)0+(?=\d)/, "$1")
+    .replace(/^(-?)\./, "$10.")
+    .replace(/\.(?=$|[eE])/, "");
+  const found = parseJson(tidy) as number | bigint;
+  if (typeof found === "bigint") return tidy.replace("-", "").length > DIGITS ? undefined : found;
+  return Number.isFinite(found) ? found : undefined;
 }

@@ -23,18 +23,18 @@ import { tags } from "@lezer/highlight";
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { styleNonce } from "../theme";
-import type { Problem } from "./check";
+import type { SchemaProblem } from "./checkSchema";
 import css from "./Editor.module.css";
-import { spanOf, spansOf, type Flaw } from "./strictJson";
+import { findSpan, locateValues, type JsonFlaw } from "./strictJson";
 
 const SMALL = 20_000; // characters that are read again at every key
 const PAUSE = 300; // milliseconds without a key before a larger text is read
 
-export interface JsonViewProps {
+interface JsonViewProps {
   text: string;
   label: string;
-  flaw: Flaw | null;
-  problems: Problem[];
+  flaw: JsonFlaw | null;
+  problems: SchemaProblem[];
   /** Where the cursor goes first. */
   place?: string;
   /** Keys were pressed that `onText` does not know of yet. */
@@ -99,21 +99,21 @@ export default function JsonView({ text, label, flaw, problems, place, onTyping,
   useEffect(() => {
     const made = view.current;
     if (!made || place === undefined) return;
-    const [from, to] = spanOf(spansOf(made.state.doc.toString()), place);
+    const [from, to] = findSpan(locateValues(made.state.doc.toString()), place);
     made.dispatch({ selection: { anchor: from, head: to - from > SMALL ? from : to }, scrollIntoView: true });
     made.focus();
   }, [place]);
   return <div ref={host} className={css.code} />;
 }
 
-function marks(text: string, flaw: Flaw | null, problems: Problem[]): Diagnostic[] {
+function marks(text: string, flaw: JsonFlaw | null, problems: SchemaProblem[]): Diagnostic[] {
   if (flaw) {
     const from = Math.min(flaw.at, text.length);
     return [{ from, to: Math.min(from + 1, text.length), severity: "error", message: flaw.message }];
   }
-  const spans = problems.length > 0 ? spansOf(text) : new Map();
+  const spans = problems.length > 0 ? locateValues(text) : new Map();
   return problems.map(({ pointer, message }) => {
-    const [from, to] = spanOf(spans, pointer);
+    const [from, to] = findSpan(spans, pointer);
     return { from, to, severity: "error", message: `${pointer} ${message}`.trim() };
   });
 }

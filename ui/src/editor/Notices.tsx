@@ -1,27 +1,27 @@
 import { Alert, Button, CopyButton, Group, Stack, Text } from "@mantine/core";
-import type { Read } from "../api/approvals";
-import type { Refused } from "../api/client";
-import type { Problem } from "./check";
-import { textOf, type Draft, type Drafting } from "./draft";
-import { steps } from "./values";
+import type { ApprovalSnapshot } from "../api/approvals";
+import type { ApiError } from "../api/client";
 import { visible } from "../components/visible";
+import type { SchemaProblem } from "./checkSchema";
+import { draftText, type DraftState, type EditorDraft } from "./useEditorDraft";
+import { splitPointer } from "./values";
 
 /** Whether the draft can still be sent: somebody may have decided or changed the arguments meanwhile. */
-export type State = "open" | "changed" | "over";
+type DraftStatus = "open" | "changed" | "over";
 
-export function stateOf(approval: Read, draft: Draft): State {
+export function readDraftStatus(approval: ApprovalSnapshot, draft: EditorDraft): DraftStatus {
   if (approval.status !== "pending" || !approval.may_decide.includes("edit")) return "over";
   return draft.base === approval.args_sha256 ? "open" : "changed";
 }
 
 interface MeanwhileProps {
-  state: State;
-  approval: Read;
-  drafting: Drafting;
+  state: DraftStatus;
+  approval: ApprovalSnapshot;
+  drafting: DraftState;
 }
 
 /** What happened while somebody was writing; what they wrote is still theirs. */
-export function Meanwhile({ state, approval, drafting }: MeanwhileProps) {
+export function DraftNotice({ state, approval, drafting }: MeanwhileProps) {
   if (state === "open") return null;
   if (state === "changed")
     return (
@@ -50,7 +50,7 @@ export function Meanwhile({ state, approval, drafting }: MeanwhileProps) {
     <Alert color="yellow" role="alert" tabIndex={-1} title={ended(approval)}>
       <Stack gap="sm" align="start">
         <Text size="sm">Your changes were not sent. They are kept here for you to copy.</Text>
-        <CopyButton value={textOf(drafting.draft)}>
+        <CopyButton value={draftText(drafting.draft)}>
           {({ copied, copy }) => (
             <Button size="xs" variant="default" onClick={copy}>
               {copied ? "Copied" : "Copy as JSON"}
@@ -63,14 +63,14 @@ export function Meanwhile({ state, approval, drafting }: MeanwhileProps) {
 }
 
 /** What the server said that belongs to no field; where fields are wrong, how many. */
-export function Refusal({
+export function RefusalNotice({
   refused,
   unplaced,
   problems,
 }: {
-  refused: Refused | null;
-  unplaced: Problem[];
-  problems: Problem[];
+  refused: ApiError | null;
+  unplaced: SchemaProblem[];
+  problems: SchemaProblem[];
 }) {
   if (unplaced.length > 0)
     return (
@@ -100,10 +100,10 @@ export function Refusal({
 }
 
 function named(pointer: string): string {
-  return steps(pointer).map(visible).join(" › ") || "The arguments";
+  return splitPointer(pointer).map(visible).join(" › ") || "The arguments";
 }
 
-function ended({ status, decision }: Read): string {
+function ended({ status, decision }: ApprovalSnapshot): string {
   if (status === "pending") return "You cannot edit this any more";
   if (status === "expired") return "The time ran out while you were editing";
   return decision ? `This was decided by ${visible(decision.by)} meanwhile` : `This is ${status} now`;

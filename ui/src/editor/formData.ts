@@ -1,31 +1,34 @@
-import { parse, write } from "../api/json";
-import type { Plan } from "./plan";
-import { isObject, made, type Members } from "./values";
+import { parseJson, stringifyJson } from "../api/json";
+import type { FormPlan } from "./formPlan";
+import { isObject, makeObject, type JsonObject } from "./values";
 
 /** The values as the form holds them: every leaf is JSON. */
-export function toForm(plan: Plan, value: unknown): unknown {
+export function toFormData(plan: FormPlan, value: unknown): unknown {
   if (value === undefined) return undefined;
   if (plan.properties && isObject(value)) {
     const known = Object.entries(value).filter(
       ([name]) => plan.properties && Object.hasOwn(plan.properties, name),
     );
-    return made(known.map(([name, inner]) => [name, toForm(plan.properties?.[name] as Plan, inner)]));
+    return makeObject(
+      known.map(([name, inner]) => [name, toFormData(plan.properties?.[name] as FormPlan, inner)]),
+    );
   }
-  if (plan.items && Array.isArray(value)) return value.map((item) => toForm(plan.items as Plan, item));
-  return write(value);
+  if (plan.items && Array.isArray(value))
+    return value.map((item) => toFormData(plan.items as FormPlan, item));
+  return stringifyJson(value);
 }
 
 /** Back again; what was taken away is not there, and a new item of a list is as empty as it can be. */
-export function fromForm(plan: Plan, held: unknown): unknown {
+export function fromFormData(plan: FormPlan, held: unknown): unknown {
   if (plan.properties) return isObject(held) ? members(plan.properties, held) : undefined;
   if (plan.items)
     return Array.isArray(held)
-      ? held.map((item) => fromForm(plan.items as Plan, item) ?? blank(plan.items as Plan))
+      ? held.map((item) => fromFormData(plan.items as FormPlan, item) ?? blankValue(plan.items as FormPlan))
       : undefined;
-  return typeof held === "string" ? parse(held) : undefined;
+  return typeof held === "string" ? parseJson(held) : undefined;
 }
 
-export function blank(plan: Plan): unknown {
+export function blankValue(plan: FormPlan): unknown {
   if (plan.properties) return {};
   if (plan.items) return [];
   switch (plan.$id) {
@@ -41,10 +44,10 @@ export function blank(plan: Plan): unknown {
   }
 }
 
-function members(plans: Record<string, Plan>, held: Members): Members {
+function members(plans: Record<string, FormPlan>, held: JsonObject): JsonObject {
   const all = Object.entries(held).map(([name, inner]): [string, unknown] => {
     const plan = Object.hasOwn(plans, name) ? plans[name] : undefined;
-    return [name, plan && fromForm(plan, inner)];
+    return [name, plan && fromFormData(plan, inner)];
   });
-  return made(all.filter(([, value]) => value !== undefined));
+  return makeObject(all.filter(([, value]) => value !== undefined));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { readJson, spanOf, spansOf } from "./strictJson";
+import { findSpan, locateValues, readStrictJson } from "./strictJson";
 
-const flawOf = (text: string) => readJson(text).flaw?.message ?? "";
+const flawOf = (text: string) => readStrictJson(text).flaw?.message ?? "";
 
 describe("strict JSON", () => {
   it.each([
@@ -11,11 +11,11 @@ describe("strict JSON", () => {
     ["[]", []],
     ["{}", {}],
   ])("reads %s", (text, value) => {
-    expect(readJson(text)).toEqual({ value });
+    expect(readStrictJson(text)).toEqual({ value });
   });
 
   it("keeps a member that is called __proto__", () => {
-    expect(JSON.stringify((readJson('{"__proto__": 1}') as { value: unknown }).value)).toBe(
+    expect(JSON.stringify((readStrictJson('{"__proto__": 1}') as { value: unknown }).value)).toBe(
       '{"__proto__":1}',
     );
   });
@@ -45,18 +45,18 @@ describe("strict JSON", () => {
   });
 
   it("takes what is as deep as the server takes", () => {
-    expect(readJson(`${"[".repeat(63)}${"]".repeat(63)}`).flaw).toBeUndefined();
+    expect(readStrictJson(`${"[".repeat(63)}${"]".repeat(63)}`).flaw).toBeUndefined();
   });
 
   it("says where a value stands, or what is around it", () => {
     const text = '{"a": {"b/c": [10, 20]}}';
-    expect(text.slice(...spanOf(spansOf(text), "/a/b~1c/1"))).toBe("20");
-    expect(text.slice(...spanOf(spansOf(text), "/a/missing"))).toBe('{"b/c": [10, 20]}');
-    expect(spanOf(spansOf("{"), "/a")).toEqual([0, 0]);
+    expect(text.slice(...findSpan(locateValues(text), "/a/b~1c/1"))).toBe("20");
+    expect(text.slice(...findSpan(locateValues(text), "/a/missing"))).toBe('{"b/c": [10, 20]}');
+    expect(findSpan(locateValues("{"), "/a")).toEqual([0, 0]);
   });
 
   it("reads a mebibyte", () => {
     const value = { text: 'x"\\'.repeat(340_000) };
-    expect(readJson(JSON.stringify(value))).toEqual({ value });
+    expect(readStrictJson(JSON.stringify(value))).toEqual({ value });
   });
 });

@@ -1,13 +1,13 @@
 import { isInteger, isSafeNumber } from "lossless-json";
-import { step, type Members } from "./values";
+import { joinPointer, type JsonObject } from "./values";
 
 /** A place in a text, and what is wrong there in words for people. */
-export interface Flaw {
+export interface JsonFlaw {
   message: string;
   at: number;
 }
-export type Reading = { value: unknown; flaw?: undefined } | { flaw: Flaw };
-export type Span = [from: number, to: number];
+type JsonReading = { value: unknown; flaw?: undefined } | { flaw: JsonFlaw };
+type TextSpan = [from: number, to: number];
 
 const DEPTH = 63; // the server takes 64 with what is around the arguments
 const DIGITS = 40;
@@ -17,7 +17,7 @@ const BLANK = /[ \t\n\r]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 /** JSON as strictly as the server reads it: no name twice, not too deep, no digit lost, no half characters. */
-export function readJson(text: string, spans?: Map<string, Span>): Reading {
+export function readStrictJson(text: string, spans?: Map<string, TextSpan>): JsonReading {
   try {
     return { value: new Reader(text, spans).whole() };
   } catch (error) {
@@ -27,14 +27,14 @@ export function readJson(text: string, spans?: Map<string, Span>): Reading {
 }
 
 /** Where every value of the text stands, by its pointer. */
-export function spansOf(text: string): Map<string, Span> {
-  const spans = new Map<string, Span>();
-  readJson(text, spans);
+export function locateValues(text: string): Map<string, TextSpan> {
+  const spans = new Map<string, TextSpan>();
+  readStrictJson(text, spans);
   return spans;
 }
 
 /** The place of a value; of the nearest around it if it is not there. */
-export function spanOf(spans: ReadonlyMap<string, Span>, pointer: string): Span {
+export function findSpan(spans: ReadonlyMap<string, TextSpan>, pointer: string): TextSpan {
   for (let place = pointer; ; place = place.slice(0, place.lastIndexOf("/"))) {
     const found = spans.get(place);
     if (found) return found;
@@ -56,7 +56,7 @@ class Reader {
 
   constructor(
     private readonly text: string,
-    private readonly spans?: Map<string, Span>,
+    private readonly spans?: Map<string, TextSpan>,
   ) {}
 
   whole(): unknown {
@@ -87,7 +87,7 @@ class Reader {
     return this.word();
   }
 
-  private object(pointer: string, depth: number): Members {
+  private object(pointer: string, depth: number): JsonObject {
     const members: [string, unknown][] = [];
     const names = new Set<string>();
     this.place++;
@@ -103,7 +103,7 @@ class Reader {
       names.add(name);
       this.match(BLANK);
       if (!this.take(":")) throw this.unexpected("a colon");
-      members.push([name, this.value(this.spans ? step(pointer, name) : "", depth)]);
+      members.push([name, this.value(this.spans ? joinPointer(pointer, name) : "", depth)]);
     } while (this.take(","));
     if (!this.take("}")) throw this.unexpected("a comma or }");
     return Object.fromEntries(members);
@@ -114,7 +114,7 @@ class Reader {
     this.place++;
     this.match(BLANK);
     if (this.take("]")) return items;
-    do items.push(this.value(this.spans ? step(pointer, items.length) : "", depth));
+    do items.push(this.value(this.spans ? joinPointer(pointer, items.length) : "", depth));
     while (this.take(","));
     if (!this.take("]")) throw this.unexpected("a comma or ]");
     return items;
@@ -190,4 +190,9 @@ class Reader {
     const found = this.text[this.place];
     return new Wrong(`Here should be ${wanted}${found ? "" : ", but the text ends"}.`, this.place);
   }
+}
+
+/** "Line 3: …", as an editor counts. */
+export function describeFlaw(text: string, { at, message }: JsonFlaw): string {
+  return `Line ${text.slice(0, at).split("\n").length}: ${message}`;
 }

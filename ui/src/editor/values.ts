@@ -1,65 +1,107 @@
 /** JSON values and the places in them; `undefined` is what is not there. */
-export type Members = Record<string, unknown>;
+export type JsonObject = Record<string, unknown>;
 
-export function isObject(value: unknown): value is Members {
+export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function step(parent: string, name: string | number): string {
+export function joinPointer(parent: string, name: string | number): string {
   return `${parent}/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
-export function steps(pointer: string): string[] {
+export function splitPointer(pointer: string): string[] {
   return pointer
     .split("/")
     .slice(1)
     .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-export function at(value: unknown, pointer: string): unknown {
-  return steps(pointer).reduce(member, value);
+export function valueAt(value: unknown, pointer: string): unknown {
+  return splitPointer(pointer).reduce(readMember, value);
 }
 
-export function member(value: unknown, name: string): unknown {
+export function readMember(value: unknown, name: string): unknown {
   if (Array.isArray(value))
     return /^(0|[1-9]\d*)$/.test(name) ? (value as unknown[])[Number(name)] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 /** A copy with another value at the place, or without one there; what is around it has to be there. */
-export function put(value: unknown, pointer: string, inner: unknown): unknown {
-  const [first, ...rest] = steps(pointer);
+export function putValue(value: unknown, pointer: string, inner: unknown): unknown {
+  const [first, ...rest] = splitPointer(pointer);
   if (first === undefined) return inner;
-  const next = put(member(value, first), rest.reduce<string>(step, ""), inner);
+  const next = putValue(readMember(value, first), rest.reduce<string>(joinPointer, ""), inner);
   if (Array.isArray(value))
     return value.map((item: unknown, index) => (index === Number(first) ? next : item));
   if (!isObject(value)) return value;
   const others = Object.entries(value).filter(([name]) => name !== first || next !== undefined);
   const known = Object.hasOwn(value, first) || next === undefined;
   const members = others.map(([name, old]): [string, unknown] => [name, name === first ? next : old]);
-  return made(known ? members : [...members, [first, next]]);
+  return makeObject(known ? members : [...members, [first, next]]);
 }
 
 /** By value; the order of members does not count. */
-export function same(a: unknown, b: unknown): boolean {
+export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a) && Array.isArray(b))
-    return a.length === b.length && a.every((item, index) => same(item, b[index]));
+    return a.length === b.length && a.every((item, index) => sameValue(item, b[index]));
   if (!isObject(a) || !isObject(b)) return false;
   const names = Object.keys(a);
   return (
     names.length === Object.keys(b).length &&
-    names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]))
+    names.every((name) => Object.hasOwn(b, name) && sameValue(a[name], b[name]))
   );
 }
 
 /** How many values are in it, itself included. */
-export function count(value: unknown): number {
+export function countValues(value: unknown): number {
   const inner = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
-  return inner.reduce<number>((sum, each) => sum + count(each), 1);
+  return inner.reduce<number>((sum, each) => sum + countValues(each), 1);
 }
 
 /** An object from its members; a member may be called `__proto__`. */
-export function made(members: Iterable<readonly [string, unknown]>): Members {
+export function makeObject(members: Iterable<readonly [string, unknown]>): JsonObject {
   return Object.fromEntries(members);
+}
+
+/** One place where the arguments differ; `undefined` before is what was added, after what was removed. */
+export interface ValueChange {
+  pointer: string;
+  before: unknown;
+  after: unknown;
+}
+
+/** In document order. Lists are compared from both ends, so that one more item in front is one change. */
+export function diffValues(before: unknown, after: unknown, pointer = ""): ValueChange[] {
+  if (sameValue(before, after)) return [];
+  if (Array.isArray(before) && Array.isArray(after)) return ofLists(before, after, pointer);
+  if (isObject(before) && isObject(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    return [...names].flatMap((name) =>
+      diffValues(own(before, name), own(after, name), joinPointer(pointer, name)),
+    );
+  }
+  return [{ pointer, before, after }];
+}
+
+/** What a button says that sends them. */
+export function labelCount(changes: readonly ValueChange[]): string {
+  return changes.length === 1 ? "1 change" : `${changes.length.toLocaleString("en")} changes`;
+}
+
+function ofLists(before: unknown[], after: unknown[], pointer: string): ValueChange[] {
+  const shorter = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shorter && sameValue(before[head], after[head])) head++;
+  let tail = 0;
+  while (tail < shorter - head && sameValue(before[before.length - 1 - tail], after[after.length - 1 - tail]))
+    tail++;
+  const [gone, come] = [before.slice(head, before.length - tail), after.slice(head, after.length - tail)];
+  return Array.from({ length: Math.max(gone.length, come.length) }, (_, index) =>
+    diffValues(gone[index], come[index], joinPointer(pointer, head + index)),
+  ).flat();
+}
+
+function own(members: Record<string, unknown>, name: string): unknown {
+  return Object.hasOwn(members, name) ? members[name] : undefined;
 }

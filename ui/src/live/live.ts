@@ -1,14 +1,14 @@
 import { useSyncExternalStore } from "react";
-import type { Shapes } from "../api/client";
-import { parse } from "../api/json";
-import { officeOf, type Office } from "./leader";
-import { Place, RESET, type Step } from "./place";
-import { readStream, type Sent } from "./sse";
+import type { Schemas } from "../api/client";
+import { parseJson } from "../api/json";
+import { makeLeaderElection, type LeaderElection } from "./leaderElection";
+import { LedgerPosition, RESET_EVENT, type LedgerStep } from "./ledgerPosition";
+import { readEventStream, type ServerEvent } from "./sse";
 
 /** One line of the ledger, as it happened. `kind` "reset" means: load everything anew. */
-export type Entry = Shapes["TimelineEntryJson"];
-export type State = "connecting" | "live" | "offline" | "signed out";
-type Told = { step: Step } | { state: State } | { hello: true };
+export type LedgerEntry = Schemas["TimelineEntryJson"];
+export type StreamState = "connecting" | "live" | "offline" | "signed out";
+type Told = { step: LedgerStep } | { state: StreamState } | { hello: true };
 
 const NAME = "interlock-live";
 const PAUSES = [500, 1_000, 2_000, 5_000, 10_000];
@@ -23,16 +23,16 @@ const LOOKS = 5_000;
  * stood when it closes, sleeps or falls silent.
  */
 class Live {
-  private listeners = new Set<(entry: Entry) => void>();
+  private listeners = new Set<(entry: LedgerEntry) => void>();
   private watchers = new Set<() => void>();
   private channel: BroadcastChannel | undefined;
-  private office: Office | undefined;
-  private place = new Place();
+  private office: LeaderElection | undefined;
+  private place = new LedgerPosition();
   private heardAt = 0;
   private rests = false;
   private cut: () => void = () => undefined;
   private wakeUp: () => void = () => undefined;
-  state: State = "connecting";
+  state: StreamState = "connecting";
   leads = false;
 
   /** When somebody is signed in, and again after a session that ended; `who` keeps two people's tabs apart. */
@@ -43,7 +43,7 @@ class Live {
     this.office.stand();
   }
 
-  subscribe = (listener: (entry: Entry) => void): (() => void) => {
+  subscribe = (listener: (entry: LedgerEntry) => void): (() => void) => {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
@@ -53,7 +53,7 @@ class Live {
     return () => this.watchers.delete(watcher);
   };
 
-  private open(name: string): Office {
+  private open(name: string): LeaderElection {
     this.channel = new BroadcastChannel(name);
     this.channel.addEventListener("message", ({ data }: MessageEvent<Told>) => this.hear(data));
     this.sayHello();
@@ -65,7 +65,7 @@ class Live {
     addEventListener("pageshow", this.rise);
     addEventListener("online", this.hurry);
     addEventListener("offline", this.unplugged);
-    return officeOf(name, (term) => this.lead(term));
+    return makeLeaderElection(name, (term) => this.lead(term));
   }
 
   private sayHello(): void {
@@ -101,20 +101,20 @@ class Live {
     const cut = new AbortController();
     this.cut = () => cut.abort();
     this.heardAt = Date.now();
-    return readStream({
+    return readEventStream({
       url: "/api/events",
       after: this.place.at,
       signal: AbortSignal.any([term, cut.signal]),
       onOpen: () => {
         this.become("live");
-        if (fresh) this.tell({ after: "", at: "", sent: RESET });
+        if (fresh) this.tell({ after: "", at: "", sent: RESET_EVENT });
       },
       onEvent: (sent) => this.tell({ after: this.place.at, at: sent.id, sent }),
       onPlace: (at) => this.tell({ after: this.place.at, at }),
     });
   }
 
-  private tell(step: Step): void {
+  private tell(step: LedgerStep): void {
     this.heardAt = Date.now();
     this.say({ step });
     this.take(step);
@@ -137,12 +137,12 @@ class Live {
     if (this.place.at) this.say({ step: { after: this.place.at, at: this.place.at } });
   }
 
-  private take(step: Step): void {
+  private take(step: LedgerStep): void {
     for (const sent of this.place.take(step)) this.pass(sent);
   }
 
-  private pass(sent: Sent): void {
-    const entry = { kind: sent.event, ...(parse(sent.data) as object) } as Entry;
+  private pass(sent: ServerEvent): void {
+    const entry = { kind: sent.event, ...(parseJson(sent.data) as object) } as LedgerEntry;
     for (const listener of this.listeners) {
       try {
         listener(entry);
@@ -152,7 +152,7 @@ class Live {
     }
   }
 
-  private become(state: State, how: "led" | "heard" = "led"): void {
+  private become(state: StreamState, how: "led" | "heard" = "led"): void {
     if (how === "led") this.say({ state });
     if (state === this.state) return;
     this.state = state;
@@ -180,7 +180,7 @@ class Live {
   private rise = (): void => {
     if (!this.rests) return;
     this.rests = false;
-    this.pass(RESET);
+    this.pass(RESET_EVENT);
     this.sayHello();
     this.office?.stand();
   };
@@ -210,6 +210,6 @@ class Live {
 export const live = new Live();
 
 /** Whether what is on the screen is what is so now. */
-export function useLiveState(): State {
+export function useLiveState(): StreamState {
   return useSyncExternalStore(live.watch, () => live.state);
 }

@@ -1,16 +1,16 @@
 /** One server-sent event, as it came. */
-export interface Sent {
+export interface ServerEvent {
   id: string;
   event: string;
   data: string;
 }
 
 /** Cuts a stream of text into events; what is not whole yet is kept for the next piece. */
-export class Cutter {
+export class EventParser {
   private rest = "";
   private id = "";
 
-  take(piece: string): Sent[] {
+  take(piece: string): ServerEvent[] {
     this.rest += piece;
     const blocks = this.rest.split(/\r?\n\r?\n/);
     this.rest = blocks.pop() ?? "";
@@ -21,7 +21,7 @@ export class Cutter {
     return this.id;
   }
 
-  private read(block: string): Sent | null {
+  private read(block: string): ServerEvent | null {
     let event = "message";
     const data: string[] = [];
     for (const line of block.split(/\r?\n/)) {
@@ -36,25 +36,32 @@ export class Cutter {
   }
 }
 
-export interface Stream {
+interface StreamOptions {
   url: string;
   after: string;
   signal: AbortSignal;
   /** The head of the answer came: what happens from now on is in the stream. */
   onOpen: () => void;
-  onEvent: (sent: Sent) => void;
+  onEvent: (sent: ServerEvent) => void;
   /** Also for signs of life, which move the place on without an event. */
   onPlace: (id: string) => void;
 }
 
 /** Reads one stream to its end with fetch: EventSource gives up for good on the first refusal. */
-export async function readStream({ url, after, signal, onOpen, onEvent, onPlace }: Stream): Promise<number> {
+export async function readEventStream({
+  url,
+  after,
+  signal,
+  onOpen,
+  onEvent,
+  onPlace,
+}: StreamOptions): Promise<number> {
   const headers: Record<string, string> = { accept: "text/event-stream" };
   if (after) headers["last-event-id"] = after;
   const answer = await fetch(url, { headers, signal, credentials: "same-origin", cache: "no-store" });
   if (!answer.ok || !answer.body) return answer.status;
   onOpen();
-  const cutter = new Cutter();
+  const cutter = new EventParser();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { done, value } = await reader.read();

@@ -1,10 +1,144 @@
-import { useLocation } from "wouter";
-import { Agent } from "./Agent";
-import { AgentList } from "./List";
+import { Anchor, Badge, Group, List, Paper, Stack, Text, Title } from "@mantine/core";
+import { Link, useLocation } from "wouter";
+import { isAdmin, useMe } from "../../api/currentUser";
+import { Page } from "../../components/Page";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
+import { describeOrigin, nameSource } from "./agentChange";
+import { AgentDescription } from "./AgentDescription";
+import css from "./Agents.module.css";
+import { DeclaredTools } from "./DeclaredTools";
+import { useAgent, useAgents, type AgentInfo } from "./queries";
+import { ToolList } from "./ToolList";
 
 /** All agents, or one of them with its tools. */
 export default function Agents() {
   useLocation(); // another address is another agent
   const name = decodeURIComponent(location.pathname.split("/")[2] ?? ""); // the router decodes only half of it
-  return name ? <Agent key={name} name={name} /> : <AgentList />;
+  return name ? <AgentDetails key={name} name={name} /> : <AgentList />;
+}
+
+function AgentList() {
+  const agents = useAgents();
+  const me = useMe().data;
+  return (
+    <Page title="Agents">
+      {agents.isPending && <Loading />}
+      {agents.error && <ErrorMessage error={agents.error} again={() => void agents.refetch()} />}
+      {agents.data?.items.length === 0 && (
+        <EmptyState title="No agents">
+          An agent shows up here once it is configured, or has made a call.
+        </EmptyState>
+      )}
+      <Stack gap="sm" component="ul" className={css.plain} aria-label="Agents">
+        {agents.data?.items.map((agent) => (
+          <Row key={agent.name} agent={agent} />
+        ))}
+      </Stack>
+      {isAdmin(me) && <DeclaredTools />}
+    </Page>
+  );
+}
+
+function Row({ agent }: { agent: AgentInfo }) {
+  const gates = Object.values(agent.tool_approvals);
+  return (
+    <Paper withBorder p="md" component="li">
+      <Group justify="space-between" gap="xs">
+        <Anchor
+          component={Link}
+          href={`/agents/${encodeURIComponent(agent.name)}`}
+          fw={600}
+          className={css.way}
+        >
+          {agent.name}
+        </Anchor>
+        <Group gap="xs">
+          {agent.warnings.length > 0 && (
+            <Badge variant="outline" color="orange" className={css.warned}>
+              {agent.warnings.length === 1 ? "1 warning" : `${agent.warnings.length} warnings`}
+            </Badge>
+          )}
+          <Badge variant="default">{nameSource(agent)}</Badge>
+        </Group>
+      </Group>
+      <Text size="sm" c="dimmed">
+        {agent.source === "calls" ? "Known from its calls" : agent.model || "The default model"}
+        {agent.tools.length > 0 && ` · tools: ${few(agent.tools)}`}
+        {gates.length > 0 && ` · ${gates.length === 1 ? "1 switch" : `${gates.length} switches`} set`}
+        {agent.version > 0 && ` · version ${agent.version}`}
+      </Text>
+    </Paper>
+  );
+}
+
+function few(names: string[]): string {
+  return names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", ");
+}
+
+/** One agent: what it is, what is odd about it, and which of its tools ask. */
+function AgentDetails({ name }: { name: string }) {
+  const agent = useAgent(name);
+  return (
+    <Page title={name}>
+      <Anchor component={Link} href="/agents" size="sm" w="fit-content">
+        All agents
+      </Anchor>
+      {agent.isPending && <Loading />}
+      {agent.error && !agent.data && <ErrorMessage error={agent.error} again={() => void agent.refetch()} />}
+      {agent.data && <Shown agent={agent.data} />}
+    </Page>
+  );
+}
+
+function Shown({ agent }: { agent: AgentInfo }) {
+  const me = useMe().data;
+  return (
+    <Stack gap="md">
+      <Origin agent={agent} />
+      {agent.warnings.length > 0 && <Warnings lines={agent.warnings} />}
+      <AgentDescription key={agent.version} agent={agent} mayEdit={isAdmin(me)} />
+      <Paper withBorder p="md" component="section" aria-labelledby="tools">
+        <Title order={2} size="h4" id="tools">
+          Tools
+        </Title>
+        <ToolList agent={agent} role={me?.role ?? "viewer"} />
+      </Paper>
+      {isAdmin(me) && <DeclaredTools agent={agent.name} />}
+    </Stack>
+  );
+}
+
+function Origin({ agent }: { agent: AgentInfo }) {
+  return (
+    <Text size="sm" c="dimmed">
+      {describeOrigin(agent)}
+      {agent.changed_by && agent.changed_at && (
+        <>
+          {" "}
+          (version {agent.version}, by {agent.changed_by}, <TimeAgo at={agent.changed_at} />)
+        </>
+      )}
+      . Every change is in the{" "}
+      <Anchor component={Link} href="/history?tab=ledger&kind=agent_changed" inherit underline="always">
+        record
+      </Anchor>
+      .
+    </Text>
+  );
+}
+
+function Warnings({ lines }: { lines: string[] }) {
+  return (
+    <Paper withBorder p="md" component="section" aria-labelledby="warnings" className={css.warnings}>
+      <Title order={2} size="h5" id="warnings">
+        What has no effect
+      </Title>
+      <List size="sm">
+        {lines.map((line) => (
+          <List.Item key={line}>{line}</List.Item>
+        ))}
+      </List>
+    </Paper>
+  );
 }

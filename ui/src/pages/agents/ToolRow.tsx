@@ -1,11 +1,25 @@
-import { Badge, Code, Switch, Text } from "@mantine/core";
-import { useState } from "react";
-import { write } from "../../api/json";
-import { Problem } from "../../components/States";
+import { Badge, Button, Code, Group, Stack, Switch, Text, Textarea, Title } from "@mantine/core";
+import { useEffect, useId, useRef, useState } from "react";
+import { ApiError } from "../../api/client";
+import { stringifyJson } from "../../api/json";
+import { ErrorMessage } from "../../components/States";
+import {
+  describeCallCounts,
+  explainReason,
+  isGated,
+  liftsGate,
+  makeGateChange,
+  remainingRules,
+} from "./agentChange";
 import css from "./Agents.module.css";
-import { useChange, type AgentInfo, type Reason, type ToolInfo } from "./data";
-import { GateOff } from "./GateOff";
-import { because, isGated, switched } from "./switching";
+import {
+  COUNTED_DAYS,
+  useChangeAgent,
+  useToolCalls,
+  type AgentInfo,
+  type ToolInfo,
+  type VerdictReason,
+} from "./queries";
 
 const MEANS =
   "On: a person is asked before this agent runs the tool, also where a rule would allow it. " +
@@ -16,11 +30,11 @@ const NOT_YOURS =
 /** One tool: what it is, whether it asks and why, and the switch. */
 export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInfo; role: string }) {
   const [closing, setClosing] = useState(false);
-  const change = useChange(agent.name);
+  const change = useChangeAgent(agent.name);
   const gated = isGated(tool);
   const fixed = whyFixed(tool, role, gated);
   const turn = (on: boolean) => {
-    if (on) change.mutate(switched(agent, tool, true, ""));
+    if (on) change.mutate(makeGateChange(agent, tool, true, ""));
     else setClosing(true);
   };
   return (
@@ -51,10 +65,10 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
       </div>
       {change.error && (
         <div className={css.more}>
-          <Problem error={change.error} />
+          <ErrorMessage error={change.error} />
         </div>
       )}
-      {closing && gated && <GateOff agent={agent} tool={tool} onClose={() => setClosing(false)} />}
+      {closing && gated && <GateOffForm agent={agent} tool={tool} onClose={() => setClosing(false)} />}
       <details className={css.more}>
         <summary>
           <Text component="span" size="sm">
@@ -89,7 +103,7 @@ function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
     <>
       {tool.reasons.map((reason, number) => (
         <Text size="sm" key={number}>
-          {number > 0 && `Otherwise: ${because(reason, tool)} `}
+          {number > 0 && `Otherwise: ${explainReason(reason, tool)} `}
           {terms(reason)}
         </Text>
       ))}
@@ -101,7 +115,7 @@ function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
       </Text>
       {tool.schema && (
         <Code block className={css.schema} tabIndex={0} role="region" aria-label={`Schema of ${tool.name}`}>
-          {write(tool.schema, 2)}
+          {stringifyJson(tool.schema, 2)}
         </Code>
       )}
     </>
@@ -109,14 +123,14 @@ function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
 }
 
 /** On which terms people are asked. */
-function terms({ verdict, needs, answers, expires_in }: Reason): string {
+function terms({ verdict, needs, answers, expires_in }: VerdictReason): string {
   if (verdict !== "ask") return "";
   return `Needs ${needs}. Answers: ${answers.join(", ")}. Expires after ${expires_in}.`;
 }
 
 function why(tool: ToolInfo): string {
   const first = tool.reasons[0];
-  return first ? because(first, tool) : "";
+  return first ? explainReason(first, tool) : "";
 }
 
 function sourceWords(tool: ToolInfo): string {
@@ -133,4 +147,81 @@ function whyFixed(tool: ToolInfo, role: string, gated: boolean): string {
   if (tool.always_asks) return `It always asks: ${tool.always_asks}.`;
   if (role === "viewer") return "Viewers change nothing.";
   return gated && !tool.may_switch_off ? NOT_YOURS : "";
+}
+
+/** Before a gate is switched off: what will run unasked then, how often that was, and why it is wanted. */
+function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInfo; onClose: () => void }) {
+  const title = useId();
+  const [reason, setReason] = useState("");
+  const change = useChangeAgent(agent.name);
+  const head = useRef<HTMLHeadingElement>(null);
+  useEffect(() => head.current?.focus(), []);
+  return (
+    <section className={css.panel} aria-labelledby={title}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          change.mutate(makeGateChange(agent, tool, false, reason.trim()), { onSuccess: onClose });
+        }}
+      >
+        <Stack gap="sm">
+          <Title order={3} size="h5" id={title} ref={head} tabIndex={-1}>
+            Switch off the question for {tool.name}?
+          </Title>
+          <Consequences agent={agent} tool={tool} />
+          <Textarea
+            label="Why?"
+            description="Your reason is kept in the record, with your name and the time."
+            required
+            maxLength={1000}
+            rows={2}
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+          />
+          {change.error && <ErrorMessage error={inWords(change.error)} />}
+          <Group>
+            <Button type="submit" color="red" disabled={!reason.trim()} loading={change.isPending}>
+              Switch the question off
+            </Button>
+            <Button variant="default" onClick={onClose}>
+              Keep asking
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </section>
+  );
+}
+
+function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
+  const calls = useToolCalls(agent.name, tool.name);
+  const holding = remainingRules(tool);
+  return (
+    <Stack gap={4}>
+      <Text size="sm" fw={600}>
+        {liftsGate(tool)
+          ? `From then on ${agent.name} runs ${tool.name} without asking anybody${holding.length ? ", except where a rule says otherwise" : ""}.`
+          : "Nothing will run unasked: a rule decides about every call."}
+      </Text>
+      {holding.map((each) => (
+        <Text size="sm" key={each.rule}>
+          A rule still {each.verdict === "ask" ? "asks" : "denies"}: “{each.rule}”
+          {each.conditional && ", depending on the arguments"}.
+        </Text>
+      ))}
+      <Text size="sm" aria-live="polite">
+        {calls.data && describeCallCounts(calls.data, agent.name, COUNTED_DAYS)}
+        {calls.isPending && "Counting how often it was called …"}
+        {calls.error && `How often it was called cannot be said: ${calls.error.message}`}
+      </Text>
+    </Stack>
+  );
+}
+
+function inWords(error: Error): Error {
+  if (error instanceof ApiError && error.code === "stale")
+    return new Error(
+      "Somebody else changed this agent meanwhile. What is shown now is how it is; your reason is still here. Try again.",
+    );
+  return error;
 }

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { alikeWords, callsWords, onWordWords, planOf, type ListedTool, type ListedTools } from "./pins";
+import {
+  describeCalls,
+  describeLookalikes,
+  describeTrust,
+  makePinPlan,
+  type ListedTool,
+  type ListedTools,
+} from "./pins";
 
 const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool =>
   ({
@@ -19,7 +26,7 @@ const list = (on_word: number, trust_declared = true, bounds: string[] = []) =>
 
 describe("pinning all tools of an agent", () => {
   it("leaves out what a rule names, and what has no effect, and says why", () => {
-    const plan = planOf([
+    const plan = makePinPlan([
       tool("look"),
       tool("drop_users", { named_by: "the rule 'nobody drops' names it" }),
       tool("odd", { effect: "" }),
@@ -39,24 +46,24 @@ describe("pinning all tools of an agent", () => {
 
 describe("tools that only agents declare", () => {
   it("are counted as far as the policy believes their agents", () => {
-    expect(onWordWords(list(0))).toBe("No tool runs on its agent's word.");
-    expect(onWordWords(list(1))).toContain(
+    expect(describeTrust(list(0))).toBe("No tool runs on its agent's word.");
+    expect(describeTrust(list(1))).toContain(
       "1 tool runs on its agent's word: nobody else says what it does. Pin it",
     );
-    expect(onWordWords(list(20))).toContain("20 tools run on their agents' word");
-    expect(onWordWords(list(0, false))).toContain("they ask until somebody pins them");
-    expect(onWordWords(list(0, true, ["Some are not listed."]))).toMatch(/word\. Some are not listed\.$/);
+    expect(describeTrust(list(20))).toContain("20 tools run on their agents' word");
+    expect(describeTrust(list(0, false))).toContain("they ask until somebody pins them");
+    expect(describeTrust(list(0, true, ["Some are not listed."]))).toMatch(/word\. Some are not listed\.$/);
   });
 
   it("say which other tool has a name that looks the same, letter by letter where they differ", () => {
-    expect(alikeWords(tool("send", { looks_like: ["s\u0435nd", "\u{1d42c}end"] }))).toBe(
+    expect(describeLookalikes(tool("send", { looks_like: ["s\u0435nd", "\u{1d42c}end"] }))).toBe(
       "its name, send, looks like s\\u{435}nd, \\u{1d42c}end",
     );
-    expect(alikeWords(tool("send"))).toBe("");
+    expect(describeLookalikes(tool("send"))).toBe("");
   });
 
   it("say how often they were called and by whom", () => {
-    expect(callsWords(tool("look", { calls: 1 }))).toBe("1 call in 30 days, declared by bot");
-    expect(callsWords(tool("look", { calls: 1200, agents: [] }))).toBe("1,200 calls in 30 days");
+    expect(describeCalls(tool("look", { calls: 1 }))).toBe("1 call in 30 days, declared by bot");
+    expect(describeCalls(tool("look", { calls: 1200, agents: [] }))).toBe("1,200 calls in 30 days");
   });
 });

@@ -1,13 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { call, type Shapes } from "../../api/client";
+import { callApi, type Schemas } from "../../api/client";
 import { live } from "../../live/live";
 
-export type ListedTool = Shapes["ToolTrustInfo"];
-export type ListedTools = Shapes["ToolTrustList"];
-export type Effect = "read" | "write" | "destructive";
+export type ListedTool = Schemas["ToolTrustInfo"];
+export type ListedTools = Schemas["ToolTrustList"];
+export type ToolEffect = "read" | "write" | "destructive";
 
-export const MOST = 500; // tools of one list
+export const MAX_LISTED_TOOLS = 500; // tools of one list
 
 export function useListedTools(agent: string) {
   const queries = useQueryClient();
@@ -20,7 +20,8 @@ export function useListedTools(agent: string) {
   );
   return useQuery({
     queryKey: ["pins", agent],
-    queryFn: ({ signal }) => call("get", "/api/pins", { query: { agent, limit: MOST }, signal }),
+    queryFn: ({ signal }) =>
+      callApi("get", "/api/pins", { query: { agent, limit: MAX_LISTED_TOOLS }, signal }),
   });
 }
 
@@ -37,19 +38,21 @@ function useChanging<V, A>(mutationFn: (given: V) => Promise<A>) {
 }
 
 export const usePin = (agent: string) =>
-  useChanging(({ tool, effect }: { tool: ListedTool; effect: Effect }) =>
-    call("post", "/api/pins", {
+  useChanging(({ tool, effect }: { tool: ListedTool; effect: ToolEffect }) =>
+    callApi("post", "/api/pins", {
       body: { tool: tool.name, agent, effect, spec_sha256: tool.declared_sha256 ?? "" },
     }),
   );
 
 export const useUnpin = () =>
-  useChanging((tool: string) => call("delete", "/api/pins/{tool}", { path: { tool } }));
+  useChanging((tool: string) => callApi("delete", "/api/pins/{tool}", { path: { tool } }));
 
 export const usePinAll = (agent: string) =>
-  useChanging((shown: Record<string, string>) => call("post", "/api/pins/all", { body: { agent, shown } }));
+  useChanging((shown: Record<string, string>) =>
+    callApi("post", "/api/pins/all", { body: { agent, shown } }),
+  );
 
-export interface Plan {
+interface PinPlan {
   pinned: ListedTool[];
   leftOut: { name: string; why: string }[];
   /** The digests of what is shown: nothing else is pinned. */
@@ -57,10 +60,10 @@ export interface Plan {
 }
 
 /** What "pin all" would do, as the server decides it: what a rule names is pinned by itself. */
-export function planOf(tools: ListedTool[]): Plan {
+export function makePinPlan(tools: ListedTool[]): PinPlan {
   const declared = tools.filter((tool) => tool.standing === "declared");
   const why = (tool: ListedTool) =>
-    tool.named_by || alikeWords(tool) || (tool.effect ? "" : "nobody said what it does");
+    tool.named_by || describeLookalikes(tool) || (tool.effect ? "" : "nobody said what it does");
   const pinned = declared.filter((tool) => !why(tool));
   const leftOut = declared.filter(why).map((tool) => ({ name: tool.name, why: why(tool) }));
   return {
@@ -70,7 +73,7 @@ export function planOf(tools: ListedTool[]): Plan {
   };
 }
 
-export function onWordWords(list: ListedTools): string {
+export function describeTrust(list: ListedTools): string {
   return [believedWords(list), ...list.bounds].join(" ");
 }
 
@@ -86,14 +89,14 @@ function believedWords({ on_word, trust_declared }: ListedTools): string {
 }
 
 /** With every character but plain ASCII by its number, so that two names that look alike do not. */
-export const spelled = (name: string): string =>
+const spellOut = (name: string): string =>
   name.replace(/[^ -~]/gu, (letter) => `\\u{${letter.codePointAt(0)!.toString(16)}}`);
 
 /** Empty where no other tool has a name that a reader would take for this one. */
-export const alikeWords = ({ name, looks_like }: ListedTool): string =>
-  looks_like.length ? `its name, ${spelled(name)}, looks like ${looks_like.map(spelled).join(", ")}` : "";
+export const describeLookalikes = ({ name, looks_like }: ListedTool): string =>
+  looks_like.length ? `its name, ${spellOut(name)}, looks like ${looks_like.map(spellOut).join(", ")}` : "";
 
-export function callsWords(tool: ListedTool): string {
+export function describeCalls(tool: ListedTool): string {
   const calls = tool.calls === 1 ? "1 call" : `${tool.calls.toLocaleString("en")} calls`;
   const agents = tool.agents.length ? `, declared by ${tool.agents.join(", ")}` : "";
   return `${calls} in 30 days${agents}`;

@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from "react";
 import css from "./Message.module.css";
-import type { Story } from "./story";
-import type { Item } from "./tell";
+import type { ThreadState } from "./threadState";
+import type { TranscriptItem } from "./transcriptItems";
 
 const MOST = 600; // a screen reader reads on in the log itself
 
 /** Says what is finished, once and politely; the log itself keeps quiet while words come. */
-export function Announcer({ items, status }: { items: Item[]; status: Story["status"] }) {
+export function Announcer({ items, status }: { items: TranscriptItem[]; status: ThreadState["status"] }) {
   const [said, setSaid] = useState("");
   const known = useRef<Set<string> | null>(null);
   useEffect(() => {
@@ -24,7 +24,7 @@ export function Announcer({ items, status }: { items: Item[]; status: Story["sta
   );
 }
 
-function wordsOf(item: Item): string {
+function wordsOf(item: TranscriptItem): string {
   switch (item.kind) {
     case "reply":
       return `Agent: ${item.text}`;

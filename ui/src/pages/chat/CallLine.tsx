@@ -1,7 +1,7 @@
 import { useState } from "react";
-import { write } from "../../api/json";
+import { stringifyJson } from "../../api/json";
 import css from "./CallLine.module.css";
-import type { Call, Resulted } from "./story";
+import type { ChatCall, ResultEntry } from "./threadState";
 
 const MOST = 4_000; // characters of arguments or a result
 
@@ -21,7 +21,7 @@ const STATES: Record<string, [words: string, color: string]> = {
 };
 
 /** One call of a tool: its name and what became of it; what it was given and gave is folded. */
-export function CallLine({ call, result }: { call: Call; result?: Resulted }) {
+export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntry }) {
   const [isOpen, setOpen] = useState(false);
   const [words, color] = result
     ? (STATES[result.status] ?? [result.status || "done", "gray"])
@@ -50,7 +50,7 @@ export function CallLine({ call, result }: { call: Call; result?: Resulted }) {
 }
 
 function Value({ name, value }: { name: string; value: unknown }) {
-  const text = typeof value === "string" ? value : write(value, 2);
+  const text = typeof value === "string" ? value : stringifyJson(value, 2);
   const cut = text.length - MOST;
   return (
     <>

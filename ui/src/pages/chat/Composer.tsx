@@ -1,11 +1,10 @@
 import { Button } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useId, useRef, useState, type KeyboardEvent } from "react";
-import { call } from "../../api/client";
+import { callApi } from "../../api/client";
 import css from "./Composer.module.css";
-import { draftOf, keepDraft } from "./drafts";
-import type { Reader } from "./reader";
-import type { Saying } from "./useSay";
+import type { ThreadReader } from "./threadReader";
+import type { MessageSender } from "./useSendMessage";
 
 const MOST = 100_000;
 
@@ -17,11 +16,11 @@ export function Composer({
   works,
 }: {
   thread: string;
-  saying: Saying;
+  saying: MessageSender;
   /** How many open requests a message would withdraw. */
   replaces: number;
   /** The thread's reader while it is at work. */
-  works: Reader | null;
+  works: ThreadReader | null;
 }) {
   const [draft, setDraft] = useDraft(thread);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -78,7 +77,7 @@ export function Composer({
           autoFocus={matchMedia("(min-width: 48em)").matches}
         />
         {works && isEmpty ? (
-          <Stop reader={works} />
+          <StopButton reader={works} />
         ) : (
           <Button type="submit" mih={44} disabled={isEmpty} loading={saying.isSending}>
             {saying.refused && !isEmpty ? "Try again" : "Send"}
@@ -94,10 +93,10 @@ function willReplace(count: number): string {
 }
 
 /** What has started already is not undone by it. */
-export function Stop({ reader }: { reader: Reader }) {
+function StopButton({ reader }: { reader: ThreadReader }) {
   const stop = useMutation({
     mutationFn: () =>
-      call("post", "/api/threads/{thread_id}/stop", { path: { thread_id: reader.id }, body: {} }),
+      callApi("post", "/api/threads/{thread_id}/stop", { path: { thread_id: reader.id }, body: {} }),
     onSettled: () => reader.wake(),
   });
   return (
@@ -114,11 +113,42 @@ export function Stop({ reader }: { reader: Reader }) {
 }
 
 function useDraft(thread: string) {
-  const [held, setHeld] = useState(() => ({ thread, draft: draftOf(thread) }));
-  if (held.thread !== thread) setHeld({ thread, draft: draftOf(thread) }); // rendered anew before anything shows
+  const [held, setHeld] = useState(() => ({ thread, draft: readDraft(thread) }));
+  if (held.thread !== thread) setHeld({ thread, draft: readDraft(thread) }); // rendered anew before anything shows
   const change = (now: typeof held.draft) => {
     keepDraft(thread, now);
     setHeld({ thread, draft: now });
   };
   return [held.draft, change] as const;
 }
+
+/** What was typed and not sent, for each thread: a reload or a look elsewhere loses nothing. */
+interface MessageDraft {
+  text: string;
+  /** The key under which it was tried to send; empty if it was not, or if it was changed since. */
+  once: string;
+}
+
+const EMPTY: MessageDraft = { text: "", once: "" };
+
+function readDraft(thread: string): MessageDraft {
+  try {
+    return {
+      ...EMPTY,
+      ...(JSON.parse(sessionStorage.getItem(place(thread)) ?? "{}") as Partial<MessageDraft>),
+    };
+  } catch {
+    return EMPTY;
+  }
+}
+
+function keepDraft(thread: string, draft: MessageDraft): void {
+  try {
+    if (draft.text) sessionStorage.setItem(place(thread), JSON.stringify(draft));
+    else sessionStorage.removeItem(place(thread));
+  } catch {
+    // full or switched off: then it lives as long as the page
+  }
+}
+
+const place = (thread: string) => `interlock-draft-${thread || "new"}`;

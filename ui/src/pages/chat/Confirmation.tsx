@@ -1,15 +1,15 @@
 import { Button, Code, Text } from "@mantine/core";
 import { useState } from "react";
-import { write } from "../../api/json";
+import { stringifyJson } from "../../api/json";
 import css from "./Confirmation.module.css";
-import type { Item } from "./tell";
+import type { TranscriptItem } from "./transcriptItems";
 
 /** What would happen, in Interlock's own words and not in the model's. The buttons say what one could also type. */
 export function Confirmation({
   question,
   onSay,
 }: {
-  question: Item & { kind: "confirmation" };
+  question: TranscriptItem & { kind: "confirmation" };
   onSay: ((text: string) => void) | null;
 }) {
   const [isAnswered, setAnswered] = useState(false);
@@ -26,7 +26,7 @@ export function Confirmation({
       <p className={css.what}>{question.message}</p>
       {question.would !== null && question.would !== undefined && (
         <pre className={css.would} tabIndex={0} aria-label="What would happen">
-          {typeof question.would === "string" ? question.would : write(question.would, 2)}
+          {typeof question.would === "string" ? question.would : stringifyJson(question.would, 2)}
         </pre>
       )}
       {isOpen ? (

@@ -1,8 +1,7 @@
 import { render } from "@testing-library/react";
 import { expect, it } from "vitest";
-import { blocksOf } from "./blocks";
-import { linkOf } from "./links";
-import { Markdown } from "./Markdown";
+import { parseBlocks } from "./blocks";
+import { Markdown, parseWebLink } from "./Markdown";
 
 const SIZE = 20_000; // as much as is shown at once
 
@@ -29,7 +28,7 @@ const HARD: Record<string, string> = {
 /** What grew faster than the text would run into the limit of a test. */
 it.each(Object.entries(HARD))("reads hard words to their end: %s", (name, piece) => {
   const text = name === "deeper lists" ? deeper() : piece.repeat(SIZE / piece.length);
-  const blocks = blocksOf(text);
+  const blocks = parseBlocks(text);
   expect(depthOf(blocks)).toBeLessThan(60);
 });
 
@@ -92,8 +91,8 @@ it("loses no word, whatever they are", () => {
 });
 
 it("links to the web alone, and says where", () => {
-  expect(linkOf("https://good.example@evil.example/x")?.host).toBe("evil.example");
-  expect(linkOf("https://p\u0430ypal.example/")?.host).toBe("xn--pypal-4ve.example");
+  expect(parseWebLink("https://good.example@evil.example/x")?.host).toBe("evil.example");
+  expect(parseWebLink("https://p\u0430ypal.example/")?.host).toBe("xn--pypal-4ve.example");
   for (const address of [
     "javascript:alert(1)",
     "//evil.example",
@@ -103,7 +102,7 @@ it("links to the web alone, and says where", () => {
     "",
     undefined,
   ])
-    expect(linkOf(address)).toBeNull();
+    expect(parseWebLink(address)).toBeNull();
 });
 
 it("renders no HTML, image, or heading", () => {

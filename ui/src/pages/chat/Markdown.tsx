@@ -1,12 +1,11 @@
 import { memo, type ReactNode } from "react";
-import { blocksOf, type Block } from "./blocks";
+import { parseBlocks, type Block } from "./blocks";
 import type { Inline } from "./inlines";
-import { linkOf } from "./links";
 import css from "./Markdown.module.css";
 
 /** A model's words. Nothing in them can be pressed but links that say where they lead. */
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  return <div className={css.words}>{blocksOf(text).map(blockOf)}</div>;
+  return <div className={css.words}>{parseBlocks(text).map(blockOf)}</div>;
 });
 
 function blockOf(block: Block, key: number): ReactNode {
@@ -64,7 +63,7 @@ function inlineOf(inline: Inline, key: number): ReactNode {
 
 /** An address that is none of the web stays text. */
 function Leading({ address, words }: { address: string; words: ReactNode }) {
-  const link = linkOf(address);
+  const link = parseWebLink(address);
   if (!link)
     return (
       <>
@@ -79,4 +78,17 @@ function Leading({ address, words }: { address: string; words: ReactNode }) {
       <span className={css.host}>({link.host})</span>
     </>
   );
+}
+
+interface WebLink {
+  href: string;
+  /** Where it leads, with look-alike letters as punycode. */
+  host: string;
+}
+
+/** An address of the web, with its host; null for everything else, and for what would lead into this page. */
+export function parseWebLink(address: string | undefined): WebLink | null {
+  if (!address || !/^https?:\/\//i.test(address) || !URL.canParse(address)) return null;
+  const url = new URL(address);
+  return { href: url.href, host: url.host };
 }

@@ -1,14 +1,13 @@
 import { Button } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useRef, useState, type RefObject } from "react";
 import { Markdown } from "./Markdown";
 import css from "./Message.module.css";
-import { useNear } from "./useNear";
 
 const MOST = 20_000; // characters that are shown at once
 const SAYING = 8_000; // characters that are rendered anew with each piece that comes
 
 /** What the person said, as it was typed. */
-export function Said({ text }: { text: string }) {
+export function UserMessage({ text }: { text: string }) {
   return (
     <div className={css.said} data-said dir="auto">
       <span className={css.who}>You: </span>
@@ -18,8 +17,8 @@ export function Said({ text }: { text: string }) {
 }
 
 /** What the model says; rich only near the screen and while that keeps up, and never more than words. */
-export function Reply({ text, isWhole }: { text: string; isWhole: boolean }) {
-  const [place, isNear] = useNear<HTMLDivElement>();
+export function ModelMessage({ text, isWhole }: { text: string; isWhole: boolean }) {
+  const [place, isNear] = useNearScreen<HTMLDivElement>();
   const isRich = isNear && (isWhole || text.length < SAYING);
   return (
     <div className={css.reply} ref={place} data-reply={isWhole ? "whole" : "saying"} dir="auto">
@@ -44,4 +43,20 @@ function Long({ text, children }: { text: string; children: (shown: string) => R
       </div>
     </>
   );
+}
+
+/** Whether an element came near the screen; once it did, that stays. */
+export function useNearScreen<E extends Element>(): [RefObject<E | null>, boolean] {
+  const place = useRef<E>(null);
+  const [isNear, setNear] = useState(false);
+  useEffect(() => {
+    if (isNear || !place.current) return;
+    const seen = new IntersectionObserver(
+      (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
+      { root: place.current.closest("[data-scroller]"), rootMargin: "800px" },
+    );
+    seen.observe(place.current);
+    return () => seen.disconnect();
+  }, [isNear]);
+  return [place, isNear];
 }

@@ -1,4 +1,4 @@
-import { inlinesOf, type Inline } from "./inlines";
+import { parseInlines, type Inline } from "./inlines";
 
 export type Block =
   | { kind: "paragraph" | "heading"; inlines: Inline[] }
@@ -15,7 +15,7 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:[ \t]+|$)/;
 
 /** Markdown as models write it: paragraphs, headings, lists, quotations and code. All else is text. */
-export function blocksOf(text: string): Block[] {
+export function parseBlocks(text: string): Block[] {
   return new Reading(text.replace(/\r\n?/g, "\n").split("\n"), 0).all();
 }
 
@@ -61,7 +61,7 @@ class Reading {
   }
 
   private heading(text: string): void {
-    this.add({ kind: "heading", inlines: inlinesOf(text.trim()) });
+    this.add({ kind: "heading", inlines: parseInlines(text.trim()) });
   }
 
   private code(fence: string): void {
@@ -114,7 +114,7 @@ class Reading {
 
   private endParagraph(): void {
     if (this.paragraph.length)
-      this.blocks.push({ kind: "paragraph", inlines: inlinesOf(this.paragraph.join("\n")) });
+      this.blocks.push({ kind: "paragraph", inlines: parseInlines(this.paragraph.join("\n")) });
     this.paragraph = [];
   }
 }

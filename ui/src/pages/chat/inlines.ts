@@ -20,7 +20,7 @@ interface Open {
 }
 
 /** Reads from left to right, once: the time that it takes grows with the length alone. */
-export function inlinesOf(text: string): Inline[] {
+export function parseInlines(text: string): Inline[] {
   return new Reading(text).all();
 }
 
@@ -99,7 +99,7 @@ class Reading {
     this.top.inlines.push(
       isImage
         ? { kind: "image", address, text: label }
-        : { kind: "link", address, inlines: inlinesOf(label) },
+        : { kind: "link", address, inlines: parseInlines(label) },
     );
     this.at += whole.length;
     return true;

@@ -1,30 +1,36 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef } from "react";
-import { call } from "../../api/client";
+import { Link } from "wouter";
+import type { ApprovalItem } from "../../api/approvals";
+import { callApi } from "../../api/client";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
+import { visible } from "../../components/visible";
 import { live } from "../../live/live";
-import { Empty, Loading, Problem } from "../../components/States";
-import { dayBegins, dayEnds, useAddressed } from "./addressed";
-import { CallList } from "./CallList";
-import { Detail } from "./Detail";
-import { Filters } from "./Filters";
+import { CallDetail } from "./CallDetail";
 import css from "./History.module.css";
+import { HistoryFilters } from "./HistoryFilters";
+import { StatusBadge } from "./StatusBadge";
+import { endOfDay, startOfDay, useAddressFilters } from "./useAddressFilters";
 
 const FEW = 4; // pages: whoever has scrolled further reads, and is not interrupted
+const HEIGHT = 68;
 
 /** Search on the left, the story of one call on the right; on a phone one after the other. */
 export function Calls() {
-  const [get, set] = useAddressed();
+  const [get, set] = useAddressFilters();
   const id = get("id");
   const found = useCalls(get);
   const items = found.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <div className={css.panes} data-open={id || undefined}>
       <div className={css.found}>
-        <Filters />
+        <HistoryFilters />
         {found.isPending && <Loading what="Searching" />}
-        {found.error && <Problem error={found.error} again={() => void found.refetch()} />}
+        {found.error && <ErrorMessage error={found.error} again={() => void found.refetch()} />}
         {found.data && items.length === 0 && (
-          <Empty title="Nothing found">No call fits. Try fewer words or filters.</Empty>
+          <EmptyState title="Nothing found">No call fits. Try fewer words or filters.</EmptyState>
         )}
         {items.length > 0 && (
           <CallList
@@ -37,12 +43,12 @@ export function Calls() {
         )}
       </div>
       {id ? (
-        <Detail id={id} close={() => set({}, undefined)} />
+        <CallDetail id={id} close={() => set({}, undefined)} />
       ) : (
         <div className={css.nothing}>
-          <Empty title="Choose a call">
+          <EmptyState title="Choose a call">
             Its story stands here: who asked, who decided, and what came of it.
-          </Empty>
+          </EmptyState>
         </div>
       )}
     </div>
@@ -57,14 +63,14 @@ function useCalls(get: (name: string) => string) {
     agent: get("agent"),
     user: get("user"),
     thread_id: get("thread_id"),
-    since: dayBegins(get("since")),
-    until: dayEnds(get("until")),
+    since: startOfDay(get("since")),
+    until: endOfDay(get("until")),
     limit: 50,
   };
   const found = useInfiniteQuery({
     queryKey: ["approvals", "history", query],
     queryFn: ({ pageParam, signal }) =>
-      call("get", "/api/approvals", { query: { ...query, cursor: pageParam }, signal }),
+      callApi("get", "/api/approvals", { query: { ...query, cursor: pageParam }, signal }),
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
   });
@@ -92,4 +98,76 @@ function useFresh(look: () => void) {
       clearTimeout(waiting);
     };
   }, []);
+}
+
+/** As many rows as one sees, whatever was found; more are asked for near the end. */
+function CallList({ items, open, more }: { items: ApprovalItem[]; open: string; more?: () => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  const rows = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => HEIGHT,
+    overscan: 10,
+  });
+  const shown = rows.getVirtualItems();
+  const last = shown.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (more && last >= items.length - 10) more();
+  }, [more, last, items.length]);
+  return (
+    <div className={css.list} ref={box} tabIndex={-1}>
+      <ol className={css.rows} aria-label="Calls" style={{ height: rows.getTotalSize() }}>
+        {shown.map(({ index, start, key }) => {
+          const item = items[index];
+          return (
+            item && (
+              <li
+                key={key}
+                ref={rows.measureElement}
+                data-index={index}
+                style={{ transform: `translateY(${start}px)` }}
+              >
+                <Row item={item} isOpen={item.id === open} />
+              </li>
+            )
+          );
+        })}
+      </ol>
+    </div>
+  );
+}
+
+function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
+  return (
+    <Link
+      href={opened(item.id)}
+      className={css.row}
+      aria-current={isOpen ? "true" : undefined}
+      data-row={item.id}
+    >
+      <span className={css.small}>
+        <StatusBadge status={item.status} />
+        <TimeAgo at={item.created_at} />
+      </span>
+      <div className={css.sentence} title={item.sentence}>
+        {item.sentence}
+      </div>
+      <span className={css.small}>
+        <span>{visible(item.tool)}</span>
+        {item.agent && <span>{visible(item.agent)}</span>}
+        {item.decision && (
+          <span>
+            {visible(item.decision.by)}, <TimeAgo at={item.decision.at} />
+          </span>
+        )}
+      </span>
+    </Link>
+  );
+}
+
+/** The same list with this one open. */
+function opened(id: string): string {
+  const params = new URLSearchParams(location.search);
+  params.set("id", id);
+  return `/history?${params}`;
 }

@@ -2,7 +2,7 @@ import { Tabs, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { useSearchParams } from "wouter";
-import { call } from "../../api/client";
+import { callApi } from "../../api/client";
 import { Page } from "../../components/Page";
 import { Loading } from "../../components/States";
 import { Calls } from "./Calls";
@@ -46,7 +46,7 @@ export default function History() {
 function Retention() {
   const about = useQuery({
     queryKey: ["about", "retention"],
-    queryFn: ({ signal }) => call("get", "/api/about", { signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/about", { signal }),
     staleTime: Infinity,
   });
   if (!about.data || about.data.retention === "forever") return null;

@@ -1,29 +1,31 @@
-import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { Anchor, Button, NativeSelect, TextInput } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useRef, type FormEvent } from "react";
-import { call } from "../../api/client";
-import { Empty, Loading, Problem } from "../../components/States";
-import { dayBegins, dayEnds, useAddressed } from "./addressed";
-import { Entries } from "./Entries";
+import { Link } from "wouter";
+import { callApi } from "../../api/client";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import css from "./History.module.css";
 import { LedgerStatus } from "./LedgerStatus";
-import { KINDS } from "./sentences";
+import { EVENT_KINDS, type TimelineEntry } from "./sentences";
+import { dotColor } from "./StatusBadge";
+import { TimelineStep } from "./Timeline";
+import { endOfDay, startOfDay, useAddressFilters } from "./useAddressFilters";
 
 /** Every entry of the record, newest first, and whether it can be trusted. */
 export default function Ledger() {
-  const [get] = useAddressed();
+  const [get] = useAddressFilters();
   const query = {
     kind: get("kind"),
     actor: get("actor"),
     approval_id: get("approval"),
-    since: dayBegins(get("since")),
-    until: dayEnds(get("until")),
+    since: startOfDay(get("since")),
+    until: endOfDay(get("until")),
     limit: 100,
   };
   const found = useInfiniteQuery({
     queryKey: ["audit", query],
     queryFn: ({ pageParam, signal }) =>
-      call("get", "/api/audit", { query: { ...query, order: "newest", after: pageParam }, signal }),
+      callApi("get", "/api/audit", { query: { ...query, order: "newest", after: pageParam }, signal }),
     initialPageParam: undefined as number | undefined,
     getNextPageParam: (page) => (page.next === null ? undefined : Number(page.next)),
   });
@@ -33,11 +35,11 @@ export default function Ledger() {
       <LedgerStatus />
       <LedgerFilters />
       {found.isPending && <Loading what="Reading the ledger" />}
-      {found.error && <Problem error={found.error} again={() => void found.refetch()} />}
+      {found.error && <ErrorMessage error={found.error} again={() => void found.refetch()} />}
       {found.data && entries.length === 0 && !found.hasNextPage && (
-        <Empty title="No entries">Nothing in the ledger fits these filters.</Empty>
+        <EmptyState title="No entries">Nothing in the ledger fits these filters.</EmptyState>
       )}
-      {entries.length > 0 && <Entries entries={entries} />}
+      {entries.length > 0 && <LedgerEntries entries={entries} />}
       {found.hasNextPage && (
         <Button
           variant="default"
@@ -56,7 +58,7 @@ export default function Ledger() {
 const NAMES = ["kind", "actor", "approval", "since", "until"];
 
 function LedgerFilters() {
-  const [get, set] = useAddressed();
+  const [get, set] = useAddressFilters();
   const form = useRef<HTMLFormElement>(null);
   const send = (event?: FormEvent) => {
     event?.preventDefault();
@@ -80,7 +82,7 @@ function LedgerFilters() {
         onChange={() => send()}
         data={[
           { value: "", label: "Anything" },
-          ...KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
+          ...EVENT_KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
         ]}
       />
       <TextInput
@@ -97,5 +99,28 @@ function LedgerFilters() {
         Show
       </Button>
     </form>
+  );
+}
+
+/** Entries of the ledger; each leads to the call that it is about. */
+function LedgerEntries({ entries }: { entries: TimelineEntry[] }) {
+  return (
+    <ol className={css.timeline} aria-label="Entries">
+      {entries.map((entry) => (
+        <li
+          key={entry.seq}
+          className={css.step}
+          data-kind={entry.kind}
+          style={{ "--dot": dotColor(entry.kind) } as object}
+        >
+          <TimelineStep entry={entry} />
+          {entry.approval_id && (
+            <Anchor component={Link} href={`/history?id=${encodeURIComponent(entry.approval_id)}`} size="xs">
+              Show the call of entry {entry.seq}
+            </Anchor>
+          )}
+        </li>
+      ))}
+    </ol>
   );
 }

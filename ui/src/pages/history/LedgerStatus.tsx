@@ -1,18 +1,17 @@
-import { Button, Code, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { call } from "../../api/client";
-import { isAdmin, useMe } from "../../api/me";
-import { Ago } from "../../components/Time";
-import { Loading, Problem } from "../../components/States";
+import { Alert, Button, Code, Group, List, Paper, Progress, Stack, Text, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { callApi, type Schemas } from "../../api/client";
+import { isAdmin, useMe } from "../../api/currentUser";
+import { ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
 import css from "./History.module.css";
-import { Verify } from "./Verify";
 
 /** Where the record ends, whether it was verified, and how to take it along. */
 export function LedgerStatus() {
   return (
     <div className={css.status}>
       <Head />
-      <Verify />
+      <LedgerVerification />
       <Export />
     </div>
   );
@@ -21,11 +20,11 @@ export function LedgerStatus() {
 function Head() {
   const head = useQuery({
     queryKey: ["audit", "head"],
-    queryFn: ({ signal }) => call("get", "/api/audit/head", { signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/audit/head", { signal }),
     refetchInterval: 10_000,
   });
   if (head.isPending) return <Loading what="Reading the head" />;
-  if (head.error) return <Problem error={head.error} again={() => void head.refetch()} />;
+  if (head.error) return <ErrorMessage error={head.error} again={() => void head.refetch()} />;
   const { seq, link, at, fingerprint } = head.data;
   return (
     <Paper withBorder p="md" component="section" aria-label="Head">
@@ -37,7 +36,7 @@ function Head() {
           Entry {seq.toLocaleString()}
           {at > 0 && (
             <>
-              , <Ago at={new Date(at).toISOString()} />
+              , <TimeAgo at={new Date(at).toISOString()} />
             </>
           )}
         </Text>
@@ -87,3 +86,107 @@ function Export() {
     </Paper>
   );
 }
+
+type Verification = Schemas["VerificationJson"];
+const KEY = ["audit", "verification"];
+
+/** Has the ledger checked beside the server, shows how far it is, and keeps what came of it in sight. */
+function LedgerVerification() {
+  const queries = useQueryClient();
+  const state = useQuery({
+    queryKey: KEY,
+    queryFn: ({ signal }) => callApi("get", "/api/audit/verification", { signal }),
+    refetchInterval: (query) => (query.state.data?.running ? 400 : 30_000),
+  });
+  const begin = useMutation({
+    mutationFn: () => callApi("post", "/api/audit/verify", {}),
+    onSuccess: (told) => queries.setQueryData(KEY, told),
+    onError: () => queries.invalidateQueries({ queryKey: KEY }),
+  });
+  const running = state.data?.running;
+  const last = state.data?.last;
+  return (
+    <Paper withBorder p="md" component="section" aria-label="Verification">
+      <Stack gap={6} align="stretch">
+        <Title order={2} size="h5">
+          Verification
+        </Title>
+        {state.error && <ErrorMessage error={state.error} again={() => void state.refetch()} />}
+        {begin.error && <ErrorMessage error={begin.error} />}
+        {running && <Running now={running} />}
+        {!running && last && <Verdict last={last} />}
+        {!running && !last && state.data && <Text size="sm">Not verified since the server was started.</Text>}
+        <Button
+          style={{ alignSelf: "start" }}
+          loading={begin.isPending || Boolean(running)}
+          onClick={() => begin.mutate()}
+        >
+          Verify now
+        </Button>
+      </Stack>
+    </Paper>
+  );
+}
+
+function Running({ now }: { now: Verification }) {
+  const part = now.of ? (100 * now.done) / now.of : 0;
+  return (
+    <div role="status">
+      <Text size="sm">
+        {now.of
+          ? `${now.done.toLocaleString()} of ${now.of.toLocaleString()} entries are read.`
+          : "The check begins."}
+      </Text>
+      <Progress value={part} aria-label="Entries that are read" />
+    </div>
+  );
+}
+
+function Verdict({ last }: { last: Verification }) {
+  const { title, color, text } = describeVerification(last);
+  return (
+    <Alert color={color} title={title} role="status" data-verified={last.state}>
+      <Text size="sm">
+        {text} <TimeAgo at={last.began} />, by {last.by}.
+      </Text>
+      {last.faults.length > 0 && (
+        <List size="sm" mt="xs" aria-label="Faults">
+          {last.faults.map((fault, place) => (
+            <List.Item key={place}>
+              {fault.seq > 0 && `Entry ${fault.seq}: `}
+              {fault.message}
+            </List.Item>
+          ))}
+        </List>
+      )}
+    </Alert>
+  );
+}
+
+/** What a verification came to, for people: what was checked, up to where, and how long it took. */
+export function describeVerification(last: Verification): { title: string; color: string; text: string } {
+  const took = `${last.seconds < 10 ? last.seconds.toFixed(1) : Math.round(last.seconds)} s`;
+  const checked = `${counted(last.entries, "entry", "entries")} and ${counted(last.approvals, "approval", "approvals")}`;
+  const erased = last.erased
+    ? ` The content of ${counted(last.erased, "entry", "entries")} was erased, and the ledger says by whom.`
+    : "";
+  if (last.state === "valid")
+    return {
+      title: "The ledger is whole",
+      color: "green",
+      text: `The chain, its laws and the rows fit: ${checked}, up to entry ${(last.head?.seq ?? 0).toLocaleString()}, in ${took}.${erased} Verified`,
+    };
+  if (last.state === "invalid")
+    return {
+      title: `The ledger is not whole: ${counted(last.fault_count, "fault", "faults")}`,
+      color: "red",
+      text: `Keep a copy of the database as it is. ${checked} were checked in ${took}.${shown(last)} Verified`,
+    };
+  return { title: "Nothing was found out", color: "orange", text: `${last.problem} Tried` };
+}
+
+const shown = (last: Verification): string =>
+  last.fault_count > last.faults.length ? ` The first ${last.faults.length} faults are shown.` : "";
+
+const counted = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString()} ${count === 1 ? one : many}`;

@@ -1,29 +1,39 @@
 import { describe, expect, it } from "vitest";
-import { changes, facts } from "./facts";
-import { actor, KINDS, sentence, wasErased, type Entry } from "./sentences";
 import { visible } from "../../components/visible";
+import {
+  describeEntry,
+  EVENT_KINDS,
+  groupDeliveries,
+  nameActor,
+  summarizeDeliveries,
+  wasErased,
+  type TimelineEntry,
+} from "./sentences";
+import { listChanges, listFacts } from "./Timeline";
 
-function entry(kind: string, more: Partial<Entry> = {}): Entry {
+function entry(kind: string, more: Partial<TimelineEntry> = {}): TimelineEntry {
   const at = "2027-01-15T08:00:00.000Z";
   return { seq: 1, at, kind, actor: "bob", approval_id: "id", data: {}, content: null, digest: "", ...more };
 }
 
 describe("sentences", () => {
-  it.each(KINDS)("tells %s although nothing else is kept", (kind) => {
-    const told = sentence(entry(kind));
+  it.each(EVENT_KINDS)("tells %s although nothing else is kept", (kind) => {
+    const told = describeEntry(entry(kind));
     expect(told.length).toBeGreaterThan("bob ".length);
     expect(told).not.toMatch(/undefined|null|NaN|\[object/);
   });
 
   it("tells who, what and why", () => {
-    expect(sentence(entry("proposed", { actor: "agent:bot", data: { tool: "pay", rule: "money" } }))).toBe(
-      "The agent bot asked to run pay (rule “money”)",
-    );
     expect(
-      sentence(entry("decision_refused", { data: { error: "forbidden" }, content: { kind: "approve" } })),
+      describeEntry(entry("proposed", { actor: "agent:bot", data: { tool: "pay", rule: "money" } })),
+    ).toBe("The agent bot asked to run pay (rule “money”)");
+    expect(
+      describeEntry(
+        entry("decision_refused", { data: { error: "forbidden" }, content: { kind: "approve" } }),
+      ),
     ).toBe("bob tried to approve it and was refused: not theirs to decide");
     expect(
-      sentence(
+      describeEntry(
         entry("erased", {
           data: {
             scope: "person",
@@ -35,14 +45,14 @@ describe("sentences", () => {
         }),
       ),
     ).toBe("bob erased the content of 4 entries");
-    expect(sentence(entry("delegated", { content: { to: { users: ["eve"], teams: ["ops"] } } }))).toBe(
+    expect(describeEntry(entry("delegated", { content: { to: { users: ["eve"], teams: ["ops"] } } }))).toBe(
       "bob passed it on to eve, the team ops",
     );
-    expect(sentence(entry("something_new"))).toBe("bob something new");
+    expect(describeEntry(entry("something_new"))).toBe("bob something new");
   });
 
   it("shows what hides in names", () => {
-    expect(actor("agent:b\u202eot")).toBe("The agent b\\u{202e}ot");
+    expect(nameActor("agent:b\u202eot")).toBe("The agent b\\u{202e}ot");
     expect(visible("a\u00a0b\\c\u200d d")).toBe("a\\u{a0}b\\\\c\\u{200d} d");
   });
 
@@ -63,13 +73,77 @@ describe("facts", () => {
       reason: "",
       acknowledged: ["mixed:/to"],
     };
-    expect(facts(entry("approved", { content, data: { quorum: [1, 2] } }))).toEqual([
+    expect(listFacts(entry("approved", { content, data: { quorum: [1, 2] } }))).toEqual([
       { label: "through", text: "web" },
       { label: "saw arguments", text: "ab12", look: "code" },
       { label: "needs", text: "1, then 2 people" },
       { label: "acknowledged", text: "mixed:/to" },
       { label: "comment", text: "fine", look: "quote" },
     ]);
-    expect(changes(entry("edited"))).toEqual([]);
+    expect(listChanges(entry("edited"))).toEqual([]);
+  });
+});
+
+let seq = 0;
+
+function deliveryEntry(
+  kind: string,
+  channel = "",
+  content: TimelineEntry["content"] = null,
+  what = "sent",
+): TimelineEntry {
+  seq += 1;
+  const data = channel ? { channel, what, reason: "asked" } : {};
+  const at = "2027-01-15T08:00:00.000Z";
+  return { seq, at, kind, actor: "interlock", approval_id: "id", data, content, digest: "" };
+}
+
+describe("what was told", () => {
+  it("is one step where many were told in one go, and stays a line where it is alone", () => {
+    const [a, b, c, d, e] = [
+      deliveryEntry("proposed"),
+      deliveryEntry("delivered", "mail", { person: "ada" }),
+      deliveryEntry("delivered", "mail", { person: "bob" }),
+      deliveryEntry("approved"),
+      deliveryEntry("delivered", "mail", { person: "ada" }, "changed"),
+    ];
+    expect(groupDeliveries([a, b, c, d, e] as TimelineEntry[])).toEqual([a, [b, c], d, e]);
+    expect(groupDeliveries([])).toEqual([]);
+  });
+
+  it("is summed up by channel, with names as far as they are kept", () => {
+    const told = ["ada", "bob", "eve", "vic", "zoe", "ann"].map((person) =>
+      deliveryEntry("delivered", "mail", { person }),
+    );
+    expect(
+      summarizeDeliveries([
+        ...told,
+        deliveryEntry("delivered", "pager"),
+        deliveryEntry("delivery_parked", "hook"),
+      ]),
+    ).toBe(
+      "Interlock told ada, bob, eve, vic and 2 more through mail, and people through pager; one message was given up",
+    );
+    expect(
+      summarizeDeliveries([
+        deliveryEntry("delivery_parked", "hook"),
+        deliveryEntry("delivery_parked", "hook"),
+      ]),
+    ).toBe("Interlock gave up 2 messages to people");
+  });
+
+  it("is told with whom and where", () => {
+    expect(describeEntry(deliveryEntry("delivered", "mail", { person: "a\u202eda" }))).toBe(
+      "Interlock told a\\u{202e}da through mail",
+    );
+    expect(describeEntry(deliveryEntry("delivered", "slack", { place: "#ops" }, "reminded"))).toBe(
+      "Interlock reminded #ops through slack",
+    );
+    expect(describeEntry(deliveryEntry("delivered", "pager", null, "changed"))).toBe(
+      "Interlock told people through pager what has changed",
+    );
+    expect(
+      describeEntry(deliveryEntry("delivery_parked", "mail", { person: "ada", error: "It is full." })),
+    ).toBe("Interlock gave up telling ada through mail: It is full.");
   });
 });

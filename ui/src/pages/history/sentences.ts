@@ -1,9 +1,10 @@
-import type { Shapes } from "../../api/client";
+import type { Schemas } from "../../api/client";
 import { visible } from "../../components/visible";
-import { whom } from "./told";
 
-export type Entry = Shapes["TimelineEntryJson"];
-type Said = (entry: Entry) => string;
+const TELLING = new Set(["delivered", "delivery_parked", "delivery_again"]);
+
+export type TimelineEntry = Schemas["TimelineEntryJson"];
+type Said = (entry: TimelineEntry) => string;
 
 /** What happened, in a sentence without the actor: "approved it", after "bob". */
 const SAYS: Record<string, Said> = {
@@ -12,8 +13,8 @@ const SAYS: Record<string, Said> = {
   denied: (e) => `wanted to run ${tool(e)} and was denied${rule(e)}`,
   voted: (e) => `approved it${stage(e)}; more people have to agree`,
   approved: (e) =>
-    data(e, "by") === "expiry" ? "approved it, as the rule says when nobody answers" : "approved it",
-  edited: (e) => `changed ${many(Number(content(e, "changed") ?? 0), "argument", "the arguments")}`,
+    entryData(e, "by") === "expiry" ? "approved it, as the rule says when nobody answers" : "approved it",
+  edited: (e) => `changed ${many(Number(entryContent(e, "changed") ?? 0), "argument", "the arguments")}`,
   responded: () => "answered instead of letting it run",
   rejected: () => "rejected it",
   undone: () => "took the rejection back",
@@ -31,7 +32,7 @@ const SAYS: Record<string, Said> = {
   expired: () => "let it expire: nobody decided in time",
   lapsed: () => "let the approval lapse: it was not started in time",
   started: (e) =>
-    Number(data(e, "fence")) > 1 ? `started it again (start ${data(e, "fence")})` : "started it",
+    Number(entryData(e, "fence")) > 1 ? `started it again (start ${entryData(e, "fence")})` : "started it",
   succeeded: () => "ran it to its end: it succeeded",
   failed: () => "ran it to its end: it failed",
   lost: () => "lost sight of the run: nobody knows how it ended",
@@ -40,7 +41,7 @@ const SAYS: Record<string, Said> = {
   user_changed: (e) => `made ${text(e, "user")} ${a(text(e, "role"))}`,
   user_removed: (e) => `removed ${text(e, "user")}`,
   away_changed: (e) =>
-    data(e, "until") ? `set ${text(e, "user")} as away` : `set ${text(e, "user")} as back`,
+    entryData(e, "until") ? `set ${text(e, "user")} as away` : `set ${text(e, "user")} as back`,
   key_created: (e) => `made a key for ${a(text(e, "role"))}`,
   key_rotated: (e) => `made a key in place of ${text(e, "replaces")}`,
   key_revoked: () => "revoked a key",
@@ -87,15 +88,15 @@ const SAYS: Record<string, Said> = {
   erased: (e) => `erased the content of ${erasedWhat(e)}`,
 };
 
-export const KINDS = Object.keys(SAYS);
+export const EVENT_KINDS = Object.keys(SAYS);
 
 /** "bob approved it". A kind that is not known yet is told by its name. */
-export function sentence(entry: Entry): string {
+export function describeEntry(entry: TimelineEntry): string {
   const says = SAYS[entry.kind];
-  return `${actor(entry.actor)} ${says ? says(entry) : visible(entry.kind.replaceAll("_", " "))}`;
+  return `${nameActor(entry.actor)} ${says ? says(entry) : visible(entry.kind.replaceAll("_", " "))}`;
 }
 
-export function actor(name: string): string {
+export function nameActor(name: string): string {
   if (name === "interlock") return "Interlock";
   if (name === "policy") return "The policy";
   if (name === "agent") return "The agent";
@@ -106,55 +107,57 @@ export function actor(name: string): string {
 }
 
 /** Content that was there and is not any more. */
-export const wasErased = (entry: Entry): boolean => !entry.content && Boolean(entry.digest);
+export const wasErased = (entry: TimelineEntry): boolean => !entry.content && Boolean(entry.digest);
 
-export const data = (entry: Entry, name: string): unknown => entry.data[name];
-export const content = (entry: Entry, name: string): unknown => entry.content?.[name];
+export const entryData = (entry: TimelineEntry, name: string): unknown => entry.data[name];
+export const entryContent = (entry: TimelineEntry, name: string): unknown => entry.content?.[name];
 
-function text(entry: Entry, name: string): string {
-  const found = data(entry, name);
+function text(entry: TimelineEntry, name: string): string {
+  const found = entryData(entry, name);
   return typeof found === "string" || typeof found === "number" ? visible(String(found)) : "";
 }
 
 /** "ada through mail" */
-const told = (entry: Entry): string => `${whom(entry) || "people"} through ${text(entry, "channel")}`;
+const told = (entry: TimelineEntry): string =>
+  `${nameRecipient(entry) || "people"} through ${text(entry, "channel")}`;
 
-function delivered(entry: Entry): string {
-  if (data(entry, "what") === "reminded") return `reminded ${told(entry)}`;
-  if (data(entry, "what") === "changed") return `told ${told(entry)} what has changed`;
-  if (data(entry, "reason") === "woken")
+function delivered(entry: TimelineEntry): string {
+  if (entryData(entry, "what") === "reminded") return `reminded ${told(entry)}`;
+  if (entryData(entry, "what") === "changed") return `told ${told(entry)} what has changed`;
+  if (entryData(entry, "reason") === "woken")
     return `woke the workflow that waits, through ${text(entry, "channel")}`;
-  return `told ${told(entry)}${data(entry, "reason") === "expired" ? " that time ran out" : ""}`;
+  return `told ${told(entry)}${entryData(entry, "reason") === "expired" ? " that time ran out" : ""}`;
 }
 
-function because(entry: Entry, name: string): string {
-  const why = content(entry, name);
+function because(entry: TimelineEntry, name: string): string {
+  const why = entryContent(entry, name);
   return typeof why === "string" && why ? `: ${visible(why)}` : "";
 }
 
-const scope = (entry: Entry): string =>
+const scope = (entry: TimelineEntry): string =>
   text(entry, "name") ? `the ${text(entry, "scope")} ${text(entry, "name")}` : "the workspace";
 
-const tool = (entry: Entry): string => text(entry, "tool") || "a tool";
-const rule = (entry: Entry): string => (text(entry, "rule") ? ` (rule “${text(entry, "rule")}”)` : "");
+const tool = (entry: TimelineEntry): string => text(entry, "tool") || "a tool";
+const rule = (entry: TimelineEntry): string =>
+  text(entry, "rule") ? ` (rule “${text(entry, "rule")}”)` : "";
 const a = (role: string): string => (/^[aeiou]/.test(role) ? `an ${role}` : `a ${role || "person"}`);
-const stage = (entry: Entry): string =>
-  Number(data(entry, "stage")) > 0 ? ` in stage ${Number(data(entry, "stage")) + 1}` : "";
+const stage = (entry: TimelineEntry): string =>
+  Number(entryData(entry, "stage")) > 0 ? ` in stage ${Number(entryData(entry, "stage")) + 1}` : "";
 
-function allowedBy(entry: Entry): string {
-  if (data(entry, "by") === "grant") return `covered by a grant of ${text(entry, "granted_by")}`;
+function allowedBy(entry: TimelineEntry): string {
+  if (entryData(entry, "by") === "grant") return `covered by a grant of ${text(entry, "granted_by")}`;
   return text(entry, "rule") ? `the rule “${text(entry, "rule")}” allows it` : "the policy allows it";
 }
 
 /** To whom, in names. */
-function people(entry: Entry): string {
-  const to = content(entry, "to") as { users?: string[]; teams?: string[] } | undefined;
+function people(entry: TimelineEntry): string {
+  const to = entryContent(entry, "to") as { users?: string[]; teams?: string[] } | undefined;
   const names = [...(to?.users ?? []), ...(to?.teams ?? []).map((team) => `the team ${team}`)];
   return names.length ? ` to ${names.map(visible).join(", ")}` : "";
 }
 
-function verb(entry: Entry): string {
-  const kind = content(entry, "kind");
+function verb(entry: TimelineEntry): string {
+  const kind = entryContent(entry, "kind");
   return typeof kind === "string" ? visible(kind === "respond" ? "answer" : kind) : "decide";
 }
 
@@ -167,21 +170,61 @@ const REFUSALS: Record<string, string> = {
   denied_now: "the policy denies it by now",
 };
 
-function refusal(entry: Entry): string {
+function refusal(entry: TimelineEntry): string {
   const code = text(entry, "error");
   return REFUSALS[code] ?? code.replaceAll("_", " ");
 }
 
-function erasedWhat(entry: Entry): string {
-  const ranges = data(entry, "entries");
+function erasedWhat(entry: TimelineEntry): string {
+  const ranges = entryData(entry, "entries");
   const count = Array.isArray(ranges)
     ? (ranges as [number, number][]).reduce((sum, [first, last]) => sum + last - first + 1, 0)
     : 0;
-  const why = data(entry, "scope") === "retention" ? ", as old as the retention says" : "";
+  const why = entryData(entry, "scope") === "retention" ? ", as old as the retention says" : "";
   return `${many(count, "entry", "entries", "entries")}${why}`;
 }
 
 function many(count: number, one: string, none: string, several = `${one}s`): string {
   if (!count) return none;
   return `${count} ${count === 1 ? one : several}`;
+}
+
+/** Steps of a story; what was told in one go is one step. */
+export function groupDeliveries(entries: TimelineEntry[]): (TimelineEntry | TimelineEntry[])[] {
+  const steps: (TimelineEntry | TimelineEntry[])[] = [];
+  for (const entry of entries) {
+    const last = steps.at(-1);
+    if (!TELLING.has(entry.kind)) steps.push(entry);
+    else if (Array.isArray(last)) last.push(entry);
+    else steps.push([entry]);
+  }
+  return steps.map((step) => (Array.isArray(step) && step.length === 1 ? (step[0] as TimelineEntry) : step));
+}
+
+/** "Interlock told ada, bob through mail and people through pager; one message was given up" */
+export function summarizeDeliveries(entries: TimelineEntry[]): string {
+  const ways = new Map<string, Set<string>>();
+  for (const entry of entries.filter(({ kind }) => kind === "delivered")) {
+    const channel = visible(String(entry.data.channel ?? "a channel"));
+    ways.set(channel, (ways.get(channel) ?? new Set()).add(nameRecipient(entry) || "people"));
+  }
+  const told = [...ways].map(([channel, names]) => `${few([...names])} through ${channel}`);
+  const lost = entries.filter(({ kind }) => kind === "delivery_parked").length;
+  if (!told.length) return `Interlock gave up ${lost === 1 ? "a message" : `${lost} messages`} to people`;
+  const given = lost ? `; ${lost === 1 ? "one message was" : `${lost} messages were`} given up` : "";
+  return `Interlock told ${told.join(", and ")}${given}`;
+}
+
+/** The person or the place, as far as it is kept. */
+function nameRecipient(entry: TimelineEntry): string {
+  const name = entry.content?.person ?? entry.content?.place;
+  return typeof name === "string" ? visible(name) : "";
+}
+
+const FEW = 4;
+
+function few(names: string[]): string {
+  return names.length > FEW
+    ? `${names.slice(0, FEW).join(", ")} and ${names.length - FEW} more`
+    : names.join(", ");
 }

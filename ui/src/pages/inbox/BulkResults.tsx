@@ -1,25 +1,24 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useMemo, useState } from "react";
-import type { Read } from "../../api/approvals";
-import { useTick } from "../../components/Time";
-import type { Result } from "./Bulk";
-import css from "./Bulk.module.css";
-import type { Wish } from "./BulkForm";
-import { columnsOf } from "./columns";
-import type { Undo } from "./useUndo";
+import type { ApprovalSnapshot } from "../../api/approvals";
+import { useTick } from "../../components/TimeAgo";
+import type { BulkAnswer, BulkResult } from "./BulkDecision";
+import css from "./BulkDecision.module.css";
+import { compareArguments } from "./Comparison";
+import type { PendingUndo } from "./useDecisionFeedback";
 
 interface Props {
-  wish: Wish;
-  results: readonly Result[];
-  calls: readonly Read[];
+  wish: BulkAnswer;
+  results: readonly BulkResult[];
+  calls: readonly ApprovalSnapshot[];
   onAgain: () => void;
-  undo: Undo;
+  undo: PendingUndo;
 }
 
 /** How each ended, in the server's words; what failed can be looked at again, a rejection can be taken back. */
 export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
   const [undone, setUndone] = useState<"" | "sending" | "sent">("");
-  const { different, cells } = useMemo(() => columnsOf(calls), [calls]);
+  const { different, cells } = useMemo(() => compareArguments(calls), [calls]);
   const sentences = new Map(calls.map((call) => [call.id, call.card.sentence]));
   const own = (id: string) =>
     different.map(
@@ -68,11 +67,11 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
   );
 }
 
-function summary({ kind }: Wish, taken: number, failed: number): string {
+function summary({ kind }: BulkAnswer, taken: number, failed: number): string {
   const done = `${taken} ${kind === "approve" ? "approved" : "rejected"}.`;
   return failed ? `${done} ${failed} failed and stayed as they were.` : done;
 }
 
-function ending({ status }: Result): string {
+function ending({ status }: BulkResult): string {
   return status === "pending" ? "Your yes counts; others have to agree too." : status;
 }

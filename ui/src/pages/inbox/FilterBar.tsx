@@ -1,18 +1,18 @@
-import { Button, NativeSelect } from "@mantine/core";
-import { useState, type Ref } from "react";
+import { Button, NativeSelect, TextInput, type TextInputProps } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useEffect, useRef, useState, type Ref } from "react";
 import type { Feed } from "./feed";
 import css from "./FilterBar.module.css";
-import { inUse, type Filters, type Priority, type Text } from "./filters";
-import { TextFilter } from "./TextFilter";
+import { activeFilters, type InboxFilters, type Priority, type TextFilterName } from "./filters";
 
 interface Props {
-  filters: Filters;
+  filters: InboxFilters;
   feed: Feed;
-  onChange: (changed: Partial<Filters>) => void;
+  onChange: (changed: Partial<InboxFilters>) => void;
   search: Ref<HTMLInputElement>;
 }
 
-const MORE: readonly [name: Exclude<Text, "q">, label: string][] = [
+const MORE: readonly [name: Exclude<TextFilterName, "q">, label: string][] = [
   ["tool", "Tool"],
   ["agent", "Agent"],
   ["user", "Person"],
@@ -32,7 +32,7 @@ const STATUSES = [
 
 /** Narrows the list. The usual is at hand, the rest is folded; what is in use can be seen and taken away. */
 export function FilterBar({ filters, feed, onChange, search }: Props) {
-  const used = inUse(filters);
+  const used = activeFilters(filters);
   const folded = used.filter(([name]) => name !== "q" && name !== "mine").length;
   return (
     <search className={css.bar} aria-label="Filter the requests">
@@ -50,7 +50,7 @@ export function FilterBar({ filters, feed, onChange, search }: Props) {
           aria-label="Status"
           data={STATUSES}
           value={filters.status}
-          onChange={(event) => onChange({ status: event.currentTarget.value as Filters["status"] })}
+          onChange={(event) => onChange({ status: event.currentTarget.value as InboxFilters["status"] })}
         />
         <Button
           px="sm"
@@ -122,5 +122,37 @@ function Seen({ name, feed }: { name: "tool" | "agent"; feed: Feed }) {
         <option key={each} value={each} />
       ))}
     </datalist>
+  );
+}
+
+interface TextFilterProps extends Omit<TextInputProps, "value" | "onChange"> {
+  value: string;
+  onChange: (text: string) => void;
+  ref?: Ref<HTMLInputElement>;
+}
+
+const PAUSE = 300; // ms without a key before the list is read anew
+
+/** A filter that is typed: what the address says counts, unless somebody is typing. */
+function TextFilter({ value, onChange, ...props }: TextFilterProps) {
+  const [text, setText] = useState(value);
+  const sent = useRef(value);
+  const send = useDebouncedCallback((typed: string) => {
+    sent.current = typed.trim();
+    onChange(sent.current);
+  }, PAUSE);
+  useEffect(() => {
+    if (value !== sent.current) setText(value);
+    sent.current = value;
+  }, [value]);
+  return (
+    <TextInput
+      {...props}
+      value={text}
+      onChange={({ currentTarget }) => {
+        setText(currentTarget.value);
+        send(currentTarget.value);
+      }}
+    />
   );
 }

@@ -1,26 +1,25 @@
-import { Button } from "@mantine/core";
+import { Button, Text, Title } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { lazy, Suspense, useCallback, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
-import { mayDecide, useMe } from "../../api/me";
-import type { CardHandle } from "../../card/Card";
-import { Empty, Loading } from "../../components/States";
+import { mayDecide, useMe } from "../../api/currentUser";
+import type { CardHandle } from "../../card/ApprovalCard";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { useFeed, type FeedListing } from "./feedStore";
 import { FilterBar } from "./FilterBar";
-import { readFilters, writeFilters, type Filters } from "./filters";
-import { Head, Instead, Selected } from "./Head";
+import { activeFilters, readFilters, writeFilters, type InboxFilters } from "./filters";
 import css from "./Inbox.module.css";
-import { List, type ListHandle } from "./List";
-import { focusCard, useActions } from "./useActions";
-import { useDecided } from "./useDecided";
-import { useFeed } from "./useFeed";
-import { useKeys } from "./useKeys";
-import { usePlace } from "./usePlace";
+import { InboxList, type InboxListHandle } from "./InboxList";
+import { useInboxKeys } from "./keys";
+import { useDecisionFeedback } from "./useDecisionFeedback";
+import { focusCard, useInboxActions } from "./useInboxActions";
+import { useInboxLocation } from "./useInboxLocation";
 import { useSelection } from "./useSelection";
 
-const Bulk = lazy(() => import("./Bulk"));
-const Help = lazy(() => import("./Help"));
-const Pane = lazy(() => import("./Pane"));
-const NONE: Partial<Filters> = {
+const BulkDecision = lazy(() => import("./BulkDecision"));
+const KeyHelp = lazy(() => import("./KeyHelp"));
+const CardPane = lazy(() => import("./CardPane"));
+const NONE: Partial<InboxFilters> = {
   mine: false,
   q: "",
   tool: "",
@@ -36,19 +35,19 @@ export default function Inbox() {
   const [search, setSearch] = useSearchParams();
   const filters = readFilters(search);
   const { store, listing } = useFeed(filters);
-  const place = usePlace();
+  const place = useInboxLocation();
   const [note, say] = useState("");
   const [helps, setHelps] = useState(false);
   const isNarrow = useMediaQuery("(max-width: 48em)", undefined, { getInitialValueInEffect: false });
-  const list = useRef<ListHandle>(null);
+  const list = useRef<InboxListHandle>(null);
   const card = useRef<CardHandle>(null);
   const words = useRef<HTMLInputElement>(null);
   const decides = mayDecide(useMe().data);
   const { feed } = listing;
   const selection = useSelection(feed, say);
-  const { moved, movedMany, undo } = useDecided(store, say);
+  const { moved, movedMany, undo } = useDecisionFeedback(store, say);
 
-  const narrow = (changed: Partial<Filters>) =>
+  const narrow = (changed: Partial<InboxFilters>) =>
     setSearch((old) => writeFilters(old, changed), { replace: true });
   const { open, close } = place;
   const choose = useCallback((id: string) => open(id, isNarrow ? "push" : "replace"), [open, isNarrow]);
@@ -62,8 +61,8 @@ export default function Inbox() {
     store.reveal();
     if (first) requestAnimationFrame(() => list.current?.goTo(first.id));
   };
-  useKeys(
-    useActions({
+  useInboxKeys(
+    useInboxActions({
       feed,
       place,
       selection,
@@ -83,17 +82,17 @@ export default function Inbox() {
     <div className={css.inbox}>
       <section className={css.list} aria-label="List" aria-busy={listing.loading} inert={covers}>
         <div className={css.head}>
-          <Head listing={listing} onReveal={reveal} />
+          <InboxHead listing={listing} onReveal={reveal} />
           <FilterBar filters={filters} feed={feed} onChange={narrow} search={words} />
         </div>
-        <Instead
+        <EmptyInbox
           listing={listing}
           filters={filters}
           onAll={() => narrow(NONE)}
           onMore={() => void store.more()}
           onAgain={() => void store.load()}
         />
-        <List
+        <InboxList
           ref={list}
           feed={feed}
           current={place.id}
@@ -103,7 +102,7 @@ export default function Inbox() {
           onToggle={decides ? selection.toggle : null}
           onOpen={openRow}
         />
-        <Selected count={selection.ids.length} onCompare={place.compare} onClear={selection.clear} />
+        <SelectionBar count={selection.ids.length} onCompare={place.compare} onClear={selection.clear} />
         <div className={css.note}>
           <span role="status">{note}</span>
           {!isNarrow && (
@@ -115,20 +114,125 @@ export default function Inbox() {
       </section>
       <section className={css.card} aria-label="Request" data-open={covers || undefined}>
         <Suspense fallback={<Loading />}>
-          {place.bulk && <Bulk ids={selection.ids} onClose={close} onDone={movedMany} undo={undo} />}
-          {!place.bulk && place.id && <Pane id={place.id} card={card} onMoved={moved} onBack={close} />}
+          {place.bulk && <BulkDecision ids={selection.ids} onClose={close} onDone={movedMany} undo={undo} />}
+          {!place.bulk && place.id && <CardPane id={place.id} card={card} onMoved={moved} onBack={close} />}
           {!place.bulk && !place.id && (
-            <Empty title="Nothing is open">
+            <EmptyState title="Nothing is open">
               Choose a request in the list, or press J. The key ? shows all keys.
-            </Empty>
+            </EmptyState>
           )}
         </Suspense>
       </section>
       {helps && (
         <Suspense>
-          <Help onClose={() => setHelps(false)} />
+          <KeyHelp onClose={() => setHelps(false)} />
         </Suspense>
       )}
     </div>
+  );
+}
+
+/** The page's name and how much there is, as far as it is known. */
+function InboxHead({ listing: { feed, loading }, onReveal }: { listing: FeedListing; onReveal: () => void }) {
+  const count = `${feed.ids.length.toLocaleString()}${feed.next === null ? "" : " or more"}`;
+  return (
+    <div className={css.title}>
+      <Title order={1} size="h3">
+        Inbox
+      </Title>
+      <News count={feed.waiting.length} onReveal={onReveal} />
+      {!loading && feed.ids.length > 0 && (
+        <Text size="sm" data-count>
+          {count} {feed.ids.length === 1 ? "request" : "requests"}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+/** What is new waits here until somebody wants to see it. */
+function News({ count, onReveal }: { count: number; onReveal: () => void }) {
+  if (!count) return null;
+  return (
+    <button type="button" className={css.news} onClick={onReveal}>
+      {count.toLocaleString()} new
+    </button>
+  );
+}
+
+interface SelectedProps {
+  count: number;
+  onCompare: () => void;
+  onClear: () => void;
+}
+
+/** How many are selected, and the way on. */
+function SelectionBar({ count, onCompare, onClear }: SelectedProps) {
+  if (!count) return null;
+  return (
+    <div className={css.bar}>
+      <Text size="sm" fw={600}>
+        {count} selected
+      </Text>
+      <Button size="compact-md" mih={36} onClick={onCompare}>
+        Decide together
+      </Button>
+      <Button size="compact-md" mih={36} variant="default" onClick={onClear}>
+        Clear
+      </Button>
+    </div>
+  );
+}
+
+interface InsteadProps {
+  listing: FeedListing;
+  filters: InboxFilters;
+  onAll: () => void;
+  onMore: () => void;
+  onAgain: () => void;
+}
+
+/** What stands where no rows are. */
+function EmptyInbox({
+  listing: { feed, loading, error, behind },
+  filters,
+  onAll,
+  onMore,
+  onAgain,
+}: InsteadProps) {
+  if (error) return <ErrorMessage error={error} again={onAgain} />;
+  if (feed.ids.length) return null;
+  if (loading && !behind) return <Loading what="Loading the requests" />;
+  if (behind)
+    return (
+      <EmptyState title="Nothing found yet">
+        What changed a moment ago cannot be searched yet. It is looked for again.
+      </EmptyState>
+    );
+  if (feed.next !== null)
+    return (
+      <EmptyState title="Nothing yet">
+        None of the requests that were looked through waits for you.{" "}
+        <Button size="xs" variant="default" mt="xs" onClick={onMore}>
+          Look further
+        </Button>
+      </EmptyState>
+    );
+  if (activeFilters(filters).length)
+    return (
+      <EmptyState title="Nothing fits these filters">
+        <Button size="xs" variant="default" mt="xs" onClick={onAll}>
+          Take all filters away
+        </Button>
+      </EmptyState>
+    );
+  if (filters.status === "all")
+    return (
+      <EmptyState title="Nobody asked yet">What agents ask people for stands here, newest first.</EmptyState>
+    );
+  return (
+    <EmptyState title="Nothing waits">
+      New requests appear here by themselves. What was decided is in the history.
+    </EmptyState>
   );
 }

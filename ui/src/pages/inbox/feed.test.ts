@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Item } from "../../api/approvals";
-import type { Entry } from "../../live/live";
-import { emptyFeed, revealed, withEvents, withNews, withPage, withRead, type Feed } from "./feed";
+import type { ApprovalItem } from "../../api/approvals";
+import type { LedgerEntry } from "../../live/live";
+import { addNews, addPage, applyEvents, makeEmptyFeed, revealNews, updateItem, type Feed } from "./feed";
 
 const START = Date.parse("2026-11-15T10:00:00Z");
 
-function item(id: string, seconds: number, more: Partial<Item> = {}): Item {
+function item(id: string, seconds: number, more: Partial<ApprovalItem> = {}): ApprovalItem {
   const expires_at = new Date(START + seconds * 1_000).toISOString();
   const created_at = new Date(START).toISOString();
   const rest = {
@@ -15,10 +15,10 @@ function item(id: string, seconds: number, more: Partial<Item> = {}): Item {
     may_decide: ["approve"],
     seconds_left: seconds,
   };
-  return { id, expires_at, created_at, ...rest, ...more } as Item;
+  return { id, expires_at, created_at, ...rest, ...more } as ApprovalItem;
 }
 
-function entry(kind: string, approval_id: string, status?: string, actor = "bob"): Entry {
+function entry(kind: string, approval_id: string, status?: string, actor = "bob"): LedgerEntry {
   const at = "2026-11-15T10:00:09Z";
   return {
     kind,
@@ -32,7 +32,7 @@ function entry(kind: string, approval_id: string, status?: string, actor = "bob"
   };
 }
 
-const listOf = (...items: Item[]): Feed => withPage(emptyFeed("time left"), items, null, 0);
+const listOf = (...items: ApprovalItem[]): Feed => addPage(makeEmptyFeed("time left"), items, null, 0);
 
 describe("pages", () => {
   it("stand by time left, and by risk within one second", () => {
@@ -41,24 +41,29 @@ describe("pages", () => {
   });
 
   it("follow each other; what comes twice is there once, up to date", () => {
-    const first = withPage(emptyFeed("time left"), [item("a", 10), item("b", 20)], "more", 0);
-    const both = withPage(first, [item("b", 20, { sentence: "now" }), item("c", 30)], null, 5);
+    const first = addPage(makeEmptyFeed("time left"), [item("a", 10), item("b", 20)], "more", 0);
+    const both = addPage(first, [item("b", 20, { sentence: "now" }), item("c", 30)], null, 5);
     expect([both.ids, both.next, both.rows.get("b")?.sentence]).toEqual([["a", "b", "c"], null, "now"]);
   });
 
   it("stand newest first where everything is shown", () => {
     const later = new Date(START + 5_000).toISOString();
-    const feed = withPage(emptyFeed("newest"), [item("a", 1), item("b", 2, { created_at: later })], null, 0);
+    const feed = addPage(
+      makeEmptyFeed("newest"),
+      [item("a", 1), item("b", 2, { created_at: later })],
+      null,
+      0,
+    );
     expect(feed.ids).toEqual(["b", "a"]);
   });
 });
 
 describe("what is new", () => {
-  const before = withEvents(listOf(item("a", 10), item("z", 90)), [
+  const before = applyEvents(listOf(item("a", 10), item("z", 90)), [
     entry("proposed", "n", "pending"),
     entry("proposed", "other", "pending"),
   ]);
-  const waiting = withNews(before, before.heardOf, [item("n", 50), item("unasked", 1)], 0);
+  const waiting = addNews(before, before.heardOf, [item("n", 50), item("unasked", 1)], 0);
 
   it("waits, if the filters let it through, and moves nothing", () => {
     expect([...before.heardOf]).toEqual(["n", "other"]);
@@ -67,24 +72,24 @@ describe("what is new", () => {
   });
 
   it("is put where it belongs when somebody wants to see it", () => {
-    const shown = revealed(waiting);
+    const shown = revealNews(waiting);
     expect([shown.ids, shown.waiting, shown.rows.get("n")?.news]).toEqual([["a", "n", "z"], [], true]);
   });
 
   it("is not shown if it was decided before", () => {
-    expect(withEvents(waiting, [entry("approved", "n", "approved")]).waiting).toEqual([]);
+    expect(applyEvents(waiting, [entry("approved", "n", "approved")]).waiting).toEqual([]);
     const both = [entry("proposed", "m", "pending"), entry("cancelled", "m", "cancelled")];
-    expect(withEvents(before, both).heardOf.has("m")).toBe(false);
+    expect(applyEvents(before, both).heardOf.has("m")).toBe(false);
   });
 
   it("comes once, though a page brings it too", () => {
-    expect(withPage(waiting, [item("n", 50)], null, 0).waiting).toEqual([]);
+    expect(addPage(waiting, [item("n", 50)], null, 0).waiting).toEqual([]);
   });
 });
 
 describe("what happens to a row", () => {
   it("that is decided elsewhere: it stays, with who and when", () => {
-    const feed = withEvents(listOf(item("a", 10), item("b", 20)), [
+    const feed = applyEvents(listOf(item("a", 10), item("b", 20)), [
       entry("rejected", "a", "rejected", "eve"),
     ]);
     expect(feed.ids).toEqual(["a", "b"]);
@@ -98,30 +103,30 @@ describe("what happens to a row", () => {
   });
 
   it("that is claimed and given back is known at once; votes and edits are read", () => {
-    const feed = withEvents(listOf(item("a", 10)), [entry("claimed", "a")]);
+    const feed = applyEvents(listOf(item("a", 10)), [entry("claimed", "a")]);
     expect(feed.rows.get("a")?.claimed_by).toBe("bob");
-    expect(withEvents(feed, [entry("released", "a")]).rows.get("a")?.claimed_by).toBe("");
-    expect([...withEvents(feed, [entry("voted", "a", "pending")]).stale]).toEqual(["a"]);
+    expect(applyEvents(feed, [entry("released", "a")]).rows.get("a")?.claimed_by).toBe("");
+    expect([...applyEvents(feed, [entry("voted", "a", "pending")]).stale]).toEqual(["a"]);
   });
 
   it("that is taken back waits again", () => {
-    const rejected = withEvents(listOf(item("a", 10)), [entry("rejected", "a", "rejected")]);
-    const undone = withEvents(rejected, [entry("undone", "a", "pending")]);
+    const rejected = applyEvents(listOf(item("a", 10)), [entry("rejected", "a", "rejected")]);
+    const undone = applyEvents(rejected, [entry("undone", "a", "pending")]);
     expect([undone.rows.get("a")?.status, undone.rows.get("a")?.decision]).toEqual(["pending", null]);
     expect(undone.stale.has("a")).toBe(true);
   });
 
   it("that is read again keeps its place, and is never older than it was", () => {
     const feed = listOf(item("a", 10, { version: 3 }), item("b", 20));
-    const edited = withRead(feed, item("a", 10, { version: 4, risk: "high", sentence: "new" }), 7);
+    const edited = updateItem(feed, item("a", 10, { version: 4, risk: "high", sentence: "new" }), 7);
     expect([edited.ids, edited.rows.get("a")?.sentence]).toEqual([["a", "b"], "new"]);
-    expect(withRead(edited, item("a", 10, { version: 2, sentence: "old" }), 8).rows.get("a")?.sentence).toBe(
-      "new",
-    );
+    expect(
+      updateItem(edited, item("a", 10, { version: 2, sentence: "old" }), 8).rows.get("a")?.sentence,
+    ).toBe("new");
   });
 
   it("that is not about an approval changes nothing", () => {
     const feed = listOf(item("a", 10));
-    expect(withEvents(feed, [entry("policy_changed", "")])).toBe(feed);
+    expect(applyEvents(feed, [entry("policy_changed", "")])).toBe(feed);
   });
 });

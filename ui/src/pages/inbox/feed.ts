@@ -1,20 +1,20 @@
-import type { Item, Status } from "../../api/approvals";
-import type { Entry } from "../../live/live";
+import type { ApprovalItem, ApprovalStatus } from "../../api/approvals";
+import type { LedgerEntry } from "../../live/live";
 
 /** `read_at` is this browser's clock when it was read; `place` is where it stands, whatever becomes of it. */
-export type Row = Item & { read_at: number; place: number; news?: true };
-export type Order = "time left" | "newest";
+export type FeedRow = ApprovalItem & { read_at: number; place: number; news?: true };
+type FeedOrder = "time left" | "newest";
 
 /**
  * The list as a person sees it: rows never move and never go away by themselves. What is new waits until it is wanted,
  * what somebody else decided stays and says so.
  */
 export interface Feed {
-  order: Order;
-  rows: ReadonlyMap<string, Row>;
+  order: FeedOrder;
+  rows: ReadonlyMap<string, FeedRow>;
   ids: readonly string[];
   /** New, and not shown yet. */
-  waiting: readonly Row[];
+  waiting: readonly FeedRow[];
   /** Proposed since the list was read; whether the filters let them through is not known yet. */
   heardOf: ReadonlySet<string>;
   /** Changed in a way that the event does not tell. */
@@ -23,7 +23,7 @@ export interface Feed {
   next: string | null;
 }
 
-export const emptyFeed = (order: Order): Feed => ({
+export const makeEmptyFeed = (order: FeedOrder): Feed => ({
   order,
   rows: new Map(),
   ids: [],
@@ -34,9 +34,9 @@ export const emptyFeed = (order: Order): Feed => ({
 });
 
 /** A page behind those that are there; what is known already is brought up to date. */
-export function withPage(feed: Feed, items: readonly Item[], next: string | null, now: number): Feed {
+export function addPage(feed: Feed, items: readonly ApprovalItem[], next: string | null, now: number): Feed {
   const rows = new Map(feed.rows);
-  const fresh: Row[] = [];
+  const fresh: FeedRow[] = [];
   for (const item of items) {
     const known = rows.get(item.id);
     const row = rowOf(item, feed.order, now, known);
@@ -48,7 +48,7 @@ export function withPage(feed: Feed, items: readonly Item[], next: string | null
 }
 
 /** One that was read again. */
-export function withRead(feed: Feed, item: Item, now: number): Feed {
+export function updateItem(feed: Feed, item: ApprovalItem, now: number): Feed {
   const stale = without(feed.stale, [item.id]);
   const known = feed.rows.get(item.id);
   if (!known || known.version > item.version) return { ...feed, stale };
@@ -56,7 +56,12 @@ export function withRead(feed: Feed, item: Item, now: number): Feed {
 }
 
 /** Those of what was heard of that the filters let through; the rest is none of this list's. */
-export function withNews(feed: Feed, asked: Iterable<string>, found: readonly Item[], now: number): Feed {
+export function addNews(
+  feed: Feed,
+  asked: Iterable<string>,
+  found: readonly ApprovalItem[],
+  now: number,
+): Feed {
   const names = new Set(asked);
   const fresh = found
     .filter((item) => names.has(item.id) && !feed.rows.has(item.id) && item.status === "pending")
@@ -66,15 +71,15 @@ export function withNews(feed: Feed, asked: Iterable<string>, found: readonly It
 }
 
 /** Shows what waited; only now do rows make room. */
-export function revealed(feed: Feed): Feed {
+export function revealNews(feed: Feed): Feed {
   const rows = new Map(feed.rows);
-  const fresh = feed.waiting.map((row): Row => ({ ...row, news: true }));
+  const fresh = feed.waiting.map((row): FeedRow => ({ ...row, news: true }));
   for (const row of fresh) rows.set(row.id, row);
   return { ...feed, rows, ids: merged(feed.ids, fresh, rows), waiting: [] };
 }
 
 /** What happened meanwhile, many events at a time: copying is for each lot, not for each event. */
-export function withEvents(feed: Feed, entries: readonly Entry[]): Feed {
+export function applyEvents(feed: Feed, entries: readonly LedgerEntry[]): Feed {
   const about = entries.filter((entry) => entry.approval_id);
   if (!about.length) return feed;
   const now = { rows: new Map(feed.rows), stale: new Set(feed.stale), heardOf: new Set(feed.heardOf) };
@@ -93,7 +98,7 @@ export function withEvents(feed: Feed, entries: readonly Entry[]): Feed {
 }
 
 /** By time left to the second, then by risk, as the pages come; or the newest first. */
-export function placeOf(item: Pick<Item, "expires_at" | "created_at" | "risk">, order: Order): number {
+function sortKey(item: Pick<ApprovalItem, "expires_at" | "created_at" | "risk">, order: FeedOrder): number {
   if (order === "newest") return -Date.parse(item.created_at);
   return Math.floor(Date.parse(item.expires_at) / 1_000) * 10 + (RISKS[item.risk] ?? 1);
 }
@@ -109,11 +114,11 @@ const TELLING = new Set([
 ]);
 const DECIDING = new Set(["approved", "edited", "rejected", "responded", "expired", "cancelled"]);
 
-function rowOf(item: Item, order: Order, now: number, known?: Row): Row {
-  return { ...item, read_at: now, place: known?.place ?? placeOf(item, order), news: known?.news };
+function rowOf(item: ApprovalItem, order: FeedOrder, now: number, known?: FeedRow): FeedRow {
+  return { ...item, read_at: now, place: known?.place ?? sortKey(item, order), news: known?.news };
 }
 
-function patched(row: Row, entry: Entry, status: Status | undefined): Row {
+function patched(row: FeedRow, entry: LedgerEntry, status: ApprovalStatus | undefined): FeedRow {
   if (entry.kind === "claimed") return { ...row, claimed_by: entry.actor };
   if (entry.kind === "released") return { ...row, claimed_by: "" };
   if (!status || status === row.status) return row;
@@ -124,12 +129,16 @@ function patched(row: Row, entry: Entry, status: Status | undefined): Row {
   return { ...row, status, decision, seconds_left: null, may_decide: [] };
 }
 
-function statusOf(entry: Entry): Status | undefined {
-  return typeof entry.data.status === "string" ? (entry.data.status as Status) : undefined;
+function statusOf(entry: LedgerEntry): ApprovalStatus | undefined {
+  return typeof entry.data.status === "string" ? (entry.data.status as ApprovalStatus) : undefined;
 }
 
 /** Both are in order, so one walk is enough. */
-function merged(ids: readonly string[], fresh: readonly Row[], rows: ReadonlyMap<string, Row>): string[] {
+function merged(
+  ids: readonly string[],
+  fresh: readonly FeedRow[],
+  rows: ReadonlyMap<string, FeedRow>,
+): string[] {
   const sorted = [...fresh].sort((one, other) => one.place - other.place);
   const all: string[] = [];
   let next = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asked, inUse, readFilters, writeFilters } from "./filters";
+import { activeFilters, readFilters, toQuery, writeFilters } from "./filters";
 
 describe("filters", () => {
   it("are what the address says, and nothing else is taken for one", () => {
@@ -19,12 +19,14 @@ describe("filters", () => {
 
   it("are asked for by the server's names; all is no status", () => {
     const filters = readFilters(new URLSearchParams("thread=t1&status=all"));
-    expect(asked(filters, { limit: 5 })).toMatchObject({ thread_id: "t1", status: "", limit: 5 });
-    expect(asked(readFilters(new URLSearchParams()), { limit: 5 }).status).toBe("pending");
+    expect(toQuery(filters, { limit: 5 })).toMatchObject({ thread_id: "t1", status: "", limit: 5 });
+    expect(toQuery(readFilters(new URLSearchParams()), { limit: 5 }).status).toBe("pending");
   });
 
   it("are named for people", () => {
-    const names = inUse(readFilters(new URLSearchParams("mine=1&tool=pay&q=x"))).map(([, text]) => text);
+    const names = activeFilters(readFilters(new URLSearchParams("mine=1&tool=pay&q=x"))).map(
+      ([, text]) => text,
+    );
     expect(names).toEqual(["waiting for me", "words: x", "tool: pay"]);
   });
 });

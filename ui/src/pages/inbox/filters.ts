@@ -1,5 +1,5 @@
 /** What the list is narrowed to; all of it stands in the address, so that it can be shared and reloaded. */
-export interface Filters {
+export interface InboxFilters {
   status: "pending" | "all";
   mine: boolean;
   q: string;
@@ -11,14 +11,13 @@ export interface Filters {
   thread: string;
 }
 export type Priority = "" | "low" | "medium" | "high";
-export type Text = "q" | "tool" | "agent" | "user" | "team" | "thread";
-export type Word = Exclude<keyof Filters, "status">;
+export type TextFilterName = "q" | "tool" | "agent" | "user" | "team" | "thread";
+type FilterName = Exclude<keyof InboxFilters, "status">;
 
-export const TEXTS: readonly Text[] = ["q", "tool", "agent", "user", "team", "thread"];
 const PRIORITIES: readonly string[] = ["low", "medium", "high"];
 
-export function readFilters(search: URLSearchParams): Filters {
-  const text = (name: Text) => search.get(name)?.trim() ?? "";
+export function readFilters(search: URLSearchParams): InboxFilters {
+  const text = (name: TextFilterName) => search.get(name)?.trim() ?? "";
   const priority = search.get("priority") ?? "";
   return {
     status: search.get("status") === "all" ? "all" : "pending",
@@ -34,7 +33,7 @@ export function readFilters(search: URLSearchParams): Filters {
 }
 
 /** The address with some filters changed; what is usual is left out, and what is not a filter stays. */
-export function writeFilters(search: URLSearchParams, changed: Partial<Filters>): URLSearchParams {
+export function writeFilters(search: URLSearchParams, changed: Partial<InboxFilters>): URLSearchParams {
   const next = new URLSearchParams(search);
   for (const [name, value] of Object.entries(changed)) {
     const text = value === true ? "1" : value === "pending" || !value ? "" : String(value);
@@ -45,7 +44,7 @@ export function writeFilters(search: URLSearchParams, changed: Partial<Filters>)
 }
 
 /** As the server names them. */
-export function asked(filters: Filters, page: { cursor?: string; limit: number; status?: "" }) {
+export function toQuery(filters: InboxFilters, page: { cursor?: string; limit: number; status?: "" }) {
   const { status, thread, ...rest } = filters;
   const wanted = status === "all" ? "" : status;
   return {
@@ -58,10 +57,10 @@ export function asked(filters: Filters, page: { cursor?: string; limit: number; 
 }
 
 /** Which of them are in use, for people to see and to take away. */
-export function inUse(filters: Filters): [name: Word, text: string][] {
+export function activeFilters(filters: InboxFilters): [name: FilterName, text: string][] {
   const words = Object.entries(filters).filter(([name, value]) => name !== "status" && Boolean(value));
   return words.map(([name, value]) => [
-    name as Word,
+    name as FilterName,
     value === true ? "waiting for me" : `${label(name)}: ${value}`,
   ]);
 }

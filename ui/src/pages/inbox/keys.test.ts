@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { actionOf } from "./keys";
+import { actionForKey } from "./keys";
 
 const usual = { ctrlKey: false, metaKey: false, altKey: false, repeat: false, isComposing: false };
 const press = (key: string, more: object = {}) =>
-  actionOf({ key, ...usual, defaultPrevented: false, target: document.body, ...more });
+  actionForKey({ key, ...usual, defaultPrevented: false, target: document.body, ...more });
 
 function within(html: string, selector: string): Element {
   document.body.innerHTML = html;

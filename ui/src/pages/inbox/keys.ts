@@ -1,4 +1,6 @@
-export type Action =
+import { useEffect, useRef } from "react";
+
+export type InboxAction =
   | "next"
   | "previous"
   | "open"
@@ -13,7 +15,7 @@ export type Action =
   | "leave";
 
 /** The keys of the inbox and what they do, in the order in which the help lists them. */
-export const KEYS: readonly [keys: string, does: string][] = [
+export const KEY_DESCRIPTIONS: readonly [keys: string, does: string][] = [
   ["J or ↓", "Go to the next request"],
   ["K or ↑", "Go to the one before"],
   ["O or Enter", "Open it: the card gets the focus"],
@@ -28,7 +30,7 @@ export const KEYS: readonly [keys: string, does: string][] = [
   ["?", "Show these keys"],
 ];
 
-const SINGLE: Record<string, Action> = {
+const SINGLE: Record<string, InboxAction> = {
   j: "next",
   k: "previous",
   o: "open",
@@ -42,8 +44,8 @@ const SINGLE: Record<string, Action> = {
   "?": "help",
   Escape: "leave",
 };
-const ARROWS: Record<string, Action> = { ArrowDown: "next", ArrowUp: "previous" };
-const REPEATED: readonly Action[] = ["next", "previous"];
+const ARROWS: Record<string, InboxAction> = { ArrowDown: "next", ArrowUp: "previous" };
+const REPEATED: readonly InboxAction[] = ["next", "previous"];
 
 type Press = Pick<
   KeyboardEvent,
@@ -51,7 +53,7 @@ type Press = Pick<
 >;
 
 /** What a key means here; nothing while somebody types, and nothing twice by a key that is held down. */
-export function actionOf(press: Press): Action | null {
+export function actionForKey(press: Press): InboxAction | null {
   if (press.defaultPrevented || press.isComposing || press.altKey) return null;
   const target = press.target instanceof Element ? press.target : null;
   if (target?.closest(TYPING)) return null;
@@ -63,9 +65,25 @@ const TYPING =
   "input:not([type=checkbox]), textarea, select, [contenteditable]:not([contenteditable=false]), dialog";
 const ELSEWHERE = "article, nav, header, [role=menu]"; // where arrows have a meaning of their own
 
-const withControl = (key: string): Action | null => (key.toLowerCase() === "e" ? "edit" : null);
+const withControl = (key: string): InboxAction | null => (key.toLowerCase() === "e" ? "edit" : null);
 
-function alone(key: string, target: Element | null): Action | null {
+function alone(key: string, target: Element | null): InboxAction | null {
   if (key in ARROWS) return target?.closest(ELSEWHERE) ? null : (ARROWS[key] ?? null);
   return SINGLE[key.length === 1 ? key.toLowerCase() : key] ?? null;
+}
+
+/** The keys of the inbox, wherever the focus is on the page. */
+export function useInboxKeys(does: Record<InboxAction, () => void>): void {
+  const now = useRef(does);
+  now.current = does;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const action = actionForKey(event);
+      if (!action) return;
+      if (action !== "leave") event.preventDefault();
+      now.current[action]();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
 }

@@ -1,14 +1,27 @@
-import { Button, NativeSelect, Paper, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import {
+  Button,
+  Group,
+  List,
+  NativeSelect,
+  Paper,
+  SimpleGrid,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+  Title,
+} from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
-import { call } from "../../api/client";
-import { parse } from "../../api/json";
-import { Problem } from "../../components/States";
-import { useExplain, type Asked } from "./data";
-import { Explanation } from "./Explanation";
+import { callApi } from "../../api/client";
+import { parseJson } from "../../api/json";
+import { ErrorMessage } from "../../components/States";
 import type { TabProps } from "./Policy";
+import css from "./Policy.module.css";
+import { useExplain, type ExplainRequest, type ExplainResult, type ExplainStep } from "./queries";
+import { VerdictBadge } from "./RuleCard";
 
 const EFFECTS = [
   { value: "", label: "nobody declared it" },
@@ -38,9 +51,14 @@ export default function Explain({ desk }: TabProps) {
   const effect = chosen ?? known ?? "";
   const wrong = problemOf(args);
   const ask = () => {
-    const made = { tool, args: parse(args), ...(agent && { agent }), ...(user && { initiated_by: user }) };
+    const made = {
+      tool,
+      args: parseJson(args),
+      ...(agent && { agent }),
+      ...(user && { initiated_by: user }),
+    };
     const by = madeBy(maker, agent, user);
-    const asked: Asked = { call: effect ? { ...made, ...by, effect } : { ...made, ...by } };
+    const asked: ExplainRequest = { call: effect ? { ...made, ...by, effect } : { ...made, ...by } };
     explain.mutate(desk.draft && which === "draft" ? { ...asked, policy: desk.text } : asked);
   };
   return (
@@ -108,11 +126,11 @@ export default function Explain({ desk }: TabProps) {
           <Button type="submit" loading={explain.isPending} w="fit-content">
             Explain
           </Button>
-          {explain.error && <Problem error={explain.error} />}
+          {explain.error && <ErrorMessage error={explain.error} />}
         </Stack>
       </form>
       {explain.data ? (
-        <Explanation explained={explain.data} />
+        <ExplanationSteps explained={explain.data} />
       ) : (
         <Text size="sm" c="dimmed" mt="sm">
           Nothing is called and nothing is recorded.
@@ -134,7 +152,7 @@ function useRegistered(tool: string): string | undefined {
   const [typed] = useDebouncedValue(tool, 300);
   const found = useQuery({
     queryKey: ["tools", "named", typed],
-    queryFn: ({ signal }) => call("get", "/api/tools", { query: { q: typed, limit: 20 }, signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/tools", { query: { q: typed, limit: 20 }, signal }),
     enabled: typed !== "",
   });
   return found.data?.items.find(({ name }) => name === tool)?.effect ?? undefined;
@@ -142,11 +160,57 @@ function useRegistered(tool: string): string | undefined {
 
 function problemOf(args: string): string | undefined {
   try {
-    const value = parse(args);
+    const value = parseJson(args);
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? undefined
       : 'Arguments are an object such as {"amount": 5}.';
   } catch {
     return "This is not JSON.";
   }
+}
+
+/** The verdict, and every rule up to the one that decided. */
+function ExplanationSteps({ explained }: { explained: ExplainResult }) {
+  return (
+    <Stack gap="sm" mt="md" component="section" aria-labelledby="verdict" role="status">
+      <Group gap="xs">
+        <Title order={2} size="h4" id="verdict">
+          Verdict
+        </Title>
+        <VerdictBadge verdict={explained.verdict} />
+      </Group>
+      <Text size="sm">Judged {explained.judged_as}.</Text>
+      <Text size="sm">
+        According to {explained.policy.origin}, {explained.why}
+      </Text>
+      {explained.steps.length > 0 && (
+        <List type="ordered" size="sm" spacing={4}>
+          {explained.steps.map((step, at) => (
+            <List.Item key={at}>
+              <StepLine
+                step={step}
+                decides={step.rule === explained.rule && at === explained.steps.length - 1}
+              />
+            </List.Item>
+          ))}
+        </List>
+      )}
+      {explained.notes.map((note) => (
+        <Text size="sm" key={note}>
+          {note}
+        </Text>
+      ))}
+    </Stack>
+  );
+}
+
+function StepLine({ step, decides }: { step: ExplainStep; decides: boolean }) {
+  return (
+    <span className={css.step} data-holds={step.holds || undefined}>
+      <b>{step.rule}</b> ({step.then}
+      {step.shadow && ", shadow"}
+      {step.line !== null && `, line ${step.line}`}): {step.why}
+      {decides && <b> — decides</b>}
+    </span>
+  );
 }

@@ -1,27 +1,35 @@
-import { Alert, Code, Tabs } from "@mantine/core";
+import { Alert, Button, Code, Group, Paper, Tabs, Text } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { lazy, Suspense, useState, type ComponentType } from "react";
 import { useSearchParams } from "wouter";
-import { isAdmin, useMe } from "../../api/me";
+import { isAdmin, useMe } from "../../api/currentUser";
 import { Page } from "../../components/Page";
-import { Empty, Loading, Problem } from "../../components/States";
-import { useInForce, useVersions, type Stored } from "./data";
-import { useDesk, type Desk } from "./draft";
-import { DraftBar } from "./DraftBar";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { summarizeDiff } from "./describePolicy";
+import css from "./Policy.module.css";
+import {
+  TYPING_PAUSE,
+  usePolicyCheck,
+  usePolicyInForce,
+  usePolicyVersions,
+  type StoredPolicy,
+} from "./queries";
 import { Rules } from "./Rules";
+import { usePolicyDraft, type PolicyDraftState } from "./usePolicyDraft";
 
 /** What every tab is given. */
 export interface TabProps {
-  desk: Desk;
+  desk: PolicyDraftState;
   /** To another tab; what was done is said there. */
   go: (tab: string, said?: string) => void;
 }
 
 const TABS: Record<string, [name: string, Tab: ComponentType<TabProps>]> = {
   rules: ["Rules", Rules],
-  text: ["Text", lazy(() => import("./Text"))],
+  text: ["Text", lazy(() => import("./PolicyText"))],
   explain: ["Explain", lazy(() => import("./Explain"))],
   rehearse: ["Rehearse", lazy(() => import("./Rehearse"))],
-  shadow: ["Shadow rules", lazy(() => import("./Shadow"))],
+  shadow: ["Shadow rules", lazy(() => import("./ShadowRules"))],
   versions: ["Versions", lazy(() => import("./Versions"))],
 };
 const Review = lazy(() => import("./Review"));
@@ -33,23 +41,23 @@ export default function Policy() {
       {isAdmin(me) ? (
         <ForAdmins />
       ) : (
-        <Empty title="The policy is for admins">
+        <EmptyState title="The policy is for admins">
           Why a call asked, and by which rule, stands on its card. Ask an admin if a rule should change.
-        </Empty>
+        </EmptyState>
       )}
     </Page>
   );
 }
 
 function ForAdmins() {
-  const inForce = useInForce();
+  const inForce = usePolicyInForce();
   if (inForce.isPending) return <Loading />;
-  if (!inForce.data) return <Problem error={inForce.error} again={() => void inForce.refetch()} />;
+  if (!inForce.data) return <ErrorMessage error={inForce.error} again={() => void inForce.refetch()} />;
   return <Workplace inForce={inForce.data} />;
 }
 
-function Workplace({ inForce }: { inForce: Stored }) {
-  const desk = useDesk(inForce);
+function Workplace({ inForce }: { inForce: StoredPolicy }) {
+  const desk = usePolicyDraft(inForce);
   const { tab, go, said } = useTab();
   const [, Tab] = TABS[tab] ?? ["", Rules];
   return (
@@ -82,7 +90,7 @@ function Workplace({ inForce }: { inForce: Stored }) {
 
 /** The file that the server was started with was replaced: which counts, and what would put it back. */
 function StaleFile() {
-  const stale = useVersions().data?.stale;
+  const stale = usePolicyVersions().data?.stale;
   if (!stale) return null;
   return (
     <Alert
@@ -106,4 +114,40 @@ function useTab() {
     setParams(tab === "rules" ? {} : { tab });
   };
   return { tab: wanted in TABS || wanted === "review" ? wanted : "rules", go, said };
+}
+
+/** While there is a draft: what it changes, and the way to put it in force. */
+function DraftBar({ desk, go }: TabProps) {
+  const [leaving, setLeaving] = useState(false);
+  const [settled] = useDebouncedValue(desk.text, TYPING_PAUSE);
+  const checked = usePolicyCheck(settled).data;
+  return (
+    <Paper withBorder p="sm" className={css.bar} component="section" aria-label="Your draft">
+      <Text size="sm">
+        <b>Your draft is not in force.</b> {checked && words(checked)}
+      </Text>
+      <Group gap="xs">
+        <Button onClick={() => go("review")} disabled={!checked?.valid}>
+          Review and put in force
+        </Button>
+        {leaving ? (
+          <Button color="red" variant="outline" onClick={desk.discard}>
+            Really discard
+          </Button>
+        ) : (
+          <Button variant="default" onClick={() => setLeaving(true)}>
+            Discard
+          </Button>
+        )}
+      </Group>
+    </Paper>
+  );
+}
+
+function words({ valid, problems, diff }: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>): string {
+  if (!valid) return problems.length === 1 ? "It has a mistake." : `It has ${problems.length} mistakes.`;
+  const summed = summarizeDiff(diff);
+  return summed
+    ? `${summed[0]?.toUpperCase()}${summed.slice(1)}.`
+    : "Its rules say the same as those in force.";
 }

@@ -1,20 +1,18 @@
-import { Button, Group, Paper, Stack, Text, Textarea, Title } from "@mantine/core";
+import { Badge, Button, Group, List, Paper, Stack, Text, Textarea, Title } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { Refused } from "../../api/client";
-import { Empty, Problem } from "../../components/States";
-import { Complaints } from "./Complaints";
-import { Conflict } from "./Conflict";
-import { useChecked, usePut } from "./data";
-import type { Draft } from "./draft";
+import { ApiError } from "../../api/client";
+import { EmptyState, ErrorMessage } from "../../components/States";
+import { listProblems, summarizeDiff } from "./describePolicy";
 import { LineDiff } from "./LineDiff";
 import type { TabProps } from "./Policy";
-import { RuleDiff } from "./RuleDiff";
-import { complaintsOf } from "./words";
+import { ProblemList } from "./ProblemList";
+import { usePolicyCheck, usePolicyVersions, usePutPolicy, type PolicyDiff, type RuleChange } from "./queries";
+import type { PolicyDraft, PolicyDraftState } from "./usePolicyDraft";
 
 /** The last look before a draft is put in force: what it changes, and why. */
 export default function Review({ desk, go }: TabProps) {
   const [reason, setReason] = useState("");
-  const put = usePut(({ version, new: fresh }) => {
+  const put = usePutPolicy(({ version, new: fresh }) => {
     desk.discard();
     go("rules", fresh ? `Version ${version} is in force.` : "This very policy was in force already.");
   });
@@ -24,8 +22,13 @@ export default function Review({ desk, go }: TabProps) {
     if (stale) put.reset(); // what is in force now is read by then, and the conflict shows by itself
   }, [stale, put]);
   if (!draft)
-    return <Empty title="There is no draft">Change a rule or the text, and it can be reviewed here.</Empty>;
-  if (draft.base.version !== inForce.version && !put.isPending) return <Conflict desk={desk} draft={draft} />;
+    return (
+      <EmptyState title="There is no draft">
+        Change a rule or the text, and it can be reviewed here.
+      </EmptyState>
+    );
+  if (draft.base.version !== inForce.version && !put.isPending)
+    return <VersionConflict desk={desk} draft={draft} />;
   return (
     <Stack gap="md">
       <Changes desk={desk} draft={draft} go={go} />
@@ -45,7 +48,7 @@ export default function Review({ desk, go }: TabProps) {
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
           />
-          {put.error && !stale && <Problem error={put.error} />}
+          {put.error && !stale && <ErrorMessage error={put.error} />}
           <Group>
             <Button type="submit" loading={put.isPending} disabled={!reason.trim()}>
               Put in force
@@ -63,11 +66,11 @@ export default function Review({ desk, go }: TabProps) {
   );
 }
 
-function Changes({ desk, draft, go }: TabProps & { draft: Draft }) {
-  const checked = useChecked(draft.text).data;
+function Changes({ desk, draft, go }: TabProps & { draft: PolicyDraft }) {
+  const checked = usePolicyCheck(draft.text).data;
   if (checked && !checked.valid)
     return (
-      <Complaints complaints={complaintsOf(checked)} onGo={() => go("text")} words="Mend it in the text." />
+      <ProblemList complaints={listProblems(checked)} onGo={() => go("text")} words="Mend it in the text." />
     );
   return (
     <>
@@ -88,5 +91,85 @@ function Changes({ desk, draft, go }: TabProps & { draft: Draft }) {
 }
 
 function isStale(error: Error | null): boolean {
-  return error instanceof Refused && error.code === "stale";
+  return error instanceof ApiError && error.code === "stale";
+}
+
+/** Somebody else put another version in force while the draft was made: what they changed; nothing is lost. */
+function VersionConflict({ desk, draft }: { desk: PolicyDraftState; draft: PolicyDraft }) {
+  const newest = usePolicyVersions().data?.items.find(({ version }) => version === desk.inForce.version);
+  return (
+    <Paper withBorder p="md" component="section" role="alert" aria-labelledby="conflict">
+      <Stack gap="sm">
+        <Title order={2} size="h4" id="conflict">
+          The policy was changed meanwhile
+        </Title>
+        <Text size="sm">
+          Your draft was made from version {draft.base.version}. Now version {desk.inForce.version} is in
+          force
+          {newest && `, put there by ${newest.author}${newest.reason && `: “${newest.reason}”`}`}. This is
+          what they changed:
+        </Text>
+        <LineDiff before={draft.base.text} after={desk.inForce.text} label="What was changed meanwhile" />
+        <Text size="sm">
+          Your draft is kept as it is. If you compare it with what is in force now, their lines show as taken
+          out where your draft does not have them: put them into your text, or leave them out on purpose.
+        </Text>
+        <Group>
+          <Button onClick={desk.rebase}>Compare my draft with version {desk.inForce.version}</Button>
+          <Button variant="default" onClick={desk.discard}>
+            Discard my draft
+          </Button>
+        </Group>
+      </Stack>
+    </Paper>
+  );
+}
+
+/** What a draft changes, by rules and not by lines. */
+function RuleDiff({ diff }: { diff: PolicyDiff }) {
+  if (!summarizeDiff(diff))
+    return <Text size="sm">The rules say the same; only comments or the layout differ.</Text>;
+  return (
+    <List size="sm" spacing={4}>
+      {diff.rules.map((change) => (
+        <List.Item key={`${change.kind} ${change.rule}`}>
+          <Badge variant="default" size="sm" mr={6}>
+            {change.kind}
+          </Badge>
+          <b>{change.rule}</b> {place(change)}
+          {change.kind === "changed" && <Facets changes={change.changes} />}
+        </List.Item>
+      ))}
+      {diff.defaults.length > 0 && (
+        <List.Item>
+          Defaults
+          <Facets changes={diff.defaults} />
+        </List.Item>
+      )}
+      {diff.agents.length > 0 && (
+        <List.Item>
+          Switches of agents
+          <Facets changes={diff.agents} />
+        </List.Item>
+      )}
+    </List>
+  );
+}
+
+function Facets({ changes }: { changes: RuleChange["changes"] }) {
+  return (
+    <List size="sm" withPadding>
+      {changes.map(({ key, old, new: now }) => (
+        <List.Item key={key}>
+          {key}: {old ?? "not given"} → {now ?? "not given"}
+        </List.Item>
+      ))}
+    </List>
+  );
+}
+
+function place({ kind, old_place, new_place, old_name, moved }: RuleChange): string {
+  if (kind === "renamed") return `was called “${old_name}”`;
+  if (kind === "added") return `at place ${new_place}`;
+  return moved && kind !== "removed" ? `from place ${old_place} to ${new_place}` : "";
 }

@@ -1,9 +1,9 @@
 import { ActionIcon, Badge, Code, Group, Paper, Text, Title } from "@mantine/core";
-import type { Activity, RuleInfo } from "./data";
+import { describeMatch, describeVerdict, listTerms, VERDICT_STYLES } from "./describePolicy";
 import css from "./Policy.module.css";
-import { termsOf, VERDICTS, whatHappens, whichCalls } from "./words";
+import type { RuleActivity, RuleInfo } from "./queries";
 
-type Matched = Activity["rules"][number] | undefined;
+type Matched = RuleActivity["rules"][number] | undefined;
 
 interface RuleCardProps {
   rule: RuleInfo;
@@ -26,7 +26,7 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
         <Title order={2} size="h5">
           {rule.name}
         </Title>
-        <Then verdict={rule.then} />
+        <VerdictBadge verdict={rule.then} />
         {rule.shadow && (
           <Badge variant="default" title="It decides nothing: what it would have done is noted.">
             shadow
@@ -40,7 +40,7 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
       </Group>
       <div className={css.body}>
         <Text size="sm">
-          {whichCalls(rule)} {whatHappens(rule)}
+          {describeMatch(rule)} {describeVerdict(rule)}
           {rule.says.when ? ", when:" : "."}
         </Text>
         {rule.says.when && (
@@ -58,7 +58,7 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
 }
 
 /** What counts where no rule matches. */
-export function Otherwise({ defaults, matched }: { defaults: Record<string, string>; matched: Matched }) {
+export function DefaultsCard({ defaults, matched }: { defaults: Record<string, string>; matched: Matched }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="otherwise">
       <Title order={2} size="h5" id="otherwise">
@@ -80,8 +80,8 @@ export function Otherwise({ defaults, matched }: { defaults: Record<string, stri
   );
 }
 
-export function Then({ verdict }: { verdict: RuleInfo["then"] }) {
-  const { name, color } = VERDICTS[verdict];
+export function VerdictBadge({ verdict }: { verdict: RuleInfo["then"] }) {
+  const { name, color } = VERDICT_STYLES[verdict];
   return (
     <Badge color={color} variant="outline" className={css.then} data-then={verdict}>
       {name}
@@ -90,7 +90,7 @@ export function Then({ verdict }: { verdict: RuleInfo["then"] }) {
 }
 
 function Terms({ rule }: { rule: RuleInfo }) {
-  const terms = termsOf(rule);
+  const terms = listTerms(rule);
   if (!terms.length) return null;
   return <Text size="sm">{terms.map(([name, value]) => `${name}: ${value}`).join(" · ")}</Text>;
 }
@@ -125,6 +125,6 @@ function matchedWords(matched: Matched): string {
   const total = matched.allow + matched.ask + matched.deny;
   const parts = (["ask", "allow", "deny"] as const)
     .filter((verdict) => matched[verdict])
-    .map((verdict) => `${matched[verdict].toLocaleString("en")} ${VERDICTS[verdict].done}`);
+    .map((verdict) => `${matched[verdict].toLocaleString("en")} ${VERDICT_STYLES[verdict].done}`);
   return `It decided ${total.toLocaleString("en")} ${total === 1 ? "call" : "calls"}: ${parts.join(", ")}.`;
 }

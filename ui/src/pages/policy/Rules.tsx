@@ -1,23 +1,22 @@
 import { Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { Empty, Loading, Problem } from "../../components/States";
-import { Complaints } from "./Complaints";
-import { checkPolicy, useActivity, useChecked, type Checked } from "./data";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { keepsRules, listProblems } from "./describePolicy";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
-import { moved, removed, ruleRanges } from "./ranges";
-import { Otherwise, RuleCard } from "./RuleCard";
-import { complaintsOf, saysOnly } from "./words";
+import { ProblemList } from "./ProblemList";
+import { checkPolicy, usePolicyCheck, useRuleActivity, type PolicyCheck } from "./queries";
+import { DefaultsCard, RuleCard } from "./RuleCard";
 
 /** The rules in their order; the first that matches decides. */
 export function Rules({ desk, go }: TabProps) {
-  const checked = useChecked(desk.text);
+  const checked = usePolicyCheck(desk.text);
   if (checked.isPending) return <Loading />;
-  if (!checked.data) return <Problem error={checked.error} again={() => void checked.refetch()} />;
+  if (!checked.data) return <ErrorMessage error={checked.error} again={() => void checked.refetch()} />;
   if (!checked.data.valid)
     return (
-      <Complaints
-        complaints={complaintsOf(checked.data)}
+      <ProblemList
+        complaints={listProblems(checked.data)}
         onGo={() => go("text")}
         words="Mend it in the text."
       />
@@ -28,7 +27,7 @@ export function Rules({ desk, go }: TabProps) {
 }
 
 interface ListProps {
-  checked: Checked;
+  checked: PolicyCheck;
   /** Whether this is about the text as it is now: lines are only good for the text that they were counted in. */
   settled: boolean;
   text: string;
@@ -36,9 +35,9 @@ interface ListProps {
 }
 
 function List({ checked, settled, text, change }: ListProps) {
-  const activity = useActivity().data;
+  const activity = useRuleActivity().data;
   const rules = checked.details ?? [];
-  const ranges = ruleRanges(
+  const ranges = findRuleRanges(
     text,
     rules.map((rule) => rule.line),
   );
@@ -46,10 +45,11 @@ function List({ checked, settled, text, change }: ListProps) {
   const order = rules.map((_, at) => at);
   const swap = (at: number, to: number) => {
     const next = order.map((was) => (was === at ? to : was === to ? at : was));
-    if (ranges) rewrite.mutate({ text: moved(text, ranges, at, to), order: next });
+    if (ranges) rewrite.mutate({ text: moveRule(text, ranges, at, to), order: next });
   };
   const takeOut = (at: number) => {
-    if (ranges) rewrite.mutate({ text: removed(text, ranges, at), order: order.filter((was) => was !== at) });
+    if (ranges)
+      rewrite.mutate({ text: removeRule(text, ranges, at), order: order.filter((was) => was !== at) });
   };
   return (
     <Stack gap="sm">
@@ -58,11 +58,11 @@ function List({ checked, settled, text, change }: ListProps) {
         {activity &&
           `Numbers count the calls of the last 30 days${activity.complete ? "" : ", the newest of them"}.`}
       </Text>
-      {rewrite.error && <Problem error={rewrite.error} />}
+      {rewrite.error && <ErrorMessage error={rewrite.error} />}
       {rules.length === 0 && (
-        <Empty title="No rules yet">
+        <EmptyState title="No rules yet">
           Each tool's own default decides. The text tab has templates to start from.
-        </Empty>
+        </EmptyState>
       )}
       <ol className={css.plain} aria-label="Rules">
         {rules.map((rule, at) => (
@@ -78,7 +78,7 @@ function List({ checked, settled, text, change }: ListProps) {
           />
         ))}
       </ol>
-      <Otherwise
+      <DefaultsCard
         defaults={checked.defaults ?? {}}
         matched={activity?.rules.find((each) => each.rule === "")}
       />
@@ -92,11 +92,11 @@ function List({ checked, settled, text, change }: ListProps) {
 }
 
 /** The text is changed only if the server reads the same rules in it, in the order that was meant. */
-function useRewrite(rules: NonNullable<Checked["details"]>, change: (text: string) => void) {
+function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: string) => void) {
   return useMutation({
     mutationFn: async ({ text, order }: { text: string; order: number[] }) => {
       const checked = await checkPolicy(text);
-      if (!checked.valid || !saysOnly(rules, order, checked.details ?? []))
+      if (!checked.valid || !keepsRules(rules, order, checked.details ?? []))
         throw new Error(
           "This cannot be done safely from here, because of how the text is laid out. Change the text.",
         );
@@ -104,4 +104,77 @@ function useRewrite(rules: NonNullable<Checked["details"]>, change: (text: strin
     },
     onSuccess: change,
   });
+}
+
+/** Lines of a rule in the text, counted from 0: `first` is where its own comments begin, `end` is behind its last. */
+interface RuleRange {
+  first: number;
+  end: number;
+}
+
+/**
+ * Where each rule stands, by the lines on which the server says that they begin (counted from 1). Null where rules do
+ * not have lines of their own: then only the text itself can be changed.
+ */
+export function findRuleRanges(text: string, begins: (number | null)[]): RuleRange[] | null {
+  const lines = text.split("\n");
+  const dashes = begins.map((line) => /^( *)- /.exec(lines[(line ?? 0) - 1] ?? "")?.[1]?.length ?? -1);
+  const indent = dashes[0] ?? -1;
+  if (indent < 0 || dashes.some((each) => each !== indent)) return null;
+  const starts = begins.map((line) => (line ?? 0) - 1);
+  if (starts.some((start, at) => at > 0 && start <= (starts[at - 1] ?? 0))) return null;
+  const firsts = starts.map((start, at) => withComments(lines, start, at ? (starts[at - 1] ?? 0) + 1 : 0));
+  return firsts.map((first, at) => {
+    const limit = firsts[at + 1] ?? sectionEnd(lines, (starts[at] ?? 0) + 1, indent);
+    return { first, end: contentEnd(lines, starts[at] ?? 0, limit) };
+  });
+}
+
+/** The rule changes places with the one before or behind it; what stands between them stays. */
+export function moveRule(text: string, ranges: RuleRange[], from: number, to: number): string {
+  const lines = text.split("\n");
+  const [upper, lower] = from < to ? [ranges[from], ranges[to]] : [ranges[to], ranges[from]];
+  if (!upper || !lower) return text;
+  return [
+    ...lines.slice(0, upper.first),
+    ...lines.slice(lower.first, lower.end),
+    ...lines.slice(upper.end, lower.first),
+    ...lines.slice(upper.first, upper.end),
+    ...lines.slice(lower.end),
+  ].join("\n");
+}
+
+/** Without the rule, its comments, and the empty lines behind it. */
+export function removeRule(text: string, ranges: RuleRange[], at: number): string {
+  const lines = text.split("\n");
+  const range = ranges[at];
+  if (!range) return text;
+  const next = ranges[at + 1];
+  const first = next ? range.first : (ranges[at - 1]?.end ?? range.first);
+  return [...lines.slice(0, first), ...lines.slice(next ? next.first : range.end)].join("\n");
+}
+
+const isComment = (line: string | undefined) => /^\s*#/.test(line ?? "");
+const isBlank = (line: string | undefined) => /^\s*$/.test(line ?? "");
+
+/** Comments right above a rule are about it. */
+function withComments(lines: string[], start: number, floor: number): number {
+  let first = start;
+  while (first > floor && isComment(lines[first - 1])) first -= 1;
+  return first;
+}
+
+/** The first line that belongs to no rule any more. */
+function sectionEnd(lines: string[], from: number, indent: number): number {
+  for (let at = from; at < lines.length; at += 1) {
+    const line = lines[at];
+    if (!isBlank(line) && !isComment(line) && (/^ */.exec(line ?? "")?.[0].length ?? 0) <= indent) return at;
+  }
+  return lines.length;
+}
+
+function contentEnd(lines: string[], start: number, limit: number): number {
+  let end = limit;
+  while (end > start + 1 && (isBlank(lines[end - 1]) || isComment(lines[end - 1]))) end -= 1;
+  return end;
 }

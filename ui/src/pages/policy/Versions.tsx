@@ -1,20 +1,22 @@
 import { Badge, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useState } from "react";
-import { Empty, Loading, Problem } from "../../components/States";
-import { Ago } from "../../components/Time";
-import { useVersion, useVersions, type Version } from "./data";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
 import { LineDiff } from "./LineDiff";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
+import { usePolicyVersion, usePolicyVersions, type PolicyVersion } from "./queries";
 
 /** Every version that was put in force; an earlier one is put back by making it the draft. */
 export default function Versions({ desk, go }: TabProps) {
-  const versions = useVersions();
+  const versions = usePolicyVersions();
   if (versions.isPending) return <Loading />;
-  if (versions.error) return <Problem error={versions.error} again={() => void versions.refetch()} />;
+  if (versions.error) return <ErrorMessage error={versions.error} again={() => void versions.refetch()} />;
   if (!versions.data.items.length)
     return (
-      <Empty title="No version yet">Until a policy is put in force, each tool's own default decides.</Empty>
+      <EmptyState title="No version yet">
+        Until a policy is put in force, each tool's own default decides.
+      </EmptyState>
     );
   const back = (text: string) => {
     desk.change(text);
@@ -30,7 +32,7 @@ export default function Versions({ desk, go }: TabProps) {
 }
 
 interface RowProps {
-  version: Version;
+  version: PolicyVersion;
   newest: number;
   onBack: (text: string) => void;
 }
@@ -47,7 +49,7 @@ function Row({ version, newest, onBack }: RowProps) {
       </Group>
       <Text size="sm">{version.reason || "No reason was given."}</Text>
       <Text size="sm" c="dimmed">
-        {version.author}, <Ago at={version.at} /> · {version.sha256.slice(0, 12)}
+        {version.author}, <TimeAgo at={version.at} /> · {version.sha256.slice(0, 12)}
       </Text>
       <details className={css.fold} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>What it changed</summary>
@@ -58,9 +60,9 @@ function Row({ version, newest, onBack }: RowProps) {
 }
 
 function What({ number, onBack }: { number: number; onBack?: (text: string) => void }) {
-  const [own, before] = [useVersion(number), useVersion(number - 1)];
+  const [own, before] = [usePolicyVersion(number), usePolicyVersion(number - 1)];
   const error = own.error ?? before.error;
-  if (error) return <Problem error={error} />;
+  if (error) return <ErrorMessage error={error} />;
   if (!own.data || (number > 1 && !before.data)) return <Loading />;
   const { text } = own.data;
   return (

@@ -1,36 +1,166 @@
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { yaml } from "@codemirror/lang-yaml";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
+import {
+  Decoration,
+  drawSelection,
+  EditorView,
+  keymap,
+  lineNumbers,
+  type DecorationSet,
+} from "@codemirror/view";
+import { tags } from "@lezer/highlight";
 import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
+import { styleNonce } from "../../theme";
+import type { PolicyProblem } from "./describePolicy";
 import css from "./Policy.module.css";
-import { makeEditor, mark, type Editor } from "./yamlView";
-import type { Complaint } from "./words";
 
-export interface EditorHandle {
+export interface YamlEditorHandle {
   goTo: (line: number) => void;
 }
 
 interface YamlEditorProps {
   value: string;
-  complaints: Complaint[];
+  complaints: PolicyProblem[];
   onChange: (text: string) => void;
-  ref?: Ref<EditorHandle>;
+  ref?: Ref<YamlEditorHandle>;
 }
 
 /** CodeMirror with line numbers; lines with a mistake are marked. Tab leaves it, as everywhere. */
 export default function YamlEditor({ value, complaints, onChange, ref }: YamlEditorProps) {
   const place = useRef<HTMLDivElement>(null);
-  const editor = useRef<Editor>(null);
+  const editor = useRef<YamlView>(null);
   const change = useRef(onChange);
   change.current = onChange;
   useEffect(() => {
     if (!place.current) return;
-    const made = makeEditor(place.current, value, (text) => change.current(text));
+    const made = makeYamlView(place.current, value, (text) => change.current(text));
     editor.current = made;
     return () => made.destroy();
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the text that it begins with; later ones are put in below
   }, []);
   useEffect(() => editor.current?.replace(value), [value]);
   useEffect(() => {
-    if (editor.current) mark(editor.current.view, complaints);
+    if (editor.current) markProblems(editor.current.view, complaints);
   }, [complaints]);
   useImperativeHandle(ref, () => ({ goTo: (line) => editor.current?.goTo(line) }), []);
   return <div ref={place} className={css.editor} />;
+}
+
+interface YamlView {
+  view: EditorView;
+  replace: (text: string) => void;
+  goTo: (line: number) => void;
+  destroy: () => void;
+}
+
+const setComplaints = StateEffect.define<PolicyProblem[]>();
+
+/** Marks stay on their lines while somebody types, until the next look of the server. */
+const marks = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(before, change) {
+    const told = change.effects.find((effect) => effect.is(setComplaints));
+    return told ? marked(change.state, told.value as PolicyProblem[]) : before.map(change.changes);
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+/** Typing over a selection is done here: the browser would carry its style along inline, which the page's policy refuses. */
+const overSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const typed = event.inputType === "insertText" && !event.isComposing ? event.data : null;
+    if (!typed || view.state.selection.main.empty) return false;
+    view.dispatch(view.state.replaceSelection(typed), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
+const look = EditorView.theme({
+  "&": { fontSize: "14px" },
+  "&.cm-focused": { outline: "2px solid var(--mantine-primary-color-filled)", outlineOffset: "-1px" },
+  ".cm-content": {
+    fontFamily: "var(--mantine-font-family-monospace)",
+    caretColor: "var(--mantine-color-text)",
+  },
+  ".cm-cursor": { borderLeftColor: "var(--mantine-color-text)" },
+  ".cm-gutters": {
+    background: "transparent",
+    color: "var(--mantine-color-dimmed)",
+    borderRight: "1px solid var(--mantine-color-default-border)",
+  },
+  ".cm-wrong": {
+    background: "var(--mantine-color-red-light)",
+    boxShadow: "inset 3px 0 0 var(--mantine-color-red-filled)",
+  },
+});
+
+const colors = HighlightStyle.define([
+  { tag: tags.comment, color: "var(--mantine-color-dimmed)", fontStyle: "italic" },
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], fontWeight: "600" },
+]);
+
+function makeYamlView(parent: HTMLElement, text: string, onChange: (text: string) => void): YamlView {
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        EditorView.cspNonce.of(styleNonce()),
+        lineNumbers(),
+        history(),
+        drawSelection(),
+        yaml(),
+        syntaxHighlighting(colors),
+        look,
+        marks,
+        overSelection,
+        EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ "aria-label": "Policy as YAML" }),
+        keymap.of([...defaultKeymap, ...historyKeymap]),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) onChange(update.state.doc.toString());
+        }),
+      ],
+    }),
+  });
+  return {
+    view,
+    replace: (next) => replaced(view, next),
+    goTo: (line) => goTo(view, line),
+    destroy: () => view.destroy(),
+  };
+}
+
+function markProblems(view: EditorView, complaints: PolicyProblem[]): void {
+  view.dispatch({ effects: setComplaints.of(complaints) });
+}
+
+/** As one change, so that it can be undone like any other. */
+function replaced(view: EditorView, text: string): void {
+  if (view.state.doc.toString() === text) return;
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+}
+
+function goTo(view: EditorView, line: number): void {
+  const at = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
+  view.dispatch({
+    selection: { anchor: at.from },
+    effects: EditorView.scrollIntoView(at.from, { y: "center" }),
+  });
+  view.focus();
+}
+
+function marked(state: EditorState, complaints: PolicyProblem[]): DecorationSet {
+  const lines = [...new Set(complaints.map(({ line }) => line))].filter(
+    (line) => line > 0 && line <= state.doc.lines,
+  );
+  const built = new RangeSetBuilder<Decoration>();
+  for (const line of lines.sort((a, b) => a - b)) {
+    const title = complaints.filter((each) => each.line === line).map(({ message }) => message);
+    const from = state.doc.line(line).from;
+    built.add(from, from, Decoration.line({ class: "cm-wrong", attributes: { title: title.join("\n") } }));
+  }
+  return built.finish();
 }

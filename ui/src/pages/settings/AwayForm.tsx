@@ -1,9 +1,11 @@
-import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Fieldset, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { address, send, type Shapes } from "../../api/client";
-import { Problem } from "../../components/States";
-import { dateTime, isAway, localInput, teamsOf, useSending, type PersonInfo } from "./data";
-import { Picks } from "./Picks";
+import { buildUrl, sendRequest, type Schemas } from "../../api/client";
+import { ErrorMessage } from "../../components/States";
+import { formatDateTime, isAway, listTeams, toLocalInput, useSendMutation, type PersonInfo } from "./data";
+import css from "./Settings.module.css";
+
+const MANY = 12;
 
 interface AwayProps {
   person: PersonInfo;
@@ -14,8 +16,8 @@ interface AwayProps {
 
 /** Until when somebody is away, and who decides in their place (out of office). */
 export function AwayForm({ person, everybody, whose }: AwayProps) {
-  const put = useSending(
-    (body: Shapes["AwayBody"]) => send("put", addressOf(whose, person.name), { body }),
+  const put = useSendMutation(
+    (body: Schemas["AwayBody"]) => sendRequest("put", addressOf(whose, person.name), { body }),
     ["users", "approval", "approvals"],
   );
   const back = () => put.mutate({ until: null, users: [], teams: [] });
@@ -24,7 +26,7 @@ export function AwayForm({ person, everybody, whose }: AwayProps) {
       {isAway(person) && person.away && (
         <Group justify="space-between">
           <Text role="status">
-            Away until {dateTime(person.away.until)}. {deputies(person.away)}
+            Away until {formatDateTime(person.away.until)}. {describeDeputies(person.away)}
           </Text>
           <Button variant="default" onClick={back} loading={put.isPending && put.variables.until === null}>
             {whose === "mine" ? "I am back" : `${person.name} is back`}
@@ -38,7 +40,7 @@ export function AwayForm({ person, everybody, whose }: AwayProps) {
         sending={put.isPending && put.variables.until !== null}
         onSend={(body) => put.mutate(body)}
       />
-      {put.error && <Problem error={put.error} />}
+      {put.error && <ErrorMessage error={put.error} />}
     </Stack>
   );
 }
@@ -47,7 +49,7 @@ interface NewAwayProps {
   person: PersonInfo;
   everybody: PersonInfo[];
   sending: boolean;
-  onSend: (body: Shapes["AwayBody"]) => void;
+  onSend: (body: Schemas["AwayBody"]) => void;
 }
 
 function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
@@ -70,18 +72,18 @@ function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
           label="Away until"
           required
           maw={260}
-          min={localInput(new Date())}
-          defaultValue={person.away && isAway(person) ? localInput(new Date(person.away.until)) : ""}
+          min={toLocalInput(new Date())}
+          defaultValue={person.away && isAway(person) ? toLocalInput(new Date(person.away.until)) : ""}
         />
-        <Picks
+        <NamePicker
           legend="People who decide meanwhile"
           names={others.map(({ name }) => name)}
           picked={users}
           onPick={setUsers}
         />
-        <Picks
+        <NamePicker
           legend="Teams that decide meanwhile"
-          names={teamsOf(everybody)}
+          names={listTeams(everybody)}
           picked={teams}
           onPick={setTeams}
         />
@@ -97,7 +99,7 @@ function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
 }
 
 /** "bob and the team finance decide meanwhile." */
-export function deputies({ users, teams }: { users: string[]; teams: string[] }): string {
+export function describeDeputies({ users, teams }: { users: string[]; teams: string[] }): string {
   const names = [...users, ...teams.map((team) => `the team ${team}`)];
   if (!names.length) return "Nobody decides in this place.";
   const listed = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
@@ -105,5 +107,49 @@ export function deputies({ users, teams }: { users: string[]; teams: string[] })
 }
 
 function addressOf(whose: "mine" | "theirs", name: string): string {
-  return whose === "mine" ? "/api/me/away" : address("/api/users/{name}/away", { name });
+  return whose === "mine" ? "/api/me/away" : buildUrl("/api/users/{name}/away", { name });
+}
+
+interface PicksProps {
+  legend: string;
+  names: string[];
+  picked: string[];
+  onPick: (picked: string[]) => void;
+}
+
+/** Some of many names; what is picked stays in sight whatever is looked for. */
+function NamePicker({ legend, names, picked, onPick }: PicksProps) {
+  const [wanted, setWanted] = useState("");
+  const found = names.filter(
+    (name) => picked.includes(name) || name.toLowerCase().includes(wanted.toLowerCase()),
+  );
+  if (!names.length) return null;
+  return (
+    <Fieldset legend={legend} p="sm">
+      {names.length > MANY && (
+        <TextInput
+          aria-label={`Find: ${legend}`}
+          placeholder="Find"
+          value={wanted}
+          onChange={(event) => setWanted(event.currentTarget.value)}
+          mb="xs"
+        />
+      )}
+      <div className={css.picks}>
+        {found.map((name) => (
+          <Checkbox
+            key={name}
+            label={name}
+            py={6}
+            checked={picked.includes(name)}
+            onChange={(event) =>
+              onPick(
+                event.currentTarget.checked ? [...picked, name] : picked.filter((other) => other !== name),
+              )
+            }
+          />
+        ))}
+      </div>
+    </Fieldset>
+  );
 }

@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
-import { Problem } from "../../components/States";
+import { ErrorMessage } from "../../components/States";
 
 interface ConfirmProps {
   /** On the button, before and after: what it does. */
@@ -26,7 +26,7 @@ export function Confirm({ verb, consequence, sending, error, onYes, children }: 
     <Stack gap="xs" role="group" aria-label={verb}>
       <Text size="sm">{consequence}</Text>
       {children}
-      {error && <Problem error={error} />}
+      {error && <ErrorMessage error={error} />}
       <Group gap="xs">
         <Button color="red" onClick={onYes} loading={sending}>
           {verb}

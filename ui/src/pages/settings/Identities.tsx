@@ -1,10 +1,10 @@
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { call, type Shapes } from "../../api/client";
-import { Loading, Problem } from "../../components/States";
-import { Ago } from "../../components/Time";
+import { callApi, type Schemas } from "../../api/client";
+import { ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
 import { Confirm } from "./Confirm";
-import { useSending } from "./data";
+import { useSendMutation } from "./data";
 import css from "./Settings.module.css";
 
 type Whose = "mine" | "everybody";
@@ -14,10 +14,10 @@ export function Identities({ whose }: { whose: Whose }) {
   const path = whose === "mine" ? "/api/me/identities" : "/api/identities";
   const found = useQuery({
     queryKey: ["identities", whose],
-    queryFn: ({ signal }) => call("get", path, { signal }),
+    queryFn: ({ signal }) => callApi("get", path, { signal }),
   });
   if (found.isPending) return <Loading />;
-  if (!found.data) return <Problem error={found.error} again={() => void found.refetch()} />;
+  if (!found.data) return <ErrorMessage error={found.error} again={() => void found.refetch()} />;
   if (!found.data.items.length) return <Text size="sm">There are none.</Text>;
   return (
     <ul className={css.list}>
@@ -28,13 +28,13 @@ export function Identities({ whose }: { whose: Whose }) {
   );
 }
 
-function Identity({ identity, whose }: { identity: Shapes["IdentityInfo"]; whose: Whose }) {
+function Identity({ identity, whose }: { identity: Schemas["IdentityInfo"]; whose: Whose }) {
   const path = { identity_id: identity.id };
-  const remove = useSending(
+  const remove = useSendMutation(
     (_: void) =>
       whose === "mine"
-        ? call("delete", "/api/me/identities/{identity_id}", { path })
-        : call("delete", "/api/identities/{identity_id}", { path }),
+        ? callApi("delete", "/api/me/identities/{identity_id}", { path })
+        : callApi("delete", "/api/identities/{identity_id}", { path }),
     ["identities"],
   );
   return (
@@ -45,7 +45,7 @@ function Identity({ identity, whose }: { identity: Shapes["IdentityInfo"]; whose
           {whose === "everybody" && ` is ${identity.user}`}
         </Text>
         <Text size="sm" c="dimmed" component="div">
-          Since <Ago at={identity.at} />
+          Since <TimeAgo at={identity.at} />
         </Text>
       </Stack>
       <Confirm

@@ -1,15 +1,15 @@
 import { lazy, Suspense, type ComponentType } from "react";
 import { Link, useParams } from "wouter";
-import { isAdmin, useMe, type Myself } from "../../api/me";
+import { isAdmin, useMe, type CurrentUser } from "../../api/currentUser";
 import { Page } from "../../components/Page";
-import { Loading, NothingHere } from "../../components/States";
+import { Loading, NotFound } from "../../components/States";
 import css from "./Settings.module.css";
 
 interface Tab {
   id: string;
   name: string;
-  page: ComponentType<{ me: Myself }>;
-  for?: (me: Myself) => boolean;
+  page: ComponentType<{ me: CurrentUser }>;
+  for?: (me: CurrentUser) => boolean;
 }
 
 const TABS: Tab[] = [
@@ -45,7 +45,7 @@ export default function Settings() {
         ))}
       </nav>
       <div className={css.tabbed}>
-        <Suspense fallback={<Loading />}>{here ? <here.page me={me} /> : <NothingHere />}</Suspense>
+        <Suspense fallback={<Loading />}>{here ? <here.page me={me} /> : <NotFound />}</Suspense>
       </div>
     </Page>
   );

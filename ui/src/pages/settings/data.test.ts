@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { Refused } from "../../api/client";
-import { deputies } from "./AwayForm";
+import { ApiError } from "../../api/client";
+import { describeDeputies } from "./AwayForm";
 import {
-  boundTo,
-  counts,
-  endedLines,
+  describeKeyBinding,
+  describeRemoval,
+  fieldProblem,
+  isActiveKey,
   isAway,
-  localInput,
-  namesIn,
-  problemAt,
-  reachable,
-  teamsOf,
+  listTeams,
+  reachableUrl,
+  splitNames,
+  toLocalInput,
   type KeyInfo,
   type PersonInfo,
 } from "./data";
@@ -50,15 +50,15 @@ describe("keys", () => {
     [key({ role: "viewer", user: "bob" }), "as bob"],
     [key({ role: "viewer", user: "office" }), ""],
   ])("says what a key is bound to", (info, said) => {
-    expect(boundTo(info)).toBe(said);
+    expect(describeKeyBinding(info)).toBe(said);
   });
 
   it("counts a key until it is revoked or expires", () => {
     const now = Date.parse("2027-01-02T00:00:00Z");
-    expect(counts(key(), now)).toBe(true);
-    expect(counts(key({ expires_at: "2027-01-02T00:00:01Z" }), now)).toBe(true);
-    expect(counts(key({ expires_at: "2027-01-02T00:00:00Z" }), now)).toBe(false);
-    expect(counts(key({ revoked_at: "2027-01-01T00:00:00Z" }), now)).toBe(false);
+    expect(isActiveKey(key(), now)).toBe(true);
+    expect(isActiveKey(key({ expires_at: "2027-01-02T00:00:01Z" }), now)).toBe(true);
+    expect(isActiveKey(key({ expires_at: "2027-01-02T00:00:00Z" }), now)).toBe(false);
+    expect(isActiveKey(key({ revoked_at: "2027-01-01T00:00:00Z" }), now)).toBe(false);
   });
 });
 
@@ -72,12 +72,12 @@ describe("a removal", () => {
       keys: [{ id: "ilk_a", name: "laptop" }],
       votes: ["1"],
     };
-    expect(endedLines(ended)).toEqual([
+    expect(describeRemoval(ended)).toEqual([
       "Keys: laptop (ilk_a)",
       "Votes in pending approvals: 1",
       "Stand-in for: eve",
     ]);
-    expect(endedLines({ ...none, away: [], made_keys: [] })).toEqual([]);
+    expect(describeRemoval({ ...none, away: [], made_keys: [] })).toEqual([]);
   });
 });
 
@@ -91,11 +91,11 @@ const person = (name: string, teams: string[] = [], until?: string): PersonInfo 
 
 describe("people", () => {
   it("reads names between commas, each once", () => {
-    expect(namesIn(" finance, leads,,finance , ")).toEqual(["finance", "leads"]);
+    expect(splitNames(" finance, leads,,finance , ")).toEqual(["finance", "leads"]);
   });
 
   it("knows the teams by those who are in them", () => {
-    expect(teamsOf([person("ann", ["leads", "finance"]), person("bob", ["finance"])])).toEqual([
+    expect(listTeams([person("ann", ["leads", "finance"]), person("bob", ["finance"])])).toEqual([
       "finance",
       "leads",
     ]);
@@ -112,22 +112,22 @@ describe("people", () => {
     [{ users: ["bob", "eve"], teams: ["finance"] }, "bob, eve and the team finance decide meanwhile."],
     [{ users: [], teams: [] }, "Nobody decides in this place."],
   ])("says who decides meanwhile: %j", (away, said) => {
-    expect(deputies(away)).toBe(said);
+    expect(describeDeputies(away)).toBe(said);
   });
 });
 
 it("writes a moment as the clock on the wall shows it", () => {
   const moment = new Date(2027, 0, 31, 18, 5);
-  expect(localInput(moment)).toBe("2027-01-31T18:05");
+  expect(toLocalInput(moment)).toBe("2027-01-31T18:05");
 });
 
 it("finds what the server says about a field", () => {
-  const refused = new Refused(400, "invalid_request", "No.", {
+  const refused = new ApiError(400, "invalid_request", "No.", {
     problems: [{ pointer: "/when", message: "This is no condition." }],
   });
-  expect(problemAt(refused, "/when")).toBe("This is no condition.");
-  expect(problemAt(refused, "/tool")).toBeUndefined();
-  expect(problemAt(null, "/when")).toBeUndefined();
+  expect(fieldProblem(refused, "/when")).toBe("This is no condition.");
+  expect(fieldProblem(refused, "/tool")).toBeUndefined();
+  expect(fieldProblem(null, "/when")).toBeUndefined();
 });
 
 it.each([
@@ -136,5 +136,5 @@ it.each([
   ["http://[::]:8321/welcome#abc", "https://here.example/welcome#abc"],
   ["https://interlock.example/welcome#abc", "https://interlock.example/welcome#abc"],
 ])("makes of %s a link that others can open", (made, given) => {
-  expect(reachable(made, "https://here.example")).toBe(given);
+  expect(reachableUrl(made, "https://here.example")).toBe(given);
 });

@@ -1,19 +1,19 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
-import { address, call, Refused, send, type Shapes } from "../../api/client";
-import { parse } from "../../api/json";
+import { ApiError, buildUrl, callApi, sendRequest, type Schemas } from "../../api/client";
+import { parseJson } from "../../api/json";
 
-export type PersonInfo = Shapes["Person"];
-export type KeyInfo = Shapes["KeyInfo"];
-export type GrantInfo = Shapes["GrantInfo"];
-export type Role = Shapes["NewUserBody"]["role"];
+export type PersonInfo = Schemas["Person"];
+export type KeyInfo = Schemas["KeyInfo"];
+export type GrantInfo = Schemas["GrantInfo"];
+export type UserRole = Schemas["NewUserBody"]["role"];
 
 export function useUsers() {
-  return useQuery({ queryKey: ["users"], queryFn: ({ signal }) => call("get", "/api/users", { signal }) });
+  return useQuery({ queryKey: ["users"], queryFn: ({ signal }) => callApi("get", "/api/users", { signal }) });
 }
 
 /** Something is sent, and what it may have changed is read again. */
-export function useSending<Given, Answer>(
+export function useSendMutation<Given, Answer>(
   sending: (given: Given, once: string) => Promise<Answer>,
   changes: string[],
   then?: (answer: Answer) => void,
@@ -28,18 +28,18 @@ export function useSending<Given, Answer>(
       await Promise.all(changes.map((key) => queries.invalidateQueries({ queryKey: [key] })));
     },
     onError: (error) => {
-      if (!(error instanceof Refused) || error.status) once.current = crypto.randomUUID(); // it was answered
+      if (!(error instanceof ApiError) || error.status) once.current = crypto.randomUUID(); // it was answered
     },
   });
 }
 
 /** Neither revoked nor expired. */
-export function counts(key: KeyInfo, now = Date.now()): boolean {
+export function isActiveKey(key: KeyInfo, now = Date.now()): boolean {
   return key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > now);
 }
 
 /** What an agent's key is bound to and its own quotas, or whom another acts as. */
-export function boundTo(key: KeyInfo): string {
+export function describeKeyBinding(key: KeyInfo): string {
   if (key.role !== "agent") return key.user && key.user !== key.name ? `as ${key.user}` : "";
   const agents = key.agents.length ? `bound to ${key.agents.join(", ")}` : "not bound to an agent";
   const tools = key.tools.length ? `tools ${key.tools.join(", ")}` : "";
@@ -52,8 +52,8 @@ export function boundTo(key: KeyInfo): string {
 }
 
 /** What ends with somebody who is removed, in lines. */
-export function endedLines(ended: Shapes["RemovalEffectsJson"]): string[] {
-  const named = (found: Shapes["NamedItem"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
+export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] {
+  const named = (found: Schemas["NamedItem"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
   const lines: [string, string][] = [
     ["Grants", named(ended.grants)],
     ["Keys", named(ended.keys)],
@@ -68,29 +68,29 @@ export function endedLines(ended: Shapes["RemovalEffectsJson"]): string[] {
 }
 
 /** Somebody as they are now, with the mark that a change of them has to carry. */
-export interface Tagged {
+export interface TaggedPerson {
   person: PersonInfo;
   tag: string;
 }
 
-export async function readPerson(name: string, signal?: AbortSignal): Promise<Tagged> {
-  const answer = await send("get", address("/api/users/{name}", { name }), { signal });
-  return { person: parse(await answer.text()) as PersonInfo, tag: answer.headers.get("etag") ?? "" };
+export async function readPerson(name: string, signal?: AbortSignal): Promise<TaggedPerson> {
+  const answer = await sendRequest("get", buildUrl("/api/users/{name}", { name }), { signal });
+  return { person: parseJson(await answer.text()) as PersonInfo, tag: answer.headers.get("etag") ?? "" };
 }
 
 /** What the server says about one field. */
-export function problemAt(error: Error | null, pointer: string): string | undefined {
-  return error instanceof Refused
+export function fieldProblem(error: Error | null, pointer: string): string | undefined {
+  return error instanceof ApiError
     ? error.problems.find((problem) => problem.pointer === pointer)?.message
     : undefined;
 }
 
 /** "finance, leads" */
-export function namesIn(text: string): string[] {
+export function splitNames(text: string): string[] {
   return [...new Set(text.split(",").map((name) => name.trim()))].filter(Boolean);
 }
 
-export function teamsOf(people: PersonInfo[]): string[] {
+export function listTeams(people: PersonInfo[]): string[] {
   return [...new Set(people.flatMap((person) => person.teams))].sort((a, b) => a.localeCompare(b));
 }
 
@@ -98,18 +98,18 @@ export function isAway(person: PersonInfo): boolean {
   return person.away !== null && Date.parse(person.away.until) > Date.now();
 }
 
-export function dateTime(at: string): string {
+export function formatDateTime(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
 /** What a field for a date and a time takes: the same moment by the clock on the wall. */
-export function localInput(at: Date): string {
+export function toLocalInput(at: Date): string {
   const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
   return shifted.toISOString().slice(0, 16);
 }
 
 /** A server that was told no public address names itself; where only it can go, the address of this page is better. */
-export function reachable(url: string, origin = location.origin): string {
+export function reachableUrl(url: string, origin = location.origin): string {
   const made = new URL(url);
   const near = /^(localhost|127\.|0\.0\.0\.0$|\[::1?\]$)/.test(made.hostname) || made.port === "0";
   return near ? `${origin}${made.pathname}${made.search}${made.hash}` : url;

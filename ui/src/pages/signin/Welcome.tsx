@@ -2,9 +2,9 @@ import { Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useDocumentTitle } from "@mantine/hooks";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { call, type Shapes } from "../../api/client";
-import { Loading, Problem } from "../../components/States";
-import { Frame } from "./Frame";
+import { callApi, type Schemas } from "../../api/client";
+import { ErrorMessage, Loading } from "../../components/States";
+import { SignInFrame } from "./SignInFrame";
 
 /** A one-time link: its token stands behind the #, so that it comes with no request; to look spends nothing. */
 export default function Welcome() {
@@ -12,23 +12,23 @@ export default function Welcome() {
   const token = useToken();
   const link = useQuery({
     queryKey: ["link", token],
-    queryFn: () => call("post", "/api/session/link/inspect", { body: { token } }),
+    queryFn: () => callApi("post", "/api/session/link/inspect", { body: { token } }),
     staleTime: Infinity,
     retry: false,
   });
   return (
-    <Frame title="Welcome">
+    <SignInFrame title="Welcome">
       {link.isPending && <Loading />}
-      {link.error && <Problem error={link.error} />}
+      {link.error && <ErrorMessage error={link.error} />}
       {link.data && <Enter token={token} link={link.data} />}
-    </Frame>
+    </SignInFrame>
   );
 }
 
-function Enter({ token, link }: { token: string; link: Shapes["SignInLinkInfo"] }) {
+function Enter({ token, link }: { token: string; link: Schemas["SignInLinkInfo"] }) {
   const enter = useMutation({
     mutationFn: (fields: Record<string, string>) =>
-      call("post", "/api/session/link", {
+      callApi("post", "/api/session/link", {
         body: { token, name: fields.name ?? "", password: fields.password ?? "" },
       }),
     onSuccess: ({ next }) => location.replace(next),
@@ -53,7 +53,7 @@ function Enter({ token, link }: { token: string; link: Shapes["SignInLinkInfo"] 
           autoComplete="new-password"
           required={link.new}
         />
-        {enter.error && <Problem error={enter.error} />}
+        {enter.error && <ErrorMessage error={enter.error} />}
         <Button type="submit" loading={enter.isPending || enter.isSuccess}>
           Sign in
         </Button>

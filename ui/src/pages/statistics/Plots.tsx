@@ -1,11 +1,19 @@
-import { Bars } from "./Bars";
-import { OverTime } from "./OverTime";
-import { Plot } from "./Plot";
-import { duration, ENDS, overTime, waits, withEnds, type Plotted, type Share } from "./plotted";
+import { Paper, Stack, Table, Text, Title } from "@mantine/core";
+import type { ReactNode } from "react";
 import css from "./Statistics.module.css";
+import {
+  formatDuration,
+  listIntervals,
+  listWaiting,
+  OUTCOMES,
+  withOutcomes,
+  type OutcomeCounts,
+  type StatsHistory,
+} from "./statsHistory";
+import { BarChart, TimeChart } from "./TimeChart";
 
 /** All of them; colours are those of the module's styles. */
-export function Plots({ plotted }: { plotted: Plotted }) {
+export function Plots({ plotted }: { plotted: StatsHistory }) {
   return (
     <div className={css.plots}>
       <Pending plotted={plotted} />
@@ -19,8 +27,8 @@ export function Plots({ plotted }: { plotted: Plotted }) {
   );
 }
 
-function Pending({ plotted }: { plotted: Plotted }) {
-  const data = overTime(plotted);
+function Pending({ plotted }: { plotted: StatsHistory }) {
+  const data = listIntervals(plotted);
   const most = Math.max(0, ...data.map((part) => part.pending));
   return (
     <Plot
@@ -29,7 +37,7 @@ function Pending({ plotted }: { plotted: Plotted }) {
       head={["From", "Waiting at the end", "Asked"]}
       rows={data.map((part) => [part.time, part.pending, part.proposed])}
     >
-      <OverTime
+      <TimeChart
         shape="columns"
         times={data.map(({ time }) => time)}
         lines={[{ label: "Waiting", color: "var(--approved)", values: data.map(({ pending }) => pending) }]}
@@ -38,21 +46,26 @@ function Pending({ plotted }: { plotted: Plotted }) {
   );
 }
 
-function Times({ plotted }: { plotted: Plotted }) {
-  const data = overTime(plotted);
+function Times({ plotted }: { plotted: StatsHistory }) {
+  const data = listIntervals(plotted);
   return (
     <Plot
       title="Time to decide"
-      says={`Half of the decisions took at most ${duration(plotted.p50_seconds)}, 19 of 20 at most ${duration(plotted.p95_seconds)}.`}
+      says={`Half of the decisions took at most ${formatDuration(plotted.p50_seconds)}, 19 of 20 at most ${formatDuration(plotted.p95_seconds)}.`}
       head={["From", "Decisions", "Half within (p50)", "19 of 20 within (p95)"]}
       rows={data
         .filter((part) => part.decisions)
-        .map((part) => [part.time, part.decisions, duration(part.p50_seconds), duration(part.p95_seconds)])}
+        .map((part) => [
+          part.time,
+          part.decisions,
+          formatDuration(part.p50_seconds),
+          formatDuration(part.p95_seconds),
+        ])}
     >
-      <OverTime
+      <TimeChart
         shape="line"
         times={data.map(({ time }) => time)}
-        format={duration}
+        format={formatDuration}
         lines={[
           {
             label: "Half within (p50)",
@@ -71,9 +84,9 @@ function Times({ plotted }: { plotted: Plotted }) {
   );
 }
 
-function Shares({ title, shares, of }: { title: string; shares: Share[]; of: string }) {
-  const data = withEnds(shares);
-  const used = ENDS.filter(({ name }) => data.some((share) => share[name] > 0));
+function Shares({ title, shares, of }: { title: string; shares: OutcomeCounts[]; of: string }) {
+  const data = withOutcomes(shares);
+  const used = OUTCOMES.filter(({ name }) => data.some((share) => share[name] > 0));
   return (
     <Plot
       title={title}
@@ -81,7 +94,7 @@ function Shares({ title, shares, of }: { title: string; shares: Share[]; of: str
       head={[of, ...used.map(({ label }) => label), "In all"]}
       rows={data.map((share) => [share.name, ...used.map(({ name }) => share[name]), share.total])}
     >
-      <Bars
+      <BarChart
         length="share"
         bars={data.map((share) => ({
           name: share.name,
@@ -92,33 +105,33 @@ function Shares({ title, shares, of }: { title: string; shares: Share[]; of: str
   );
 }
 
-function WhoWaits({ plotted }: { plotted: Plotted }) {
-  const data = waits(plotted);
+function WhoWaits({ plotted }: { plotted: StatsHistory }) {
+  const data = listWaiting(plotted);
   const first = data[0];
   const most = first
-    ? `Most wait for ${first.on}: ${first.pending}, the oldest for ${duration(first.oldest)}.`
+    ? `Most wait for ${first.on}: ${first.pending}, the oldest for ${formatDuration(first.oldest)}.`
     : "";
   return (
     <Plot
       title="Who waits on whom"
       says={`Calls that wait now, by those whose turn it is. ${most}`}
       head={["Whose turn", "Calls", "Oldest", "Agents"]}
-      rows={data.map((each) => [each.on, each.pending, duration(each.oldest), each.agents])}
+      rows={data.map((each) => [each.on, each.pending, formatDuration(each.oldest), each.agents])}
     >
-      <Bars
+      <BarChart
         length="count"
         bars={data.map(({ on, pending, oldest }) => ({
           name: on,
           parts: [{ label: "Calls that wait", color: "var(--edited)", value: pending }],
-          says: `${pending.toLocaleString()}, oldest ${duration(oldest)}`,
+          says: `${pending.toLocaleString()}, oldest ${formatDuration(oldest)}`,
         }))}
       />
     </Plot>
   );
 }
 
-function Refused({ plotted }: { plotted: Plotted }) {
-  const data = overTime(plotted);
+function Refused({ plotted }: { plotted: StatsHistory }) {
+  const data = listIntervals(plotted);
   const rows = data.filter((part) => part.refused || part.denied);
   return (
     <Plot
@@ -127,7 +140,7 @@ function Refused({ plotted }: { plotted: Plotted }) {
       head={["From", "Refused attempts to decide", "Denied calls"]}
       rows={rows.map((part) => [part.time, part.refused, part.denied])}
     >
-      <OverTime
+      <TimeChart
         shape="columns"
         times={data.map(({ time }) => time)}
         lines={[
@@ -143,7 +156,7 @@ function Refused({ plotted }: { plotted: Plotted }) {
   );
 }
 
-function Reads({ plotted }: { plotted: Plotted }) {
+function Reads({ plotted }: { plotted: StatsHistory }) {
   const data = plotted.reads.slice(0, 20);
   return (
     <Plot
@@ -152,7 +165,7 @@ function Reads({ plotted }: { plotted: Plotted }) {
       head={["Tool", "Reads"]}
       rows={data.map(({ tool, count }) => [tool, count])}
     >
-      <Bars
+      <BarChart
         length="count"
         bars={data.map(({ tool, count }) => ({
           name: tool,
@@ -160,5 +173,64 @@ function Reads({ plotted }: { plotted: Plotted }) {
         }))}
       />
     </Plot>
+  );
+}
+
+interface PlotProps {
+  title: string;
+  /** What the plot shows, in a sentence: for those who do not see it, and for those who wonder. */
+  says: string;
+  head: string[];
+  rows: (string | number)[][];
+  children: ReactNode;
+}
+
+/** A plot with its words and the same numbers as a table. */
+function Plot({ title, says, head, rows, children }: PlotProps) {
+  return (
+    <Paper withBorder p="md" component="section" aria-label={title}>
+      <Stack gap="xs">
+        <Title order={2} size="h5">
+          {title}
+        </Title>
+        <Text size="sm">{says}</Text>
+        {rows.length > 0 ? (
+          <div role="img" aria-label={`${title}. ${says}`}>
+            {children}
+          </div>
+        ) : (
+          <Text size="sm" fs="italic">
+            Nothing in this time.
+          </Text>
+        )}
+        {rows.length > 0 && (
+          <details className={css.fold}>
+            <summary>Show as table</summary>
+            <div className={css.scroll} tabIndex={0} role="group" aria-label={`${title}, as a table`}>
+              <Table stickyHeader>
+                <Table.Thead>
+                  <Table.Tr>
+                    {head.map((name) => (
+                      <Table.Th key={name} scope="col">
+                        {name}
+                      </Table.Th>
+                    ))}
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {rows.map((row, place) => (
+                    <Table.Tr key={place}>
+                      {row.map((cell, column) => (
+                        <Table.Td key={column}>{cell}</Table.Td>
+                      ))}
+                    </Table.Tr>
+                  ))}
+                </Table.Tbody>
+              </Table>
+            </div>
+          </details>
+        )}
+      </Stack>
+    </Paper>
   );
 }

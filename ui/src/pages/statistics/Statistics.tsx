@@ -1,12 +1,12 @@
-import { SegmentedControl } from "@mantine/core";
+import { Paper, SegmentedControl, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
-import { call } from "../../api/client";
+import { callApi } from "../../api/client";
 import { Page } from "../../components/Page";
-import { Empty, Loading, Problem } from "../../components/States";
-import { Figures } from "./Figures";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { Plots } from "./Plots";
-import type { Plotted } from "./plotted";
+import css from "./Statistics.module.css";
+import { formatDuration, type StatsHistory } from "./statsHistory";
 
 const RANGES = [
   { value: "1", label: "24 h" },
@@ -21,7 +21,7 @@ export default function Statistics() {
   const days = RANGES.find(({ value }) => value === params.get("days"))?.value ?? "7";
   const plotted = useQuery({
     queryKey: ["plots", days],
-    queryFn: ({ signal }) => call("get", "/api/stats/history", { query: { days: Number(days) }, signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/stats/history", { query: { days: Number(days) }, signal }),
     refetchInterval: 15_000,
   });
   const range = (
@@ -35,10 +35,12 @@ export default function Statistics() {
   return (
     <Page title="Statistics" actions={range}>
       {plotted.isPending && <Loading what="Counting" />}
-      {plotted.error && <Problem error={plotted.error} again={() => void plotted.refetch()} />}
+      {plotted.error && <ErrorMessage error={plotted.error} again={() => void plotted.refetch()} />}
       {plotted.data && <Figures plotted={plotted.data} />}
       {plotted.data && isEmpty(plotted.data) ? (
-        <Empty title="Nothing happened in this time">Plots appear once agents ask for something.</Empty>
+        <EmptyState title="Nothing happened in this time">
+          Plots appear once agents ask for something.
+        </EmptyState>
       ) : (
         plotted.data && <Plots plotted={plotted.data} />
       )}
@@ -46,8 +48,39 @@ export default function Statistics() {
   );
 }
 
-function isEmpty({ parts, tools, reads, waiting }: Plotted): boolean {
+function isEmpty({ parts, tools, reads, waiting }: StatsHistory): boolean {
   return (
     !tools.length && !reads.length && !waiting.length && parts.every((part) => !part.denied && !part.pending)
+  );
+}
+
+/** The few numbers that say how it goes. */
+function Figures({ plotted }: { plotted: StatsHistory }) {
+  const sum = (name: "proposed" | "refused" | "denied") =>
+    plotted.parts.reduce((total, part) => total + part[name], 0).toLocaleString();
+  const numbers: [string, string][] = [
+    ["Waiting now", (plotted.parts.at(-1)?.pending ?? 0).toLocaleString()],
+    ["Asked", sum("proposed")],
+    ["Decided by people", plotted.decisions.toLocaleString()],
+    ["Half are decided within", formatDuration(plotted.p50_seconds)],
+    ["19 of 20 within", formatDuration(plotted.p95_seconds)],
+    ["Refused attempts", sum("refused")],
+  ];
+  return (
+    <>
+      <dl className={css.figures}>
+        {numbers.map(([label, value]) => (
+          <Paper key={label} withBorder p="sm">
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </Paper>
+        ))}
+      </dl>
+      {!plotted.complete && (
+        <Text size="sm">
+          So much happened that only what came after {new Date(plotted.since).toLocaleString()} is counted.
+        </Text>
+      )}
+    </>
   );
 }

@@ -1,12 +1,11 @@
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
-import { call, type Shapes } from "../../../api/client";
-import { Problem } from "../../../components/States";
-import { Ago } from "../../../components/Time";
-import { useSending } from "../data";
+import { callApi, type Schemas } from "../../../api/client";
+import { ErrorMessage } from "../../../components/States";
+import { TimeAgo } from "../../../components/TimeAgo";
+import { useSendMutation } from "../data";
 import css from "../Settings.module.css";
-import { purpose, waiting } from "./words";
 
-type Channel = Shapes["ChannelInfo"];
+type Channel = Schemas["ChannelInfo"];
 
 /** One channel: what it is for, how it stands, and what an admin can do about it. */
 export function ChannelRow({ channel, admin }: { channel: Channel; admin: boolean }) {
@@ -29,7 +28,7 @@ export function ChannelRow({ channel, admin }: { channel: Channel; admin: boolea
           )}
         </Group>
         <Text size="sm" c="dimmed">
-          {purpose(channel)}
+          {describePurpose(channel)}
         </Text>
         {!isDashboard && <Standing channel={channel} />}
       </Stack>
@@ -45,21 +44,21 @@ function Standing({ channel }: { channel: Channel }) {
       <Text size="sm" component="div">
         {off && (
           <>
-            Switched off <Ago at={off.since} />: {off.why}{" "}
+            Switched off <TimeAgo at={off.since} />: {off.why}{" "}
           </>
         )}
         {last_sent_at ? (
           <>
-            Last told somebody <Ago at={last_sent_at} />.{" "}
+            Last told somebody <TimeAgo at={last_sent_at} />.{" "}
           </>
         ) : (
           "Has told nobody yet. "
         )}
-        {waiting(due)}
+        {describeBacklog(due)}
         {due_since && (
           <>
             {" "}
-            The oldest is from <Ago at={due_since} />.
+            The oldest is from <TimeAgo at={due_since} />.
           </>
         )}
       </Text>
@@ -73,12 +72,12 @@ function Standing({ channel }: { channel: Channel }) {
 }
 
 function Acts({ name, isOff }: { name: string; isOff: boolean }) {
-  const test = useSending(
-    (_: void, once) => call("post", "/api/channels/{name}/test", { path: { name }, once }),
+  const test = useSendMutation(
+    (_: void, once) => callApi("post", "/api/channels/{name}/test", { path: { name }, once }),
     ["channels"],
   );
-  const on = useSending(
-    (_: void, once) => call("post", "/api/channels/{name}/enable", { path: { name }, once }),
+  const on = useSendMutation(
+    (_: void, once) => callApi("post", "/api/channels/{name}/enable", { path: { name }, once }),
     ["channels"],
   );
   return (
@@ -103,7 +102,44 @@ function Acts({ name, isOff }: { name: string; isOff: boolean }) {
           {test.data.person ? `A test was sent to ${test.data.person}.` : "A test was sent."}
         </Text>
       )}
-      {(test.error ?? on.error) && <Problem error={(test.error ?? on.error) as Error} />}
+      {(test.error ?? on.error) && <ErrorMessage error={(test.error ?? on.error) as Error} />}
     </Stack>
   );
+}
+
+type Delivery = Schemas["DeliveryInfo"];
+
+/** "slack, for high priority and team finance. People can answer there." */
+export function describePurpose(channel: Channel): string {
+  const told = [
+    ...channel.priorities.map((priority) => `${priority} priority`),
+    ...channel.teams.map((team) => `team ${team}`),
+  ];
+  const what = channel.kind === "dashboard" ? "Always there" : channel.kind;
+  const to = channel.personal ? ", to people one by one" : "";
+  const answers =
+    channel.answers && channel.kind !== "dashboard" ? ". People can answer there." : told.length ? "." : "";
+  return `${what}${to}${told.length ? `, for ${told.join(", ")}` : ""}${answers}`;
+}
+
+/** What could not be said yet, up to a thousand. */
+export function describeBacklog(due: number): string {
+  if (!due) return "Nothing waits to be sent.";
+  if (due === 1) return "1 message waits to be sent.";
+  return `${due >= 1_000 ? "1,000 or more" : due} messages wait to be sent.`;
+}
+
+const REASONS: Record<Delivery["reason"], string> = {
+  asked: "asks to decide",
+  escalated: "asks more people to decide",
+  expired: "says that time ran out",
+  woken: "wakes the workflow that waits",
+  group: "says how many calls wait",
+  test: "is a test",
+};
+
+/** "To ada through mail: asks to decide" */
+export function describeDelivery({ person, place, channel, reason }: Delivery): string {
+  const to = person ?? place;
+  return `${to ? `To ${to} through` : "Through"} ${channel}: ${REASONS[reason]}`;
 }

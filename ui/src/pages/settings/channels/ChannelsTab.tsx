@@ -1,23 +1,25 @@
-import { Stack } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { call } from "../../../api/client";
-import { isAdmin, type Myself } from "../../../api/me";
-import { Loading, Problem } from "../../../components/States";
+import { Anchor, Button, Stack, Text } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { callApi, type Schemas } from "../../../api/client";
+import { isAdmin, type CurrentUser } from "../../../api/currentUser";
+import { ErrorMessage, Loading } from "../../../components/States";
+import { TimeAgo } from "../../../components/TimeAgo";
+import { useSendMutation } from "../data";
 import { Identities } from "../Identities";
 import { Section } from "../Section";
 import css from "../Settings.module.css";
-import { ChannelRow } from "./ChannelRow";
-import { Parked } from "./Parked";
+import { ChannelRow, describeDelivery } from "./ChannelRow";
 
 /** The ways to people, how they stand, and what could not be said. Addresses and secrets stay on the server. */
-export default function Channels({ me }: { me: Myself }) {
+export default function ChannelsTab({ me }: { me: CurrentUser }) {
   const channels = useQuery({
     queryKey: ["channels"],
-    queryFn: ({ signal }) => call("get", "/api/channels", { signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/channels", { signal }),
     refetchInterval: 10_000,
   });
   if (channels.isPending) return <Loading />;
-  if (!channels.data) return <Problem error={channels.error} again={() => void channels.refetch()} />;
+  if (!channels.data) return <ErrorMessage error={channels.error} again={() => void channels.refetch()} />;
   const { items } = channels.data;
   const alone = items.length === 1;
   return (
@@ -36,7 +38,7 @@ export default function Channels({ me }: { me: Myself }) {
           ))}
         </ul>
       </Section>
-      {!alone && <Parked admin={isAdmin(me)} />}
+      {!alone && <FailedDeliveries admin={isAdmin(me)} />}
       {!alone && isAdmin(me) && (
         <Section
           title="Accounts elsewhere"
@@ -52,4 +54,83 @@ export default function Channels({ me }: { me: Myself }) {
 /** Each workspace has channels of its own; those of the default one stand at the top of the file. */
 function sections(workspace: string): string {
   return workspace === "default" ? "channels and routing" : `workspaces: ${workspace}: channels and routing`;
+}
+
+/** What was given up; the call itself waits in the inbox all the same. */
+function FailedDeliveries({ admin }: { admin: boolean }) {
+  const parked = useInfiniteQuery({
+    queryKey: ["deliveries"],
+    queryFn: ({ signal, pageParam }) =>
+      callApi("get", "/api/deliveries", {
+        query: { status: "parked", limit: 50, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next,
+    refetchInterval: 10_000,
+  });
+  const items = parked.data?.pages.flatMap((page) => page.items) ?? [];
+  return (
+    <Section
+      title="Messages that were given up"
+      about="What will not be taken, or could not be sent for a day. The requests themselves are in the inbox all the same."
+    >
+      {parked.isPending && <Loading />}
+      {parked.error && <ErrorMessage error={parked.error} again={() => void parked.refetch()} />}
+      {parked.data && !items.length && <Text size="sm">There are none.</Text>}
+      {items.length > 0 && (
+        <ul className={css.list} aria-label="Messages that were given up">
+          {items.map((delivery) => (
+            <ParkedRow key={delivery.id} delivery={delivery} admin={admin} />
+          ))}
+        </ul>
+      )}
+      {parked.hasNextPage && (
+        <Button
+          variant="default"
+          loading={parked.isFetchingNextPage}
+          onClick={() => void parked.fetchNextPage()}
+        >
+          Show more
+        </Button>
+      )}
+    </Section>
+  );
+}
+
+function ParkedRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"]; admin: boolean }) {
+  const again = useSendMutation(
+    (_: void, once) =>
+      callApi("post", "/api/deliveries/{delivery_id}/retry", { path: { delivery_id: delivery.id }, once }),
+    ["deliveries", "channels"],
+  );
+  return (
+    <li className={css.row} data-delivery={delivery.id}>
+      <Stack gap={2}>
+        <Text>{describeDelivery(delivery)}</Text>
+        {delivery.error && (
+          <Text size="sm" className={css.wrong}>
+            {delivery.error}
+          </Text>
+        )}
+        <Text size="sm" c="dimmed" component="div">
+          Made <TimeAgo at={delivery.created_at} />
+          {delivery.approval_id && (
+            <>
+              {", about "}
+              <Anchor component={Link} href={`/a/${delivery.approval_id}`} size="sm" underline="always">
+                this request
+              </Anchor>
+            </>
+          )}
+        </Text>
+        {again.error && <ErrorMessage error={again.error} />}
+      </Stack>
+      {admin && (
+        <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>
+          Send again
+        </Button>
+      )}
+    </li>
+  );
 }

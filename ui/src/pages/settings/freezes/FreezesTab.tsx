@@ -1,9 +1,9 @@
 import { Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { call } from "../../../api/client";
-import { scopeOf, useFreezes, type FreezeInfo } from "../../../components/Frozen";
+import { callApi } from "../../../api/client";
+import { describeScope, useFreezes, type FreezeInfo } from "../../../components/FreezeBanner";
 import { Confirm } from "../Confirm";
-import { useSending } from "../data";
+import { useSendMutation } from "../data";
 import { Section } from "../Section";
 
 type Scope = FreezeInfo["scope"];
@@ -16,7 +16,7 @@ const SCOPES: { value: Scope; label: string; name: string }[] = [
 ];
 
 /** The brake, for admins. What is frozen is shown above every page. */
-export default function Freezes() {
+export default function FreezesTab() {
   const [made, setMade] = useState(0);
   const freezes = useFreezes().data?.items ?? [];
   return (
@@ -24,7 +24,7 @@ export default function Freezes() {
       title="Freeze"
       about="Stops calls at once: what it covers cannot start, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
     >
-      {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(scopeOf).join(" · ")}</Text>}
+      {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(describeScope).join(" · ")}</Text>}
       <NewFreeze key={made} onMade={() => setMade((before) => before + 1)} />
     </Section>
   );
@@ -37,8 +37,8 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
   const [reason, setReason] = useState("");
   const [unexplained, setUnexplained] = useState(false);
   const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
-  const freeze = useSending(
-    (_: void) => call("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
+  const freeze = useSendMutation(
+    (_: void) => callApi("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
     ["freezes"],
     onMade,
   );

@@ -2,25 +2,24 @@ import { Anchor, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { call, type Shapes } from "../../../api/client";
-import { isAdmin, type Myself } from "../../../api/me";
-import { Loading, Problem } from "../../../components/States";
-import { Ago } from "../../../components/Time";
+import { callApi, type Schemas } from "../../../api/client";
+import { isAdmin, type CurrentUser } from "../../../api/currentUser";
+import { ErrorMessage, Loading } from "../../../components/States";
+import { formatSpan, TimeAgo } from "../../../components/TimeAgo";
 import { Confirm } from "../Confirm";
-import { dateTime, useSending } from "../data";
+import { formatDateTime, useSendMutation, type GrantInfo } from "../data";
 import css from "../Settings.module.css";
-import { covers, limits } from "./grantWords";
 
-type Details = Shapes["GrantDetails"];
+type Details = Schemas["GrantDetails"];
 
 /** One grant: what it covers, by whose word, and every call that it let through lately. */
-export function GrantDetails({ id, me }: { id: string; me: Myself }) {
+export function GrantDetails({ id, me }: { id: string; me: CurrentUser }) {
   const grant = useQuery({
     queryKey: ["grants", "one", id],
-    queryFn: ({ signal }) => call("get", "/api/grants/{grant_id}", { path: { grant_id: id }, signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/grants/{grant_id}", { path: { grant_id: id }, signal }),
   });
   if (grant.isPending) return <Loading />;
-  if (!grant.data) return <Problem error={grant.error} again={() => void grant.refetch()} />;
+  if (!grant.data) return <ErrorMessage error={grant.error} again={() => void grant.refetch()} />;
   const its = grant.data;
   const may = its.created_by === me.name ? me.role !== "viewer" : isAdmin(me);
   return (
@@ -43,17 +42,17 @@ export function GrantDetails({ id, me }: { id: string; me: Myself }) {
 function Facts({ grant }: { grant: Details }) {
   const facts: [string, string][] = [
     ["Tool", grant.tool],
-    ["Covers", covers(grant)],
+    ["Covers", describeGrant(grant)],
     ["State", grant.state],
-    ["Used", limits(grant).join(" · ")],
-    ["Until", dateTime(grant.expires_at)],
-    ["Made by", `${grant.created_by}, ${dateTime(grant.created_at)}`],
+    ["Used", describeLimits(grant).join(" · ")],
+    ["Until", formatDateTime(grant.expires_at)],
+    ["Made by", `${grant.created_by}, ${formatDateTime(grant.created_at)}`],
     ["Why", grant.reason],
   ];
   if (grant.revoked_at)
     facts.push([
       "Revoked",
-      `${grant.revoked_by ?? ""}, ${dateTime(grant.revoked_at)}: ${grant.revoked_reason || "no reason given"}`,
+      `${grant.revoked_by ?? ""}, ${formatDateTime(grant.revoked_at)}: ${grant.revoked_reason || "no reason given"}`,
     ]);
   return (
     <dl className={css.facts}>
@@ -77,7 +76,7 @@ function Calls({ calls }: { calls: Details["calls"] }) {
             {use.sentence}
           </Anchor>
           <Text size="sm" c="dimmed" component="div">
-            {use.status}, <Ago at={use.at} />
+            {use.status}, <TimeAgo at={use.at} />
             {use.amount !== null && `, ${use.amount}`}
           </Text>
         </li>
@@ -88,8 +87,8 @@ function Calls({ calls }: { calls: Details["calls"] }) {
 
 function Revoke({ id }: { id: string }) {
   const [reason, setReason] = useState("");
-  const revoke = useSending(
-    (_: void) => call("delete", "/api/grants/{grant_id}", { path: { grant_id: id }, query: { reason } }),
+  const revoke = useSendMutation(
+    (_: void) => callApi("delete", "/api/grants/{grant_id}", { path: { grant_id: id }, query: { reason } }),
     ["grants"],
   );
   return (
@@ -108,4 +107,25 @@ function Revoke({ id }: { id: string }) {
       />
     </Confirm>
   );
+}
+
+/** "office may call it if args.to == "bob"" */
+export function describeGrant(grant: Pick<GrantInfo, "agent" | "when">): string {
+  const who = grant.agent === "*" ? "Every agent" : grant.agent;
+  return grant.when ? `${who} may call it if ${grant.when}` : `${who} may call it, whatever the arguments`;
+}
+
+/** What was used of what there is, and when it ends. */
+export function describeLimits(grant: GrantInfo, now = Date.now()): string[] {
+  const uses = grant.max_uses === null ? `${grant.uses} uses` : `${grant.uses} of ${grant.max_uses} uses`;
+  const budget =
+    grant.budget === null ? [] : [`${grant.spent ?? "0"} of ${grant.budget} of ${grant.budget_of}`];
+  return [uses, ...budget, ending(grant, now)];
+}
+
+function ending({ state, expires_at }: GrantInfo, now: number): string {
+  const left = (Date.parse(expires_at) - now) / 1_000;
+  if (state === "revoked") return "revoked";
+  if (left <= 0) return `ended ${formatSpan(-left)} ago`;
+  return state === "used up" ? "nothing left" : `ends in ${formatSpan(left)}`;
 }

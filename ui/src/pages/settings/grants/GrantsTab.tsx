@@ -1,26 +1,25 @@
 import { Badge, Button, Group, Stack, Switch, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
-import { call } from "../../../api/client";
-import { mayDecide, type Myself } from "../../../api/me";
+import { callApi } from "../../../api/client";
+import { mayDecide, type CurrentUser } from "../../../api/currentUser";
 import { Dialog } from "../../../components/Dialog";
-import { Empty, Loading, Problem } from "../../../components/States";
+import { EmptyState, ErrorMessage, Loading } from "../../../components/States";
 import type { GrantInfo } from "../data";
 import { Section } from "../Section";
 import css from "../Settings.module.css";
-import { GrantDetails } from "./GrantDetails";
-import { covers, limits } from "./grantWords";
+import { describeGrant, describeLimits, GrantDetails } from "./GrantDetails";
 import { NewGrant } from "./NewGrant";
 
 /** Standing permissions. `?new&tool=…&agent=…` opens the form with these filled in; `?grant=ID` one grant. */
-export default function Grants({ me }: { me: Myself }) {
+export default function GrantsTab({ me }: { me: CurrentUser }) {
   const [search, setSearch] = useSearchParams();
   const state = search.get("state") === "all" ? "all" : "active";
   const shown = search.get("grant");
   const kept: Record<string, string> = state === "all" ? { state } : {};
   const grants = useQuery({
     queryKey: ["grants", state],
-    queryFn: ({ signal }) => call("get", "/api/grants", { query: { state }, signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/grants", { query: { state }, signal }),
   });
   return (
     <Section
@@ -42,9 +41,11 @@ export default function Grants({ me }: { me: Myself }) {
         )}
       </Group>
       {grants.isPending && <Loading />}
-      {grants.error && !grants.data && <Problem error={grants.error} again={() => void grants.refetch()} />}
+      {grants.error && !grants.data && (
+        <ErrorMessage error={grants.error} again={() => void grants.refetch()} />
+      )}
       {grants.data?.items.length === 0 && (
-        <Empty title="There are no grants">People are asked whenever the policy says so.</Empty>
+        <EmptyState title="There are no grants">People are asked whenever the policy says so.</EmptyState>
       )}
       {!!grants.data?.items.length && (
         <ul className={css.list}>
@@ -85,8 +86,8 @@ function GrantRow({ grant, onOpen }: { grant: GrantInfo; onOpen: () => void }) {
             {grant.state}
           </Badge>
         </Group>
-        <Text size="sm">{covers(grant)}</Text>
-        <Text size="sm">{limits(grant).join(" · ")}</Text>
+        <Text size="sm">{describeGrant(grant)}</Text>
+        <Text size="sm">{describeLimits(grant).join(" · ")}</Text>
         <Text size="sm" c="dimmed">
           {grant.created_by}: {grant.reason}
         </Text>

@@ -1,9 +1,9 @@
 import { Alert, Button, Group, List, NativeSelect, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { call, type Shapes } from "../../../api/client";
-import { Problem } from "../../../components/States";
-import { dateTime, problemAt, useSending } from "../data";
-import { covers } from "./grantWords";
+import { callApi, type Schemas } from "../../../api/client";
+import { ErrorMessage } from "../../../components/States";
+import { fieldProblem, formatDateTime, useSendMutation } from "../data";
+import { describeGrant } from "./GrantDetails";
 
 const LASTS = [
   { value: "1h", label: "an hour" },
@@ -22,8 +22,8 @@ interface NewGrantProps {
 
 /** A person says once, in writing, what they would approve anyway. */
 export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
-  const make = useSending(
-    (body: Shapes["GrantBody"], once) => call("post", "/api/grants", { body, once }),
+  const make = useSendMutation(
+    (body: Schemas["GrantBody"], once) => callApi("post", "/api/grants", { body, once }),
     ["grants"],
   );
   if (make.data) return <Made grant={make.data} onDone={onDone} />;
@@ -35,8 +35,8 @@ export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
       }}
     >
       <Stack gap="sm">
-        <Scope tool={tool} agent={agent} whenProblem={problemAt(make.error, "/when")} />
-        <Limits problem={problemAt(make.error, "/max_uses") ?? problemAt(make.error, "/budget")} />
+        <Scope tool={tool} agent={agent} whenProblem={fieldProblem(make.error, "/when")} />
+        <Limits problem={fieldProblem(make.error, "/max_uses") ?? fieldProblem(make.error, "/budget")} />
         <Textarea
           name="reason"
           label="Why nobody needs to be asked"
@@ -45,7 +45,7 @@ export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
           maxLength={2000}
           required
         />
-        {make.error && <Problem error={make.error} />}
+        {make.error && <ErrorMessage error={make.error} />}
         <Group>
           <Button type="submit" loading={make.isPending}>
             Let these calls through
@@ -70,7 +70,7 @@ function Scope({
 }) {
   const tools = useQuery({
     queryKey: ["tools"],
-    queryFn: ({ signal }) => call("get", "/api/tools", { signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/tools", { signal }),
   });
   return (
     <>
@@ -125,11 +125,11 @@ function Limits({ problem }: { problem: string | undefined }) {
 }
 
 /** What was made, in words, and what may surprise about it. */
-function Made({ grant, onDone }: { grant: Shapes["CreatedGrant"]; onDone: () => void }) {
+function Made({ grant, onDone }: { grant: Schemas["CreatedGrant"]; onDone: () => void }) {
   return (
     <Stack gap="sm" role="status">
       <Text>
-        {grant.tool}: {covers(grant)}, until {dateTime(grant.expires_at)}.
+        {grant.tool}: {describeGrant(grant)}, until {formatDateTime(grant.expires_at)}.
       </Text>
       {grant.warnings.length > 0 && (
         <Alert color="yellow" title="Look at this">
@@ -147,7 +147,7 @@ function Made({ grant, onDone }: { grant: Shapes["CreatedGrant"]; onDone: () => 
   );
 }
 
-function wantedIn(form: HTMLFormElement): Shapes["GrantBody"] {
+function wantedIn(form: HTMLFormElement): Schemas["GrantBody"] {
   const given = new FormData(form);
   const text = (name: string) => String(given.get(name) ?? "").trim();
   return {

@@ -1,9 +1,9 @@
 import { Button, Group, NativeSelect, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { Problem } from "../../../components/States";
-import { namesIn, useSending } from "../data";
+import { ErrorMessage } from "../../../components/States";
+import { splitNames, useSendMutation } from "../data";
 import { ShownOnce } from "../ShownOnce";
-import type { NewKeyProps } from "./NewKey";
+import type { NewKeyProps } from "./KeyList";
 
 const FOR: Record<string, string> = {
   agent: "agent: proposes calls, decides nothing",
@@ -23,7 +23,7 @@ const ENDS = [
 export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps & { onDone: () => void }) {
   const [role, setRole] = useState(roles[0] ?? "viewer");
   const [bound, setBound] = useState(true);
-  const make = useSending(onMake, ["keys", "users"]);
+  const make = useSendMutation(onMake, ["keys", "users"]);
   if (make.data)
     return (
       <ShownOnce
@@ -43,7 +43,7 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
           name: field("name"),
           role,
           user: field("user"),
-          agents: role === "agent" && bound ? namesIn(field("agents")) : [],
+          agents: role === "agent" && bound ? splitNames(field("agents")) : [],
           requester: role === "agent" ? field("requester") : "",
           expires_in: field("expires_in"),
         });
@@ -73,7 +73,7 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
           defaultValue={role === "agent" ? "never" : "90d"}
           data={ENDS}
         />
-        {make.error && <Problem error={make.error} />}
+        {make.error && <ErrorMessage error={make.error} />}
         <Group>
           <Button type="submit" loading={make.isPending}>
             Make the key

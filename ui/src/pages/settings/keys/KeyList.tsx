@@ -1,8 +1,14 @@
-import { Badge, Group, Stack, Text } from "@mantine/core";
-import { Ago } from "../../../components/Time";
+import { Badge, Button, Group, Stack, Text } from "@mantine/core";
+import { lazy, Suspense, useState } from "react";
+import type { Schemas } from "../../../api/client";
+import { Dialog } from "../../../components/Dialog";
+import { Loading } from "../../../components/States";
+import { TimeAgo } from "../../../components/TimeAgo";
 import { Confirm } from "../Confirm";
-import { boundTo, counts, dateTime, useSending, type KeyInfo } from "../data";
+import { describeKeyBinding, formatDateTime, isActiveKey, useSendMutation, type KeyInfo } from "../data";
 import css from "../Settings.module.css";
+
+const KeyForm = lazy(() => import("./KeyForm"));
 
 interface KeyListProps {
   keys: KeyInfo[];
@@ -22,8 +28,8 @@ export function KeyList({ keys, onRevoke }: KeyListProps) {
 }
 
 function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onRevoke"] }) {
-  const revoke = useSending(() => onRevoke(info.id), ["keys"]);
-  const bound = boundTo(info);
+  const revoke = useSendMutation(() => onRevoke(info.id), ["keys"]);
+  const bound = describeKeyBinding(info);
   return (
     <li className={css.row} data-key={info.id}>
       <Stack gap={0}>
@@ -33,22 +39,22 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
             {info.role}
             {bound && info.role !== "agent" && ` ${bound}`}
           </Badge>
-          {!counts(info) && (
+          {!isActiveKey(info) && (
             <Badge color="gray" variant="outline" tt="none">
               {info.revoked_at ? "revoked" : "expired"}
             </Badge>
           )}
         </Group>
         <Text size="sm" c="dimmed" component="div">
-          <code>{info.id}…</code>, made by {info.created_by} <Ago at={info.created_at} />,{" "}
+          <code>{info.id}…</code>, made by {info.created_by} <TimeAgo at={info.created_at} />,{" "}
           {info.used_at ? (
             <>
-              used <Ago at={info.used_at} />
+              used <TimeAgo at={info.used_at} />
             </>
           ) : (
             "never used"
           )}
-          {info.expires_at && `, ends ${dateTime(info.expires_at)}`}
+          {info.expires_at && `, ends ${formatDateTime(info.expires_at)}`}
         </Text>
         {info.role === "agent" && (
           <Text size="sm" c={info.agents.length ? "dimmed" : undefined}>
@@ -66,5 +72,40 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
         />
       )}
     </li>
+  );
+}
+
+interface KeyRequest {
+  name: string;
+  role: string;
+  user: string;
+  /** Names of the agents that an agent's key is bound to; none: it may say any. */
+  agents: string[];
+  requester: string;
+  expires_in: string;
+}
+
+export interface NewKeyProps {
+  roles: string[];
+  /** Whose a key for people may be; without any it is one's own. */
+  people?: string[];
+  onMake: (wanted: KeyRequest, once: string) => Promise<Schemas["CreatedKey"]>;
+}
+
+export function NewKey(props: NewKeyProps) {
+  const [opened, setOpened] = useState(false);
+  return (
+    <Group>
+      <Button variant="default" onClick={() => setOpened(true)}>
+        New key
+      </Button>
+      {opened && (
+        <Dialog title="New key" onClose={() => setOpened(false)}>
+          <Suspense fallback={<Loading />}>
+            <KeyForm {...props} onDone={() => setOpened(false)} />
+          </Suspense>
+        </Dialog>
+      )}
+    </Group>
   );
 }

@@ -1,21 +1,20 @@
 import { Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
-import { call, type Shapes } from "../../../api/client";
-import { Loading, Problem } from "../../../components/States";
-import { counts, useUsers } from "../data";
+import { callApi, type Schemas } from "../../../api/client";
+import { ErrorMessage, Loading } from "../../../components/States";
+import { isActiveKey, useUsers } from "../data";
 import { Section } from "../Section";
-import { KeyList } from "./KeyList";
-import { NewKey } from "./NewKey";
+import { KeyList, NewKey } from "./KeyList";
 
 /** All keys of the workspace, for admins. */
-export default function Keys() {
+export default function KeysTab() {
   const [search, setSearch] = useSearchParams();
   const all = search.get("state") === "all";
   const users = useUsers();
   const keys = useQuery({
     queryKey: ["keys"],
-    queryFn: ({ signal }) => call("get", "/api/keys", { signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/keys", { signal }),
   });
   return (
     <Section title="Keys" about="For agents' programs, and for programs that act as people.">
@@ -23,8 +22,8 @@ export default function Keys() {
         roles={["agent", "viewer", "reviewer", "admin"]}
         people={users.data?.items.map(({ name }) => name) ?? []}
         onMake={({ role, ...wanted }, once) =>
-          call("post", "/api/keys", {
-            body: { ...wanted, role: role as Shapes["KeyBody"]["role"], tools: [] },
+          callApi("post", "/api/keys", {
+            body: { ...wanted, role: role as Schemas["KeyBody"]["role"], tools: [] },
             once,
           })
         }
@@ -37,11 +36,11 @@ export default function Keys() {
         }
       />
       {keys.isPending && <Loading />}
-      {keys.error && !keys.data && <Problem error={keys.error} again={() => void keys.refetch()} />}
+      {keys.error && !keys.data && <ErrorMessage error={keys.error} again={() => void keys.refetch()} />}
       {keys.data && (
         <KeyList
-          keys={keys.data.items.filter((key) => all || counts(key))}
-          onRevoke={(key_id) => call("delete", "/api/keys/{key_id}", { path: { key_id } })}
+          keys={keys.data.items.filter((key) => all || isActiveKey(key))}
+          onRevoke={(key_id) => callApi("delete", "/api/keys/{key_id}", { path: { key_id } })}
         />
       )}
     </Section>

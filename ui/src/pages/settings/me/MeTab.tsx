@@ -7,21 +7,38 @@ import {
   Text,
   useMantineColorScheme,
 } from "@mantine/core";
-import { useState } from "react";
-import { call } from "../../../api/client";
-import type { Myself } from "../../../api/me";
-import { signOut } from "../../../live/account";
-import { Loading, Problem } from "../../../components/States";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { useSearchParams } from "wouter";
+import { callApi } from "../../../api/client";
+import type { CurrentUser } from "../../../api/currentUser";
+import { ErrorMessage, Loading } from "../../../components/States";
+import {
+  disableNotifications,
+  enableNotifications,
+  readNotificationState,
+  type NotificationState,
+} from "../../../live/notifications";
+import { signOut } from "../../../live/session";
 import { AwayForm } from "../AwayForm";
 import { Confirm } from "../Confirm";
-import { useSending, useUsers } from "../data";
+import { isActiveKey, useSendMutation, useUsers, type UserRole } from "../data";
+import { Identities } from "../Identities";
+import { KeyList, NewKey } from "../keys/KeyList";
 import { Section } from "../Section";
-import { Elsewhere } from "./Elsewhere";
-import { MyKeys } from "./MyKeys";
-import { Notifications } from "./Notifications";
+
+const ConfirmIdentity = lazy(() => import("./ConfirmIdentity"));
+const ROLES: UserRole[] = ["viewer", "reviewer", "admin"];
+const SAYS: Record<NotificationState, string> = {
+  on: "On, in this browser. You hear of what waits for you and is on none of your screens.",
+  off: "Off, in this browser.",
+  denied:
+    "This browser was told to show none. Allow them in its settings for this site, then come back here.",
+  impossible: "This browser cannot show notifications here.",
+};
 
 /** What is everybody's own to set. */
-export default function Me({ me }: { me: Myself }) {
+export default function MeTab({ me }: { me: CurrentUser }) {
   return (
     <Stack gap="md">
       <Text>
@@ -29,17 +46,17 @@ export default function Me({ me }: { me: Myself }) {
         {me.teams.length > 0 && `, in ${me.teams.join(", ")}`}.
       </Text>
       <OutOfOffice me={me} />
-      <Notifications />
+      <BrowserNotifications />
       <Appearance />
       <Password />
       <MyKeys me={me} />
-      <Elsewhere />
+      <LinkedAccounts />
       <Sessions />
     </Stack>
   );
 }
 
-function OutOfOffice({ me }: { me: Myself }) {
+function OutOfOffice({ me }: { me: CurrentUser }) {
   const users = useUsers();
   const person = users.data?.items.find(({ name }) => name === me.name);
   return (
@@ -48,7 +65,7 @@ function OutOfOffice({ me }: { me: Myself }) {
       about="While you are away, others decide in your place. The record says who voted, and in whose seat."
     >
       {users.isPending && <Loading />}
-      {users.error && !users.data && <Problem error={users.error} again={() => void users.refetch()} />}
+      {users.error && !users.data && <ErrorMessage error={users.error} again={() => void users.refetch()} />}
       {users.data && person && <AwayForm person={person} everybody={users.data.items} whose="mine" />}
     </Section>
   );
@@ -74,8 +91,8 @@ function Appearance() {
 
 function Password() {
   const [done, setDone] = useState(0);
-  const change = useSending(
-    (body: { old: string; new: string }) => call("put", "/api/me/password", { body }),
+  const change = useSendMutation(
+    (body: { old: string; new: string }) => callApi("put", "/api/me/password", { body }),
     [],
     () => setDone((count) => count + 1),
   );
@@ -98,7 +115,7 @@ function Password() {
             minLength={12}
             required
           />
-          {change.error && <Problem error={change.error} />}
+          {change.error && <ErrorMessage error={change.error} />}
           {change.isSuccess && (
             <Text role="status">Your password is changed. Your other sessions ended.</Text>
           )}
@@ -114,7 +131,7 @@ function Password() {
 }
 
 function Sessions() {
-  const leave = useSending((_: void) => signOut("everywhere"), []);
+  const leave = useSendMutation((_: void) => signOut("everywhere"), []);
   return (
     <Section title="Sessions" about="A session ends by itself after seven days.">
       <Confirm
@@ -124,6 +141,74 @@ function Sessions() {
         error={leave.error}
         onYes={() => leave.mutate()}
       />
+    </Section>
+  );
+}
+
+/** Who one is in Slack and the like, and the question that a link from there leads to. */
+function LinkedAccounts() {
+  const [search, setSearch] = useSearchParams();
+  const link = search.get("link");
+  return (
+    <Section
+      title="Accounts elsewhere"
+      about="Where you can answer as yourself. To add one, press a button of a message there, and follow the link that you get."
+    >
+      <Identities whose="mine" />
+      {link && (
+        <Suspense>
+          <ConfirmIdentity link={link} onClose={() => setSearch({}, { replace: true })} />
+        </Suspense>
+      )}
+    </Section>
+  );
+}
+
+/** Keys that act as oneself, with at most one's own role. */
+function MyKeys({ me }: { me: CurrentUser }) {
+  const keys = useQuery({
+    queryKey: ["keys", "mine"],
+    queryFn: ({ signal }) => callApi("get", "/api/me/keys", { signal }),
+  });
+  return (
+    <Section
+      title="My keys"
+      about="For programs that act as you, with the HTTP interface or the command line. They end with a new password and when you sign out everywhere."
+    >
+      {keys.isPending && <Loading />}
+      {keys.error && !keys.data && <ErrorMessage error={keys.error} again={() => void keys.refetch()} />}
+      {keys.data && (
+        <KeyList
+          keys={keys.data.items.filter(isActiveKey)}
+          onRevoke={(key_id) => callApi("delete", "/api/me/keys/{key_id}", { path: { key_id } })}
+        />
+      )}
+      <NewKey
+        roles={ROLES.slice(0, ROLES.indexOf(me.role as UserRole) + 1)}
+        onMake={({ name, role, expires_in }, once) =>
+          callApi("post", "/api/me/keys", { body: { name, role: role as UserRole, expires_in }, once })
+        }
+      />
+    </Section>
+  );
+}
+
+/** The browser asks only after a click on this button. */
+function BrowserNotifications() {
+  const [now, setNow] = useState(readNotificationState);
+  return (
+    <Section title="Notifications" about="One sentence, never the arguments. A click opens the request.">
+      <Group justify="space-between">
+        <Text role="status">{SAYS[now]}</Text>
+        {now === "off" && (
+          <Button onClick={() => void enableNotifications().then(setNow)}>Turn on notifications</Button>
+        )}
+        {now === "on" && (
+          <Button variant="default" onClick={() => setNow(disableNotifications())}>
+            Turn off notifications
+          </Button>
+        )}
+      </Group>
     </Section>
   );
 }

@@ -1,17 +1,24 @@
-import { Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Button, Group, NativeSelect, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { address, call, Refused, send } from "../../../api/client";
-import type { Myself } from "../../../api/me";
-import { Loading, Problem } from "../../../components/States";
+import { ApiError, buildUrl, callApi, sendRequest } from "../../../api/client";
+import type { CurrentUser } from "../../../api/currentUser";
+import { ErrorMessage, Loading } from "../../../components/States";
 import { AwayForm } from "../AwayForm";
 import { Confirm } from "../Confirm";
-import { endedLines, readPerson, useSending, type PersonInfo, type Tagged } from "../data";
+import {
+  describeRemoval,
+  readPerson,
+  splitNames,
+  useSendMutation,
+  type PersonInfo,
+  type TaggedPerson,
+  type UserRole,
+} from "../data";
 import css from "../Settings.module.css";
-import { givenIn, PersonFields, type Given } from "./PersonFields";
 
 interface ChangePersonProps {
   name: string;
-  me: Myself;
+  me: CurrentUser;
   everybody: PersonInfo[];
   onDone: () => void;
 }
@@ -25,7 +32,7 @@ export function ChangePerson({ name, me, everybody, onDone }: ChangePersonProps)
     staleTime: "static", // only what was seen may be changed; reading it anew is a click
   });
   if (seen.isPending) return <Loading />;
-  if (!seen.data) return <Problem error={seen.error} again={() => void seen.refetch()} />;
+  if (!seen.data) return <ErrorMessage error={seen.error} again={() => void seen.refetch()} />;
   const person = everybody.find((each) => each.name === name) ?? seen.data.person;
   return (
     <Stack gap="md">
@@ -44,33 +51,33 @@ export function ChangePerson({ name, me, everybody, onDone }: ChangePersonProps)
 }
 
 interface FieldsProps {
-  seen: Tagged;
+  seen: TaggedPerson;
   onAgain: () => void;
   onDone: () => void;
 }
 
 /** Only what was seen is changed: if somebody else was faster, nothing is lost on either side. */
 function Fields({ seen, onAgain, onDone }: FieldsProps) {
-  const change = useSending(
-    (body: Given) =>
-      send("put", address("/api/users/{name}", { name: seen.person.name }), {
+  const change = useSendMutation(
+    (body: PersonValues) =>
+      sendRequest("put", buildUrl("/api/users/{name}", { name: seen.person.name }), {
         body,
         headers: { "if-match": seen.tag },
       }),
     ["users", "me"],
     onDone,
   );
-  const stale = change.error instanceof Refused && change.error.code === "stale";
+  const stale = change.error instanceof ApiError && change.error.code === "stale";
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        change.mutate(givenIn(event.currentTarget));
+        change.mutate(readPersonForm(event.currentTarget));
       }}
     >
       <Stack gap="sm">
         <PersonFields person={seen.person} />
-        {change.error && <Problem error={change.error} />}
+        {change.error && <ErrorMessage error={change.error} />}
         <Group>
           <Button type="submit" loading={change.isPending}>
             Save
@@ -87,12 +94,12 @@ function Fields({ seen, onAgain, onDone }: FieldsProps) {
 }
 
 function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () => void }) {
-  const signOut = useSending(
-    (_: void) => call("delete", "/api/users/{name}/sessions", { path: { name } }),
+  const signOut = useSendMutation(
+    (_: void) => callApi("delete", "/api/users/{name}/sessions", { path: { name } }),
     [],
   );
-  const remove = useSending(
-    (_: void) => call("delete", "/api/users/{name}", { path: { name } }),
+  const remove = useSendMutation(
+    (_: void) => callApi("delete", "/api/users/{name}", { path: { name } }),
     ["users", "keys", "grants"],
     onDone,
   );
@@ -130,12 +137,12 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
 function WhatEnds({ name }: { name: string }) {
   const removal = useQuery({
     queryKey: ["removal", name],
-    queryFn: ({ signal }) => call("get", "/api/users/{name}/removal", { path: { name }, signal }),
+    queryFn: ({ signal }) => callApi("get", "/api/users/{name}/removal", { path: { name }, signal }),
     gcTime: 0,
   });
   if (removal.isPending) return <Loading />;
-  if (!removal.data) return <Problem error={removal.error} again={() => void removal.refetch()} />;
-  const lines = endedLines(removal.data);
+  if (!removal.data) return <ErrorMessage error={removal.error} again={() => void removal.refetch()} />;
+  const lines = describeRemoval(removal.data);
   const kept = removal.data.made_keys.map((key) => `${key.name} (${key.id})`).join(", ");
   return (
     <Stack gap={0} role="group" aria-label="What ends">
@@ -150,4 +157,50 @@ function WhatEnds({ name }: { name: string }) {
       {kept && <Text size="sm">Keys that they made for others stay: {kept}. Replace them if need be.</Text>}
     </Stack>
   );
+}
+
+export interface PersonValues {
+  role: UserRole;
+  teams: string[];
+  email: string;
+}
+
+/** What can be said of somebody, for adding and for changing. */
+export function PersonFields({ person }: { person?: PersonInfo }) {
+  return (
+    <>
+      <NativeSelect
+        name="role"
+        label="Role"
+        defaultValue={person?.role ?? "reviewer"}
+        data={[
+          { value: "viewer", label: "viewer: looks, decides nothing" },
+          { value: "reviewer", label: "reviewer: decides" },
+          { value: "admin", label: "admin: decides, and changes everything" },
+        ]}
+      />
+      <TextInput
+        name="teams"
+        label="Teams"
+        description="Separated by commas. Rules can name teams as approvers."
+        defaultValue={person?.teams.join(", ")}
+      />
+      <TextInput
+        name="email"
+        type="email"
+        label="E-mail address"
+        description="For signing in by your organisation's provider, if there is one."
+        defaultValue={person?.email ?? ""}
+      />
+    </>
+  );
+}
+
+export function readPersonForm(form: HTMLFormElement): PersonValues {
+  const given = new FormData(form);
+  return {
+    role: String(given.get("role")) as UserRole,
+    teams: splitNames(String(given.get("teams"))),
+    email: String(given.get("email")).trim(),
+  };
 }

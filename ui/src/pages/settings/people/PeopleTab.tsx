@@ -1,26 +1,26 @@
-import { Badge, Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { Badge, Button, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { useSearchParams } from "wouter";
-import { isAdmin, type Myself } from "../../../api/me";
+import { callApi } from "../../../api/client";
+import { isAdmin, type CurrentUser } from "../../../api/currentUser";
 import { Dialog } from "../../../components/Dialog";
-import { Loading, Problem } from "../../../components/States";
-import { deputies } from "../AwayForm";
-import { dateTime, isAway, useUsers, type PersonInfo } from "../data";
+import { ErrorMessage, Loading } from "../../../components/States";
+import { describeDeputies } from "../AwayForm";
+import { formatDateTime, isAway, reachableUrl, useSendMutation, useUsers, type PersonInfo } from "../data";
 import { Section } from "../Section";
 import css from "../Settings.module.css";
-import { AddPerson } from "./AddPerson";
-import { ChangePerson } from "./ChangePerson";
-import { SignInLink } from "./SignInLink";
+import { ShownOnce } from "../ShownOnce";
+import { ChangePerson, PersonFields, readPersonForm, type PersonValues } from "./ChangePerson";
 
 const MANY = 12;
 
 /** Everybody of the workspace; what is open, and for whom, stands in the address. */
-export default function PeopleTab({ me }: { me: Myself }) {
+export default function PeopleTab({ me }: { me: CurrentUser }) {
   const [search, setSearch] = useSearchParams();
   const users = useUsers();
   const open = (what: Record<string, string>) => setSearch(what);
   const close = () => setSearch({});
   if (users.isPending) return <Loading />;
-  if (!users.data) return <Problem error={users.error} again={() => void users.refetch()} />;
+  if (!users.data) return <ErrorMessage error={users.error} again={() => void users.refetch()} />;
   const people = users.data.items;
   const wanted = (search.get("q") ?? "").toLowerCase();
   const found = people.filter((person) => textOf(person).includes(wanted));
@@ -74,7 +74,7 @@ export default function PeopleTab({ me }: { me: Myself }) {
 
 interface PersonRowProps {
   person: PersonInfo;
-  me: Myself;
+  me: CurrentUser;
   onOpen: (what: Record<string, string>) => void;
 }
 
@@ -101,7 +101,7 @@ function PersonRow({ person, me, onOpen }: PersonRowProps) {
         </Text>
         {isAway(person) && person.away && (
           <Text size="sm">
-            Away until {dateTime(person.away.until)}. {deputies(person.away)}
+            Away until {formatDateTime(person.away.until)}. {describeDeputies(person.away)}
           </Text>
         )}
       </Stack>
@@ -129,4 +129,91 @@ function PersonRow({ person, me, onOpen }: PersonRowProps) {
 
 function textOf(person: PersonInfo): string {
   return [person.name, person.role, person.email ?? "", ...person.teams].join(" ").toLowerCase();
+}
+
+/** Somebody new cannot sign in yet: a link for them comes right after. */
+function AddPerson({ onDone }: { onDone: () => void }) {
+  const add = useSendMutation(
+    (body: PersonValues & { name: string }, once) => callApi("post", "/api/users", { body, once }),
+    ["users"],
+  );
+  if (add.data) return <SignInLink name={add.data.name} onDone={onDone} />;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        const name = String(new FormData(event.currentTarget).get("name")).trim();
+        add.mutate({ name, ...readPersonForm(event.currentTarget) });
+      }}
+    >
+      <Stack gap="sm">
+        <TextInput
+          name="name"
+          label="Name"
+          description="The record keeps it for good."
+          autoComplete="off"
+          required
+          autoFocus
+        />
+        <PersonFields />
+        {add.error && <ErrorMessage error={add.error} />}
+        <Group>
+          <Button type="submit" loading={add.isPending}>
+            Add
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** A link with which somebody signs in once, and may choose a password. */
+function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
+  const make = useSendMutation(
+    (expires_in: string, once) =>
+      callApi("post", "/api/users/{name}/link", { path: { name }, body: { expires_in }, once }),
+    [],
+  );
+  if (make.data)
+    return (
+      <ShownOnce
+        title={`For ${name}`}
+        secret={reachableUrl(make.data.url)}
+        about={`Send it to ${name} by a way that only they read. It signs in once, until ${formatDateTime(make.data.expires_at)}.`}
+        onDone={onDone}
+      />
+    );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        make.mutate(String(new FormData(event.currentTarget).get("lasts")));
+      }}
+    >
+      <Stack gap="sm">
+        <Text size="sm">
+          Whoever opens the link first is signed in as {name}, and may choose a new password. The record says
+          that you made it.
+        </Text>
+        <NativeSelect
+          name="lasts"
+          label="It can be opened for"
+          data={[
+            { value: "1h", label: "an hour" },
+            { value: "1d", label: "a day" },
+            { value: "7d", label: "a week" },
+          ]}
+        />
+        {make.error && <ErrorMessage error={make.error} />}
+        <Group>
+          <Button type="submit" loading={make.isPending}>
+            Make a sign-in link
+          </Button>
+          <Button variant="default" onClick={onDone}>
+            Not now
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
 }

@@ -1,27 +1,27 @@
 import { Anchor, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
-import { isAdmin, type Myself } from "../../../api/me";
-import { Empty, Loading, Problem } from "../../../components/States";
-import { teamsOf, useUsers, type PersonInfo } from "../data";
+import { isAdmin, type CurrentUser } from "../../../api/currentUser";
+import { EmptyState, ErrorMessage, Loading } from "../../../components/States";
+import { listTeams, useUsers, type PersonInfo } from "../data";
 import { Section } from "../Section";
 import css from "../Settings.module.css";
 
 /** A team is there as long as somebody is in it. */
-export default function TeamsTab({ me }: { me: Myself }) {
+export default function TeamsTab({ me }: { me: CurrentUser }) {
   const users = useUsers();
   if (users.isPending) return <Loading />;
-  if (!users.data) return <Problem error={users.error} again={() => void users.refetch()} />;
+  if (!users.data) return <ErrorMessage error={users.error} again={() => void users.refetch()} />;
   const people = users.data.items;
-  const teams = teamsOf(people);
+  const teams = listTeams(people);
   return (
     <Section
       title="Teams"
       about={`Rules can ask a team, and one vote of it counts. Who is in a team is said of each person${isAdmin(me) ? ": choose one to change it." : ", by admins."}`}
     >
       {teams.length === 0 && (
-        <Empty title="There are no teams">
+        <EmptyState title="There are no teams">
           {isAdmin(me) ? "Put somebody into one under People." : "Admins put people into teams."}
-        </Empty>
+        </EmptyState>
       )}
       {teams.length > 0 && (
         <ul className={css.list}>
@@ -39,7 +39,7 @@ export default function TeamsTab({ me }: { me: Myself }) {
   );
 }
 
-function Team({ name, people, me }: { name: string; people: PersonInfo[]; me: Myself }) {
+function Team({ name, people, me }: { name: string; people: PersonInfo[]; me: CurrentUser }) {
   return (
     <li className={css.row} data-team={name}>
       <Stack gap={2}>

@@ -1,0 +1,17 @@
+import { useQuery } from "@tanstack/react-query";
+import { callApi, type Schemas } from "./client";
+
+export type CurrentUser = Schemas["CurrentUser"];
+
+/** Who is signed in; the shell shows no page before this is known. */
+export function useMe() {
+  return useQuery({
+    queryKey: ["me"],
+    queryFn: ({ signal }) => callApi("get", "/api/me", { signal }),
+    staleTime: 60_000,
+    retry: (count, error) => !("status" in error && error.status === 401) && count < 5,
+  });
+}
+
+export const mayDecide = (me: CurrentUser | undefined) => me?.role === "reviewer" || me?.role === "admin";
+export const isAdmin = (me: CurrentUser | undefined) => me?.role === "admin";

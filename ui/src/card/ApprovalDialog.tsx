@@ -1,0 +1,34 @@
+import { Button, Group, Title } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import { ApprovalCard } from "./ApprovalCard";
+import css from "./ApprovalDialog.module.css";
+
+interface AskedProps {
+  id: string;
+  place: number;
+  total: number;
+  onClose: () => void;
+}
+
+/** The card before everything else. The focus is on its heading: no key that was meant for the page decides. */
+export default function ApprovalDialog({ id, place, total, onClose }: AskedProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (!dialog.current?.open) dialog.current?.showModal();
+    heading.current?.focus();
+  }, []);
+  return (
+    <dialog ref={dialog} className={css.dialog} aria-labelledby="asked" onClose={onClose}>
+      <Group justify="space-between" gap="xs" className={css.head}>
+        <Title order={2} size="h4" id="asked" ref={heading} tabIndex={-1} className={css.title}>
+          {total > 1 ? `Waiting for you, ${place} of ${total}` : "Waiting for you"}
+        </Title>
+        <Button variant="default" className={css.close} onClick={() => dialog.current?.close()}>
+          {place < total ? "Next" : "Close"}
+        </Button>
+      </Group>
+      <ApprovalCard id={id} place="modal" />
+    </dialog>
+  );
+}

@@ -1,0 +1,96 @@
+import { Button, Text } from "@mantine/core";
+import type { ApprovalSnapshot } from "../api/approvals";
+import css from "./ApprovalCard.module.css";
+import { VisibleText } from "./VisibleText";
+
+const MOST = 20;
+
+/** Somebody changed the arguments while this person looked at others: what, and that a new look is wanted. */
+export function EditsNotice({ edits, onLooked }: { edits: readonly ArgumentEdit[]; onLooked: () => void }) {
+  return (
+    <div className={css.block} data-tone="look" role="alert" data-changed={edits.length}>
+      <Text fw={700}>The arguments changed while you looked at them</Text>
+      <EditList edits={edits} />
+      <Text size="sm" my={6}>
+        Below is what would run now. What you looked at before does not count for it.
+      </Text>
+      <Button variant="default" onClick={onLooked}>
+        I have seen the changes
+      </Button>
+    </div>
+  );
+}
+
+/** Who changed what. */
+export function EditList({ edits }: { edits: readonly ArgumentEdit[] }) {
+  return edits.map((edit) => (
+    <div key={edit.seq} data-edited-by={edit.by}>
+      <Text size="sm">
+        <strong>{edit.by}</strong> made {countChanges([edit])}:
+      </Text>
+      <ul className={css.plainList}>
+        {edit.changed.slice(0, MOST).map((changed) => (
+          <ChangeLine key={changed.name} changed={changed} />
+        ))}
+        {edit.count > MOST && <li>and {(edit.count - MOST).toLocaleString("en")} more</li>}
+      </ul>
+    </div>
+  ));
+}
+
+function ChangeLine({ changed: { name, before, after } }: { changed: ArgumentChange }) {
+  return (
+    <li data-change={name}>
+      <strong>
+        <VisibleText text={name.replace(/^\//, "")} />
+      </strong>{" "}
+      <span className={css.mono}>
+        {before !== null && (
+          <del className={css.from}>
+            <VisibleText text={before} />
+          </del>
+        )}
+        {before === null ? "added " : " → "}
+        {after !== null ? <VisibleText text={after} /> : "taken away"}
+      </span>
+    </li>
+  );
+}
+
+/** One argument that is not what it was, as people saw it; null where there is or was none. */
+interface ArgumentChange {
+  name: string;
+  before: string | null;
+  after: string | null;
+}
+
+/** What one person changed at one time; `count` is of all, `changed` has the first of them. */
+export interface ArgumentEdit {
+  seq: number;
+  by: string;
+  changed: ArgumentChange[];
+  count: number;
+}
+
+/** From the ledger; an edit whose content was erased has no changes to show. */
+export function readEdits(timeline: ApprovalSnapshot["timeline"]): ArgumentEdit[] {
+  return timeline
+    .filter(({ kind }) => kind === "edited")
+    .map(({ seq, actor, content }) => {
+      const changed = Array.isArray(content?.changes) ? (content.changes as ArgumentChange[]) : [];
+      return { seq, by: actor, changed, count: Number(content?.changed ?? changed.length) };
+    });
+}
+
+/** What others changed since this person looked; null if the arguments are those that they looked at. */
+export function findEditsSince(seen: ApprovalSnapshot, now: ApprovalSnapshot): ArgumentEdit[] | null {
+  if (seen.args_sha256 === now.args_sha256) return null;
+  const last = seen.timeline.at(-1)?.seq ?? 0;
+  return readEdits(now.timeline).filter(({ seq }) => seq > last);
+}
+
+/** "1 change", "3 changes"; "changes" where nobody knows how many. */
+export function countChanges(edits: readonly ArgumentEdit[]): string {
+  const count = edits.reduce((sum, edit) => sum + edit.count, 0);
+  return count ? `${count.toLocaleString("en")} ${count === 1 ? "change" : "changes"}` : "changes";
+}

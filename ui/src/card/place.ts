@@ -1,2 +1,0 @@
-/** Where a card is shown. */
-export type Place = "chat" | "inbox" | "page" | "modal";

@@ -1,0 +1,69 @@
+import { Anchor, Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { callApi } from "../api/client";
+import type { CurrentUser } from "../api/currentUser";
+import { Dialog } from "./Dialog";
+import { ErrorMessage } from "./States";
+
+type Props = { me: CurrentUser; onEnd: (again: boolean) => void };
+
+/** The dialog of `SignInPrompt`, loaded when it is needed. */
+export default function PasswordDialog({ me, onEnd }: Props) {
+  return (
+    <Dialog title="Sign in again" onClose={() => onEnd(false)}>
+      <Password me={me} onEnd={onEnd} />
+    </Dialog>
+  );
+}
+
+function Password({ me, onEnd }: Props) {
+  const queries = useQueryClient();
+  const enter = useMutation({
+    mutationFn: (password: string) =>
+      callApi("post", "/api/session", {
+        body: { workspace: me.workspace, name: me.name, password, next: "" },
+      }),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: ["me"] });
+      onEnd(true);
+    },
+  });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        event.stopPropagation();
+        enter.mutate(String(new FormData(event.currentTarget).get("password")));
+      }}
+    >
+      <Stack gap="sm">
+        <Text size="sm">
+          Keys, grants, policies and people outlast a session, so this needs a sign-in of the last 5 minutes.
+        </Text>
+        <PasswordInput
+          name="password"
+          label={`Password of ${me.name}`}
+          autoComplete="current-password"
+          required
+        />
+        {enter.error && <ErrorMessage error={enter.error} />}
+        <Group>
+          <Button type="submit" loading={enter.isPending}>
+            Go on
+          </Button>
+        </Group>
+        <Text size="sm" component="div">
+          No password?{" "}
+          <Anchor href="/signin?next=%2Fsettings%2Fme" target="_blank" underline="always">
+            Sign in again by a link or your organisation (in a new tab)
+          </Anchor>
+          , then{" "}
+          <Anchor component="button" type="button" underline="always" onClick={() => onEnd(true)}>
+            go on here
+          </Anchor>
+          .
+        </Text>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,19 @@
+import { Anchor, Text } from "@mantine/core";
+import { useSearch } from "wouter";
+import { useSignedOut } from "../live/session";
+import css from "./SignedOutNotice.module.css";
+
+/** The session ended while the page was open. What was typed stays: signing in happens in another tab, and heals this. */
+export function SignedOutNotice({ path }: { path: string }) {
+  const search = useSearch();
+  if (!useSignedOut()) return null;
+  const next = encodeURIComponent(search ? `${path}?${search}` : path);
+  return (
+    <div className={css.bar} role="alert">
+      <Text inherit>You are signed out. What you typed here is kept.</Text>
+      <Anchor href={`/signin?next=${next}`} target="_blank" className={css.link}>
+        Sign in again (in a new tab)
+      </Anchor>
+    </div>
+  );
+}

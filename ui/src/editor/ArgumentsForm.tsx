@@ -1,0 +1,176 @@
+import { Badge, Button, Group, UnstyledButton } from "@mantine/core";
+import Form from "@rjsf/core/lib/components/Form.js";
+import type {
+  ArrayFieldItemTemplateProps,
+  ArrayFieldTemplateProps,
+  FieldTemplateProps,
+  ObjectFieldTemplateProps,
+  RegistryFieldsType,
+  RJSFSchema,
+  TemplatesType,
+  ValidatorType,
+} from "@rjsf/utils";
+import { useMemo } from "react";
+import { visible } from "../components/visible";
+import css from "./Editor.module.css";
+import { FieldDescription, toLabel, toPointer } from "./FieldFrame";
+import { AsJsonField, ChoiceField, FlagField, LockedField, NumberField, TextField } from "./Fields";
+import { fromFormData, toFormData } from "./formData";
+import type { FormPlan } from "./formPlan";
+import { useFieldState } from "./formState";
+import { useStableValue } from "./hooks";
+import { sameValue } from "./values";
+
+/** `$id` of a plan names one of these. */
+const FIELDS: RegistryFieldsType = {
+  Text: TextField,
+  Number: NumberField,
+  Flag: FlagField,
+  Choice: ChoiceField,
+  Locked: LockedField,
+  AsJson: AsJsonField,
+};
+const TEMPLATES: Partial<TemplatesType> = {
+  FieldTemplate: BareTemplate,
+  ObjectFieldTemplate: ObjectTemplate,
+  ArrayFieldTemplate: ArrayTemplate,
+  ArrayFieldItemTemplate: ArrayItemTemplate,
+};
+/** The form's own plan is no schema to validate by: `checkSchema` looks at the arguments, then the server does. */
+const UNASKED: ValidatorType = {
+  validateFormData: () => ({ errors: [], errorSchema: {} }),
+  isValid: () => true,
+  rawValidation: () => ({}),
+};
+const AS_GIVEN = {
+  emptyObjectFields: "skipDefaults",
+  constAsDefaults: "never",
+  arrayMinItems: { populate: "never" },
+} as const;
+
+interface FormProps {
+  plan: FormPlan;
+  value: unknown;
+  id: string;
+  onValue: (value: unknown) => void;
+}
+
+export default function ArgumentsForm({ plan, value, id, onValue }: FormProps) {
+  const steady = useStableValue(plan, said);
+  const held = useMemo(() => toFormData(steady, value), [steady, value]);
+  return (
+    <Form
+      schema={steady as unknown as RJSFSchema}
+      formData={held}
+      validator={UNASKED}
+      fields={FIELDS}
+      templates={TEMPLATES}
+      tagName="div"
+      idPrefix={id}
+      noValidate
+      experimental_componentUpdateStrategy="shallow"
+      showErrorList={false}
+      experimental_defaultFormStateBehavior={AS_GIVEN}
+      onChange={({ formData }) => onValue(fromFormData(steady, formData))}
+    >
+      <></>
+    </Form>
+  );
+}
+
+function said(plan: FormPlan): string {
+  return JSON.stringify(plan, (_, part: unknown) => (typeof part === "bigint" ? `${part}n` : part));
+}
+
+/** Fields bring their own labels and problems. */
+function BareTemplate({ children }: FieldTemplateProps) {
+  return children;
+}
+
+function ObjectTemplate({ fieldPathId, properties, schema }: ObjectFieldTemplateProps) {
+  const fields = properties.map(({ name, content }) => <div key={name}>{content}</div>);
+  if (fieldPathId.path.length === 0) return <div className={css.fields}>{fields}</div>;
+  return (
+    <fieldset className={css.group}>
+      <legend className={css.name}>{toLabel(fieldPathId.path)}</legend>
+      <FieldDescription id={fieldPathId.$id} text={visible((schema as unknown as FormPlan).description)} />
+      <Problems path={fieldPathId.path} />
+      <div className={css.fields}>{fields}</div>
+    </fieldset>
+  );
+}
+
+function ArrayTemplate({
+  fieldPathId,
+  items,
+  schema,
+  formData,
+  canAdd,
+  onAddClick,
+}: ArrayFieldTemplateProps) {
+  const label = toLabel(fieldPathId.path);
+  return (
+    <fieldset className={css.group}>
+      <legend className={css.name}>{label}</legend>
+      <Changed path={fieldPathId.path} plan={schema as unknown as FormPlan} held={formData} />
+      <FieldDescription id={fieldPathId.$id} text={visible((schema as unknown as FormPlan).description)} />
+      <Problems path={fieldPathId.path} />
+      <div className={css.fields}>
+        {items}
+        {canAdd && (
+          <Button size="compact-sm" variant="default" className={css.add} onClick={() => onAddClick()}>
+            Add to {label}
+          </Button>
+        )}
+      </div>
+    </fieldset>
+  );
+}
+
+function ArrayItemTemplate({ children, buttonsProps }: ArrayFieldItemTemplateProps) {
+  const { fieldPathId, hasRemove, hasMoveUp, onRemoveItem, onMoveUpItem } = buttonsProps;
+  const label = toLabel(fieldPathId.path);
+  return (
+    <div className={css.item}>
+      <div className={css.grow}>{children}</div>
+      <Group gap={4} wrap="nowrap">
+        {hasMoveUp && (
+          <UnstyledButton className={css.link} aria-label={`Move ${label} up`} onClick={onMoveUpItem}>
+            Up
+          </UnstyledButton>
+        )}
+        {hasRemove && (
+          <UnstyledButton className={css.link} aria-label={`Remove ${label}`} onClick={onRemoveItem}>
+            Remove
+          </UnstyledButton>
+        )}
+      </Group>
+    </div>
+  );
+}
+
+/** Of a list as a whole: which of its items are new cannot always be said. */
+function Changed({ path, plan, held }: { path: (string | number)[]; plan: FormPlan; held: unknown }) {
+  const { before, marked, put } = useFieldState(toPointer(path));
+  if (!marked || sameValue(toFormData(plan, before) ?? [], held ?? [])) return null;
+  return (
+    <div className={css.head} data-changed>
+      <Badge size="sm" variant="light" className={css.mark}>
+        changed
+      </Badge>
+      <UnstyledButton className={css.link} aria-label={`Reset ${toLabel(path)}`} onClick={() => put(before)}>
+        Reset
+      </UnstyledButton>
+    </div>
+  );
+}
+
+/** Of a list or an object as a whole, such as too few items. */
+function Problems({ path }: { path: (string | number)[] }) {
+  const { problems } = useFieldState(toPointer(path));
+  return problems.map((problem) => (
+    <p key={problem} className={css.problem} tabIndex={-1} data-problem>
+      {toLabel(path)} {problem}.
+    </p>
+  ));
+}

@@ -1,0 +1,99 @@
+import { Badge, Text, UnstyledButton } from "@mantine/core";
+import type { FieldProps } from "@rjsf/utils";
+import type { ReactNode } from "react";
+import { parseJson, stringifyJson } from "../api/json";
+import { visible } from "../components/visible";
+import css from "./Editor.module.css";
+import type { FormPlan } from "./formPlan";
+import { useFieldState } from "./formState";
+import { joinPointer, sameValue } from "./values";
+
+/** A leaf of the form: its value, how to change it, and what is said of it. */
+export interface FormField {
+  id: string;
+  label: string;
+  plan: FormPlan;
+  value: unknown;
+  before: unknown;
+  marked: boolean;
+  required: boolean;
+  problems: string[];
+  set: (value: unknown) => void;
+  toJson: () => void;
+}
+
+export function useFormField({ schema, formData, fieldPathId, onChange, required }: FieldProps): FormField {
+  const pointer = toPointer(fieldPathId.path);
+  const { before, marked, problems, toJson } = useFieldState(pointer);
+  return {
+    id: fieldPathId.$id,
+    label: toLabel(fieldPathId.path),
+    plan: schema as unknown as FormPlan,
+    value: typeof formData === "string" ? parseJson(formData) : undefined,
+    before,
+    marked,
+    required: required ?? false,
+    problems,
+    set: (value) => onChange(value === undefined ? undefined : stringifyJson(value), fieldPathId.path),
+    toJson,
+  };
+}
+
+/** What is around every input: the argument's name, whether it was changed, and the way back. */
+export function FieldFrame({ leaf, children }: { leaf: FormField; children: ReactNode }) {
+  const { id, label, value, before } = leaf;
+  const changed = leaf.marked && !sameValue(value, before);
+  return (
+    <div className={css.field} data-changed={changed || undefined}>
+      <div className={css.head}>
+        <label htmlFor={id} className={css.name}>
+          {label}
+        </label>
+        {leaf.required && <span className={css.required}>needed</span>}
+        {changed && (
+          <>
+            <Badge size="sm" variant="light" className={css.mark}>
+              changed
+            </Badge>
+            <UnstyledButton
+              className={css.link}
+              aria-label={`Reset ${label}`}
+              onClick={() => leaf.set(before)}
+            >
+              Reset
+            </UnstyledButton>
+          </>
+        )}
+      </div>
+      {children}
+    </div>
+  );
+}
+
+/** For the input itself: the words that belong to it, which a screen reader then says with it. */
+export function inputLabels({ id, label, problems, plan }: FormField, hint = "") {
+  return {
+    id,
+    description: [visible(plan.description), hint].filter(Boolean).join(" ") || undefined,
+    error: problems.map((problem) => `${label} ${problem}.`).join(" ") || undefined,
+    classNames: { description: css.about, error: css.problem },
+  };
+}
+
+export function FieldDescription({ id, text }: { id: string; text: string }) {
+  return text ? (
+    <Text id={`${id}-about`} className={css.about}>
+      {text}
+    </Text>
+  ) : null;
+}
+
+export function toPointer(path: (string | number)[]): string {
+  return path.reduce<string>(joinPointer, "");
+}
+
+export function toLabel(path: (string | number)[]): string {
+  const last = path.at(-1);
+  if (last === undefined) return "Answer";
+  return typeof last === "number" ? `${toLabel(path.slice(0, -1))} ${last + 1}` : visible(last);
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { checkSchema } from "./checkSchema";
+
+const issue = {
+  type: "object",
+  properties: {
+    title: { type: "string", minLength: 1, maxLength: 5 },
+    count: { type: "integer", minimum: 1, exclusiveMaximum: 9007199254740993n },
+    state: { enum: ["open", "done"] },
+    owner: { anyOf: [{ $ref: "#/$defs/person" }, { type: "null" }] },
+    labels: { type: "array", items: { type: "string" }, maxItems: 2 },
+  },
+  required: ["title"],
+  additionalProperties: false,
+  $defs: { person: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } },
+};
+
+describe("a first look at arguments", () => {
+  it.each([
+    [{ title: "Fix" }, []],
+    [{}, ["/title is required"]],
+    [{ title: "" }, ["/title must not be empty"]],
+    [{ title: "too long" }, ["/title must have at most 5 characters"]],
+    [{ title: "😀😀😀😀😀" }, []],
+    [{ title: 1 }, ["/title must be a text"]],
+    [{ title: "a", count: 1.5 }, ["/count must be a whole number"]],
+    [{ title: "a", count: 0 }, ["/count must be at least 1"]],
+    [{ title: "a", count: 9007199254740992n }, []],
+    [{ title: "a", count: 9007199254740993n }, ["/count must be less than 9007199254740993"]],
+    [{ title: "a", state: "shut" }, ['/state must be one of "open", "done"']],
+    [{ title: "a", owner: null }, []],
+    [{ title: "a", owner: {} }, ["/owner/name is required"]],
+    [
+      { title: "a", labels: ["x", 2, "z"] },
+      ["/labels must have at most 2 items", "/labels/1 must be a text"],
+    ],
+    [{ title: "a", more: 1 }, ["/more is not known here; remove it"]],
+    [{ title: { $secret: "abc" } }, []],
+  ])("%o", (value, wanted) => {
+    expect(checkSchema(issue, value).map(({ pointer, message }) => `${pointer} ${message}`)).toEqual(wanted);
+  });
+
+  it("leaves to the server what could stall the page or is judged otherwise there", () => {
+    const stall = { type: "string", pattern: "^(a+)+$", format: "email" };
+    expect(checkSchema(stall, `${"a".repeat(40)}!`)).toEqual([]);
+    const deep = Array.from({ length: 40 }, (_, n) => [
+      `d${n}`,
+      { anyOf: [1, 2].map(() => ({ $ref: `#/$defs/d${n + 1}` })) },
+    ]);
+    expect(
+      checkSchema({ $ref: "#/$defs/d0", $defs: Object.fromEntries([...deep, ["d40", false]]) }, 1),
+    ).toEqual([]);
+    expect(checkSchema({ $ref: "#" }, 1)).toEqual([]);
+    expect(checkSchema({ $ref: "#/$defs/x", $defs: { x: { $id: "elsewhere", type: "string" } } }, 1)).toEqual(
+      [],
+    );
+    expect(checkSchema({ patternProperties: { "^x": {} }, additionalProperties: false }, { x: 1 })).toEqual(
+      [],
+    );
+  });
+});

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { LedgerPosition, RESET_EVENT, type LedgerStep } from "./ledgerPosition";
+
+const step = (after: number, at: number): LedgerStep => ({
+  after: String(after),
+  at: String(at),
+  sent: { id: String(at), event: "proposed", data: "{}" },
+});
+const numbers = (place: LedgerPosition, steps: LedgerStep[]) =>
+  steps.flatMap((each) => place.take(each)).map((sent) => sent.id || sent.event);
+
+describe("a tab's place in the ledger", () => {
+  it("takes every event once, whoever tells it again", () => {
+    const place = new LedgerPosition();
+    const told = [step(40, 41), step(41, 42), step(40, 41), step(41, 42), step(42, 43)];
+    expect(numbers(place, told)).toEqual(["41", "42", "43"]);
+  });
+
+  it("loads everything anew if something was told while it did not listen", () => {
+    const place = new LedgerPosition();
+    expect(numbers(place, [step(40, 41), step(45, 46), step(46, 47)])).toEqual(["41", "reset", "47"]);
+  });
+
+  it("misses nothing when the next leader stood behind it", () => {
+    const place = new LedgerPosition();
+    expect(numbers(place, [step(40, 42), step(40, 44)])).toEqual(["42", "44"]);
+  });
+
+  it("moves on by signs of life, which bring nothing", () => {
+    const place = new LedgerPosition();
+    expect(place.take({ after: "40", at: "45" })).toEqual([]);
+    expect(numbers(place, [step(45, 46)])).toEqual(["46"]);
+  });
+
+  it("goes back where the server says so, as after a restored backup", () => {
+    const place = new LedgerPosition();
+    place.take(step(90, 91));
+    expect(place.take({ after: "91", at: "12", sent: { ...RESET_EVENT, id: "12" } })).toHaveLength(1);
+    expect(numbers(place, [step(12, 13)])).toEqual(["13"]);
+  });
+});

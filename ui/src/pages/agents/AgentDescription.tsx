@@ -1,0 +1,200 @@
+import { Button, Group, Paper, SimpleGrid, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
+import { useState } from "react";
+import { ApiError } from "../../api/client";
+import { ErrorMessage } from "../../components/States";
+import { makeAgentChange, type AgentFields } from "./agentChange";
+import css from "./Agents.module.css";
+import { useChangeAgent, type AgentInfo } from "./queries";
+
+/** What an agent is told and may spend; admins change it. */
+export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit: boolean }) {
+  const [editing, setEditing] = useState(false);
+  if (agent.source === "calls")
+    return (
+      <Text size="sm">
+        It runs elsewhere and is known from its calls. Which of its tools ask can be said here all the same.
+      </Text>
+    );
+  return (
+    <Paper withBorder p="md" component="section" aria-labelledby="about">
+      <Group justify="space-between">
+        <Title order={2} size="h4" id="about">
+          About
+        </Title>
+        {mayEdit && !editing && (
+          <Button variant="default" size="xs" onClick={() => setEditing(true)}>
+            Edit
+          </Button>
+        )}
+      </Group>
+      {editing ? <AgentForm agent={agent} onClose={() => setEditing(false)} /> : <Facts agent={agent} />}
+    </Paper>
+  );
+}
+
+function Facts({ agent }: { agent: AgentInfo }) {
+  const limits = Object.entries(agent.limits).map(([name, value]) => `${name} ${String(value)}`);
+  const facts: [string, string][] = [
+    ["Model", agent.model || "the default model"],
+    ["Instructions", agent.instructions || "none"],
+    ["Tools", agent.tools.join(", ") || "none"],
+    ["Agents it may call", agent.agents.join(", ") || "none"],
+    ["Limits of a message", limits.join(", ") || "the usual: 30 turns, 500,000 tokens, 15 minutes"],
+  ];
+  return (
+    <dl className={css.facts}>
+      {facts.map(([name, value]) => (
+        <Fact key={name} name={name} value={value} />
+      ))}
+    </dl>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+/** Only what differs is sent: the rest stays as the configuration file has it, also when that changes. */
+function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }) {
+  const [filled, setFilled] = useState(() => initialValues(agent));
+  const [reason, setReason] = useState("");
+  const change = useChangeAgent(agent.name);
+  const set = (name: keyof AgentFormValues) => (event: { currentTarget: { value: string } }) =>
+    setFilled({ ...filled, [name]: event.currentTarget.value });
+  const wrong = (pointer: string) => problemAt(change.error, pointer);
+  const save = () =>
+    change.mutate(makeAgentChange(agent, changedFields(filled, agent), reason), { onSuccess: onClose });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save();
+      }}
+    >
+      <Stack gap="sm">
+        <TextInput
+          label="Model"
+          description="provider:name; empty for the default model"
+          value={filled.model}
+          onChange={set("model")}
+          error={wrong("/model")}
+        />
+        <Textarea
+          label="Instructions"
+          autosize={false}
+          rows={5}
+          value={filled.instructions}
+          onChange={set("instructions")}
+        />
+        <Textarea
+          label="Tools"
+          description="One a line: names, patterns such as cms_list_*, packs such as cms, mcp:server, or *"
+          rows={4}
+          value={filled.tools}
+          onChange={set("tools")}
+          error={wrong("/tools")}
+        />
+        <Textarea
+          label="Agents it may call"
+          description="One a line"
+          rows={2}
+          value={filled.agents}
+          onChange={set("agents")}
+          error={wrong("/agents")}
+        />
+        <SimpleGrid cols={{ base: 1, sm: 3 }}>
+          {AGENT_LIMITS.map(({ name, label, placeholder }) => (
+            <TextInput
+              key={name}
+              label={label}
+              placeholder={placeholder}
+              value={filled[name]}
+              onChange={set(name)}
+              error={wrong(`/limits/${name}`)}
+            />
+          ))}
+        </SimpleGrid>
+        <TextInput label="Why" value={reason} onChange={(event) => setReason(event.currentTarget.value)} />
+        {change.error && <ErrorMessage error={change.error} />}
+        <Text size="sm" c="dimmed">
+          It counts from the next call on, and is kept in the record with your name.
+        </Text>
+        <Group>
+          <Button type="submit" loading={change.isPending}>
+            Save
+          </Button>
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function problemAt(error: Error | null, pointer: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  return error.problems.find((problem) => problem.pointer.startsWith(pointer))?.message;
+}
+
+interface AgentFormValues {
+  model: string;
+  instructions: string;
+  tools: string;
+  agents: string;
+  turns: string;
+  tokens: string;
+  time: string;
+}
+
+const AGENT_LIMITS = [
+  { name: "turns", label: "Turns", placeholder: "30" },
+  { name: "tokens", label: "Tokens", placeholder: "500000" },
+  { name: "time", label: "Time", placeholder: "15m" },
+] as const;
+
+export function initialValues(agent: AgentInfo): AgentFormValues {
+  const limit = (name: string) => String(agent.limits[name] ?? "");
+  return {
+    model: agent.model,
+    instructions: agent.instructions,
+    tools: agent.tools.join("\n"),
+    agents: agent.agents.join("\n"),
+    turns: limit("turns"),
+    tokens: limit("tokens"),
+    time: limit("time"),
+  };
+}
+
+/** What differs from the agent as it is, in the server's words. */
+export function changedFields(filled: AgentFormValues, agent: AgentInfo): AgentFields {
+  const before = initialValues(agent);
+  const differs = (...names: (keyof AgentFormValues)[]) =>
+    names.some((name) => filled[name] !== before[name]);
+  return {
+    ...(differs("model") && { model: filled.model.trim() }),
+    ...(differs("instructions") && { instructions: filled.instructions }),
+    ...(differs("tools") && { tools: lines(filled.tools) }),
+    ...(differs("agents") && { agents: lines(filled.agents) }),
+    ...(differs("turns", "tokens", "time") && { limits: limits(filled) }),
+  };
+}
+
+function lines(text: string): string[] {
+  return text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter(Boolean);
+}
+
+/** A whole number is one; anything else goes as it is, and the server says what is wrong with it. */
+function limits(filled: AgentFormValues): Record<string, unknown> {
+  const number = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : text);
+  const said = { turns: number(filled.turns), tokens: number(filled.tokens), time: filled.time };
+  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== ""));
+}

@@ -1,0 +1,87 @@
+import { Button, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useEffect, useState } from "react";
+import { useSearchParams } from "wouter";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import css from "./Agents.module.css";
+import { useTools, type AgentInfo } from "./queries";
+import { ToolRow } from "./ToolRow";
+
+/** The agent's tools in pages, searched on the server; search and choice live in the address. */
+export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
+  const elsewhere = agent.source === "calls";
+  const { q, all, search, choose } = useFilter();
+  const tools = useTools({ agent: agent.name, q, offered: all || elsewhere ? undefined : true });
+  const items = tools.data?.pages.flatMap((page) => page.items) ?? [];
+  return (
+    <Stack gap="sm">
+      <div className={css.search}>
+        <TextInput
+          label="Search tools"
+          type="search"
+          defaultValue={q}
+          onChange={(event) => search(event.currentTarget.value)}
+        />
+        {!elsewhere && (
+          <NativeSelect
+            label="Show"
+            value={all ? "all" : "own"}
+            onChange={(event) => choose(event.currentTarget.value)}
+            data={[
+              { value: "own", label: "its tools" },
+              { value: "all", label: "every tool that is known" },
+            ]}
+          />
+        )}
+      </div>
+      {tools.isPending && <Loading what="Loading tools" />}
+      {tools.error && <ErrorMessage error={tools.error} again={() => void tools.refetch()} />}
+      {tools.data && items.length === 0 && (
+        <EmptyState title="No tools">
+          {q ? "None has this in its name." : "This agent has no tools."}
+        </EmptyState>
+      )}
+      <ul className={css.plain} aria-label="Tools">
+        {items.map((tool) => (
+          <ToolRow key={tool.name} agent={agent} tool={tool} role={role} />
+        ))}
+      </ul>
+      {tools.hasNextPage && (
+        <Button
+          variant="default"
+          loading={tools.isFetchingNextPage}
+          onClick={() => void tools.fetchNextPage()}
+        >
+          Show more tools
+        </Button>
+      )}
+      <Text size="sm" c="dimmed" role="status">
+        {tools.data && items.length > 0 && shownWords(items.length, tools.hasNextPage)}
+      </Text>
+    </Stack>
+  );
+}
+
+function shownWords(count: number, more: boolean): string {
+  const tools = count === 1 ? "1 tool" : `${count} tools`;
+  return more ? `${tools} shown; there are more.` : `${tools}.`;
+}
+
+function useFilter() {
+  const [params, setParams] = useSearchParams();
+  const [typed, setTyped] = useState(params.get("q") ?? "");
+  const [q] = useDebouncedValue(typed, 250);
+  useEffect(() => {
+    setParams((before) => with_(before, "q", q), { replace: true });
+  }, [q, setParams]);
+  const choose = (value: string) =>
+    setParams((before) => with_(before, "show", value === "all" ? "all" : ""));
+  return { q, all: params.get("show") === "all", search: setTyped, choose };
+}
+
+function with_(before: URLSearchParams, name: string, value: string): URLSearchParams {
+  const after = new URLSearchParams(before);
+  if (value) after.set(name, value);
+  else after.delete(name);
+  return after;
+}

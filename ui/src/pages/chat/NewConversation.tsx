@@ -1,0 +1,104 @@
+import { Button, NativeSelect, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
+import { callApi, type Schemas } from "../../api/client";
+import css from "./Transcript.module.css";
+
+const PHRASES = [
+  'Create an issue titled "Fix the login page"',
+  "List pages",
+  'Publish the post "hello-world"',
+  "Delete the pricing page",
+  "Ask me which colour to use",
+];
+
+/** A new conversation: whom it is with, and what could be said. */
+export function NewConversation({
+  agents,
+  onSay,
+  isSending,
+}: {
+  agents: ChatAgents;
+  onSay: (text: string) => void;
+  isSending: boolean;
+}) {
+  return (
+    <div className={css.scroller} tabIndex={0} role="region" aria-label="What you can say">
+      <Stack className={css.column} gap="md" py="xl">
+        <Text size="lg" fw={600}>
+          What should the agent do?
+        </Text>
+        <Text>
+          {agents.isDemo
+            ? "This is the demo: a small script that understands a few sentences. "
+            : `${agents.chosen} answers, looks things up, and acts with ${toolsOf(agents)}. `}
+          What changes something waits here until you have seen it and said yes.
+        </Text>
+        {agents.isDemo && (
+          <div className={css.phrases}>
+            {PHRASES.map((phrase) => (
+              <Button
+                key={phrase}
+                variant="default"
+                mih={44}
+                h="auto"
+                fw={500}
+                classNames={{ label: css.phrase }}
+                disabled={isSending}
+                onClick={() => onSay(phrase)}
+              >
+                {phrase}
+              </Button>
+            ))}
+          </div>
+        )}
+        {agents.all.length > 1 && (
+          <NativeSelect
+            label="Agent"
+            maw={300}
+            size="md"
+            value={agents.chosen}
+            onChange={(event) => agents.choose(event.currentTarget.value)}
+            data={agents.all.map((agent) => agent.name)}
+          />
+        )}
+      </Stack>
+    </div>
+  );
+}
+
+function toolsOf({ all, chosen }: ChatAgents): string {
+  const tools = all.find((agent) => agent.name === chosen)?.tools ?? [];
+  if (tools.length === 0) return "no tools";
+  return tools.includes("*") ? "all tools that are set up" : tools.slice(0, 8).join(", ");
+}
+
+type ChatAgent = Schemas["AgentInfo"];
+
+const USUAL = "assistant";
+
+/** Whom one can talk to, and who is chosen: that is part of the address of a new conversation. */
+export function useChatAgents() {
+  const [search, setSearch] = useSearchParams();
+  const found = useQuery({
+    queryKey: ["agents"],
+    queryFn: ({ signal }) => callApi("get", "/api/agents", { signal }),
+    staleTime: 60_000,
+  });
+  const all = (found.data?.items ?? []).filter((agent) => agent.source !== "calls");
+  const names = all.map((agent) => agent.name);
+  const chosen = search.get("agent") ?? (names.includes(USUAL) ? USUAL : (names[0] ?? USUAL));
+  const choose = (name: string) =>
+    setSearch((now) => {
+      now.set("agent", name);
+      return now;
+    });
+  return { all, chosen, choose, isDemo: chosen === USUAL && all.some(isTheDemos), error: found.error };
+}
+
+type ChatAgents = ReturnType<typeof useChatAgents>;
+
+/** The writer comes with the demo's content, and with nothing else. */
+function isTheDemos(agent: ChatAgent): boolean {
+  return agent.name === "writer" && agent.source === "built-in";
+}

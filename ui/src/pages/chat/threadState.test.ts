@@ -1,0 +1,250 @@
+import { describe, expect, it } from "vitest";
+import type { ServerEvent } from "../../live/sse";
+import {
+  addEarlierLines,
+  addUserMessage,
+  applyEvent,
+  applyThread,
+  EMPTY_THREAD,
+  firstLine,
+  lastLine,
+  type ThreadDetails,
+  type ThreadState,
+} from "./threadState";
+import { buildTranscript } from "./transcriptItems";
+
+type Line = ThreadDetails["lines"][number];
+
+const CALL = { id: "c1", name: "issue_create", args: { title: "Fix" } };
+const LINES: Line[] = [
+  line(1, "said", { text: "create it" }),
+  line(2, "replied", { text: "I propose ü🙂.", calls: [CALL, { id: "c2", name: "pages_list", args: {} }] }),
+  line(3, "asked", { approval: "a1", call: "c1", status: "pending" }),
+  line(4, "resulted", { call: "c2", tool: "pages_list", status: "succeeded", result: [] }),
+  line(5, "decided", { approval: "a1", status: "approved" }),
+  line(6, "resulted", { call: "c1", tool: "issue_create", status: "succeeded", result: { id: 9 } }),
+  line(7, "replied", { text: "Done 🙂 so.", calls: [] }),
+  line(8, "ended", { status: "done", message: 7 }),
+  line(9, "said", { text: "and?" }),
+  line(10, "replied", { text: "First answer.", calls: [] }), // something was said meanwhile: the turn goes on
+  line(11, "replied", { text: "Second answer.", calls: [] }),
+  line(12, "ended", { status: "done", message: 11 }),
+  line(13, "said", { text: "fail" }),
+  line(14, "ended", { status: "error", reason: "The model failed." }),
+];
+const SAID: [number, string][] = [
+  [1, "create it"],
+  [9, "and?"],
+  [13, "fail"],
+];
+
+describe("a story from its stream", () => {
+  const whole = heard(LINES, "0.0", 3);
+
+  it("is the same as from the log, but for what only the log knows", () => {
+    expect(buildTranscript(followed(whole).facts).map(plain)).toEqual(
+      buildTranscript(logged().facts).map(plain),
+    );
+    expect(followed(whole).status).toBe("idle");
+    expect(followed(whole).draft).toBeNull();
+  });
+
+  it("is the same if it is told twice", () => {
+    expect(followed([...whole, ...whole])).toEqual(followed(whole));
+    expect(followed(whole.flatMap((sent) => [sent, sent]))).toEqual(followed(whole));
+  });
+
+  it.each([1, 4, 50])(
+    "is the same wherever it was cut and taken up again, %i characters at a time",
+    (size) => {
+      const first = heard(LINES, "0.0", 3);
+      const end = followed(first);
+      for (let cut = 0; cut <= first.length; cut++) {
+        const before = followed(first.slice(0, cut));
+        const { line: at, n } = before.place;
+        const after = heard(LINES, `${at}.${n}`, size);
+        expect(after.reduce(hear, before).facts).toEqual(end.facts);
+      }
+    },
+  );
+
+  it("is the same if the log is read in the middle of it", () => {
+    const end = buildTranscript(followed(whole).facts).map(plain);
+    for (let cut = 0; cut <= whole.length; cut++) {
+      const before = whole.slice(0, cut).reduce(hear, EMPTY_THREAD);
+      const looked = applyThread(before, thread(LINES.slice(0, 8), "8.1"), lastLine(before), "followed");
+      const after = SAID.reduce(
+        (story, [n, text]) => addUserMessage(story, n, text),
+        whole.slice(cut).reduce(hear, looked),
+      );
+      expect(buildTranscript(after.facts).map(plain)).toEqual(end);
+    }
+  });
+});
+
+describe("words", () => {
+  it("are dropped when they came to nothing", () => {
+    const half = [delta("1.4", "Half"), delta("1.9", " of it")].reduce(
+      hear,
+      addUserMessage(EMPTY_THREAD, 1, "go"),
+    );
+    expect(half.draft?.words).toBe("Half of it");
+    const reset = hear(half, sent("2.0", "delta", { content: "", reset: true }));
+    expect(reset.draft).toBeNull();
+    expect(hear(reset, delta("2.5", "Anew.")).draft?.words).toBe("Anew.");
+  });
+
+  it("that the log has already are not said again", () => {
+    const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
+    const looked = applyThread(half, thread(LINES.slice(0, 3), "3.1"), 1, "followed");
+    expect(looked.draft).toBeNull();
+    expect(hear(looked, delta("1.9", " of it")).draft).toBeNull();
+  });
+
+  it("go on while a card of a sub-agent comes in between", () => {
+    const request = sent("2.5", "approval_request", { approval: { id: "a7" }, agent_path: ["one", "two"] });
+    const story = [delta("1.4", "Half"), request, delta("2.8", " of")].reduce(
+      hear,
+      addUserMessage(EMPTY_THREAD, 1, "go"),
+    );
+    expect(story.draft?.words).toBe("Half of");
+  });
+});
+
+describe("the log", () => {
+  it("says where to go on, unless words are being said", () => {
+    const rested = applyThread(EMPTY_THREAD, thread(LINES, "14.1"), 0, "resting");
+    expect(rested.place).toEqual({ line: 14, n: 1, pieces: 1 });
+    const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
+    expect(applyThread(half, thread([], null), 1, "resting").place).toEqual(half.place);
+  });
+
+  it("is not believed about a status that the stream knows better", () => {
+    const end = followed(heard(LINES, "0.0", 3));
+    expect(
+      applyThread(end, { ...thread(LINES.slice(0, 6), "6.1"), status: "running" }, 0, "followed").status,
+    ).toBe("idle");
+  });
+
+  it("can be read backwards", () => {
+    const late = applyThread(EMPTY_THREAD, thread(LINES.slice(4), "14.1"), 0, "resting");
+    expect(firstLine(late)).toBe(5);
+    const all = addEarlierLines(late, LINES.slice(0, 4));
+    expect(buildTranscript(all.facts).map(plain)).toEqual(buildTranscript(logged().facts).map(plain));
+    expect(all.place).toEqual(late.place);
+  });
+});
+
+describe("an event", () => {
+  it("of a kind that nobody knows yet only moves on", () => {
+    const story = hear(EMPTY_THREAD, sent("3.1", "something_new", { a: 1 }));
+    expect(story.facts.size).toBe(0);
+    expect(story.place.line).toBe(3);
+  });
+
+  it.each([
+    ["done", { message_id: "2", stopped: true }, "stopped"],
+    ["done", { message_id: "2" }, "done"],
+    ["error", { error: "No.", status: "limit" }, "limit"],
+    ["error", { error: "No.", status: "error" }, "error"],
+  ])("%s ends the turn", (event, data, status) => {
+    const story = hear(addUserMessage(EMPTY_THREAD, 1, "go"), sent("3.1", event, data));
+    expect(story.facts.get(3)).toMatchObject({ kind: "ended", status });
+    expect(story.status).toBe("idle");
+  });
+
+  it("of a card keeps what it shows", () => {
+    const story = hear(EMPTY_THREAD, sent("3.1", "approval_request", { approval: { id: "a1", tool: "t" } }));
+    expect(story.facts.get(3)).toMatchObject({ kind: "asked", approval: "a1", shown: { tool: "t" } });
+    const looked = addEarlierLines(story, LINES.slice(2, 3));
+    expect(looked.facts.get(3)).toMatchObject({ shown: { tool: "t" } });
+  });
+});
+
+function hear(story: ThreadState, told: ServerEvent): ThreadState {
+  return applyEvent(story, told, 0);
+}
+
+function line(n: number, kind: string, body: Record<string, unknown>): Line {
+  return { n, kind, body, at: "", actor: "" };
+}
+
+function thread(lines: Line[], position: string | null): ThreadDetails {
+  const about = { id: "t", agent: "a", user: "u", title: "", created_at: "", updated_at: "" };
+  return { ...about, status: "idle", lines, position, confirmation: null };
+}
+
+function logged(): ThreadState {
+  return applyThread(EMPTY_THREAD, thread(LINES, "14.1"), 0, "resting");
+}
+
+function followed(events: ServerEvent[]): ThreadState {
+  return events.reduce(
+    hear,
+    SAID.reduce((story, [n, text]) => addUserMessage(story, n, text), EMPTY_THREAD),
+  );
+}
+
+function plain(item: ReturnType<typeof buildTranscript>[number]): unknown {
+  return JSON.parse(JSON.stringify(item, (key, value: unknown) => (UNTOLD.has(key) ? undefined : value)));
+}
+const UNTOLD = new Set(["args", "shown", "whole"]);
+
+function sent(id: string, event: string, data: Record<string, unknown>): ServerEvent {
+  return { id, event, data: JSON.stringify({ type: event, thread_id: "t", ...data }) };
+}
+
+function delta(id: string, content: string): ServerEvent {
+  return sent(id, "delta", { content });
+}
+
+/** As the server tells lines from a position on, `size` characters of words at a time. */
+function heard(lines: Line[], after: string, size: number): ServerEvent[] {
+  const [line = 0, n = 0] = after.split(".").map(Number);
+  const told: ServerEvent[] = [];
+  let place = { line: 0, pieces: 0, spoken: line === 0 ? n : 0 };
+  for (const each of lines.filter((each) => each.n >= line)) {
+    const pieces = piecesOf(each);
+    const skip = each.n === line ? n : 0;
+    if (each.n === line && skip >= pieces.length) {
+      place = { line, pieces: pieces.length, spoken: skip - pieces.length };
+      continue;
+    }
+    if (each.kind === "replied" && !skip) {
+      const words = [...String(each.body.text)];
+      for (let at = place.spoken; at < words.length; at += size) {
+        const piece = words.slice(at, at + size);
+        told.push(delta(`${place.line}.${place.pieces + at + piece.length}`, piece.join("")));
+      }
+    }
+    pieces.forEach((piece, index) => {
+      if (index >= skip) told.push(sent(`${each.n}.${index + 1}`, ...piece));
+    });
+    const ends = each.kind === "replied" || each.kind === "ended";
+    if (pieces.length || ends) place = { line: each.n, pieces: pieces.length, spoken: 0 };
+  }
+  return told;
+}
+
+function piecesOf({ kind, body }: Line): [string, Record<string, unknown>][] {
+  switch (kind) {
+    case "replied":
+      return (body.calls as (typeof CALL)[]).map(({ id, name }) => [
+        "tool_call_start",
+        { tool_call: { id, name } },
+      ]);
+    case "asked":
+      return [["approval_request", { approval: { id: body.approval } }]];
+    case "decided":
+      return [["approval_resolved", { approval_id: body.approval, status: body.status, approved: true }]];
+    case "resulted": {
+      const call = { id: body.call, name: body.tool, status: body.status, result: body.result };
+      return [["tool_call_result", { tool_call: call }]];
+    }
+    case "ended":
+      if (body.status === "error") return [["error", { error: body.reason, status: "error" }]];
+      return [["done", { message_id: String(body.message) }]];
+    default:
+      return [];
+  }
+}

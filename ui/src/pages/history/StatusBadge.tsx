@@ -1,0 +1,45 @@
+import { Badge } from "@mantine/core";
+import type { ApprovalStatus } from "../../api/approvals";
+
+export function StatusBadge({ status }: { status: ApprovalStatus }) {
+  return (
+    <Badge size="sm" variant="outline" color={STATUS_COLORS[status]} c="var(--mantine-color-text)" tt="none">
+      {status}
+    </Badge>
+  );
+}
+
+/** A word in a colour; the word alone is enough. */
+const STATUS_COLORS: Record<ApprovalStatus, string> = {
+  pending: "steel",
+  approved: "teal",
+  running: "teal",
+  succeeded: "green",
+  responded: "violet",
+  rejected: "red",
+  failed: "red",
+  unknown: "orange",
+  expired: "gray",
+  cancelled: "gray",
+};
+
+export const STATUSES = Object.keys(STATUS_COLORS) as ApprovalStatus[];
+
+const DOTS: Record<string, string> = {
+  approved: "teal",
+  voted: "teal",
+  allowed: "teal",
+  succeeded: "green",
+  resolved: "green",
+  rejected: "red",
+  failed: "red",
+  denied: "red",
+  decision_refused: "red",
+  lost: "orange",
+  finished_late: "orange",
+  edited: "violet",
+  responded: "violet",
+  proposed: "steel",
+};
+
+export const dotColor = (kind: string): string => `var(--mantine-color-${DOTS[kind] ?? "gray"}-6)`;

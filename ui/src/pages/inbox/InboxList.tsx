@@ -1,0 +1,94 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import {
+  useCallback,
+  useEffect,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type Ref,
+} from "react";
+import { useTick } from "../../components/TimeAgo";
+import type { Feed } from "./feed";
+import css from "./Inbox.module.css";
+import { InboxRow, ROW_HEIGHT, type InboxRowProps } from "./InboxRow";
+
+export interface InboxListHandle {
+  /** Brings a row onto the screen and gives it the focus. */
+  goTo: (id: string) => void;
+}
+
+interface Props extends Pick<InboxRowProps, "onToggle" | "onOpen"> {
+  feed: Feed;
+  current: string;
+  chosen: ReadonlySet<string>;
+  onNearEnd: () => void;
+  /** Which rows are on the screen. */
+  onLook: (ids: readonly string[]) => void;
+  ref: Ref<InboxListHandle>;
+}
+
+const AHEAD = 40; // rows before the end at which the next page is fetched
+
+/** Only the rows on the screen and a few around them are there at all, however many there are. */
+export function InboxList({ feed, current, chosen, onNearEnd, onLook, onToggle, onOpen, ref }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [wanted, setWanted] = useState("");
+  const { ids, rows } = feed;
+  const now = useTick();
+  const virtual = useVirtualizer({
+    count: ids.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_HEIGHT,
+    getItemKey: useCallback((index: number) => ids[index] ?? index, [ids]), // a new one is a new look at every row
+    overscan: 6,
+  });
+  const shown = virtual.getVirtualItems();
+  const first = shown[0]?.index ?? 0;
+  const last = shown.at(-1)?.index ?? 0;
+
+  useEffect(() => {
+    if (feed.next !== null && last >= ids.length - AHEAD) onNearEnd();
+  }, [feed.next, ids.length, last, onNearEnd]);
+  useEffect(() => onLook(ids.slice(first, last + 1)), [ids, first, last, onLook]);
+  useImperativeHandle(ref, () => ({
+    goTo: (id) => {
+      const index = ids.indexOf(id);
+      if (index < 0) return;
+      virtual.scrollToIndex(index, { align: "auto" });
+      setWanted(id);
+    },
+  }));
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- after every render until the row is there, and then it ends
+  useLayoutEffect(() => {
+    const found =
+      wanted && scroller.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(wanted)}"] a`);
+    if (!found) return;
+    found.focus({ preventScroll: true });
+    setWanted("");
+  });
+
+  return (
+    <div ref={scroller} className={css.scroller} data-rows={ids.length}>
+      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label="Requests">
+        {shown.map(({ index, start }) => {
+          const row = rows.get(ids[index] ?? "");
+          if (!row) return null;
+          const state = { current: row.id === current, chosen: chosen.has(row.id) };
+          return (
+            <InboxRow
+              key={row.id}
+              row={row}
+              now={now}
+              top={start}
+              place={index + 1}
+              {...state}
+              onToggle={onToggle}
+              onOpen={onOpen}
+            />
+          );
+        })}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,34 @@
+import { Button, Group, Kbd, Title } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import css from "./Inbox.module.css";
+import { KEY_DESCRIPTIONS } from "./keys";
+
+/** What each key does; Esc and a click beside it close it, as with every dialog. */
+export default function KeyHelp({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const beside = (event: React.MouseEvent) => event.target === dialog.current && dialog.current?.close();
+  return (
+    // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- a dialog closes with Esc by itself
+    <dialog ref={dialog} className={css.help} aria-labelledby="inbox-keys" onClose={onClose} onClick={beside}>
+      <Group justify="space-between" mb="sm">
+        <Title order={2} size="h4" id="inbox-keys">
+          Keys
+        </Title>
+        <Button variant="default" size="xs" onClick={() => dialog.current?.close()}>
+          Close
+        </Button>
+      </Group>
+      <dl className={css.keys}>
+        {KEY_DESCRIPTIONS.map(([keys, does]) => (
+          <div key={keys}>
+            <dt>
+              <Kbd>{keys}</Kbd>
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+    </dialog>
+  );
+}

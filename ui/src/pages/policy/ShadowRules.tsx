@@ -1,0 +1,64 @@
+import { Badge, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
+import { VERDICT_STYLES } from "./describePolicy";
+import css from "./Policy.module.css";
+import { useRuleActivity, type RuleActivity } from "./queries";
+
+/** What rules with `mode: shadow` would have done, as it was noted when the calls were made. */
+export default function ShadowRules() {
+  const activity = useRuleActivity();
+  if (activity.isPending) return <Loading />;
+  if (activity.error) return <ErrorMessage error={activity.error} again={() => void activity.refetch()} />;
+  const { shadows, calls, erased, complete } = activity.data;
+  return (
+    <Stack gap="sm">
+      <Text size="sm" c="dimmed">
+        A rule with <code>mode: shadow</code> decides nothing. What it would have done is noted with each
+        call, except with allowed reads. {calls.toLocaleString("en")} calls of the last 30 days
+        {complete ? "" : ", the newest of them"}.{" "}
+        {erased > 0 && `The notes of ${erased.toLocaleString("en")} calls were erased.`}
+      </Text>
+      {shadows.length === 0 && (
+        <EmptyState title="No rule is in shadow mode">
+          Write <code>mode: shadow</code> into a new rule to see what it would do before it does it.
+        </EmptyState>
+      )}
+      <ul className={css.plain} aria-label="Shadow rules">
+        {shadows.map((shadow) => (
+          <Shadow key={shadow.rule} shadow={shadow} />
+        ))}
+      </ul>
+    </Stack>
+  );
+}
+
+function Shadow({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
+  return (
+    <Paper withBorder p="md" component="li" mb="sm" data-shadow={shadow.rule}>
+      <Group gap="xs">
+        <Title order={2} size="h5">
+          {shadow.rule}
+        </Title>
+        {!shadow.in_force && <Badge variant="default">gone, or enforced now</Badge>}
+      </Group>
+      <Text size="sm">
+        {shadow.calls === 0 && "It would have decided nothing so far."}
+        {shadow.calls > 0 && `It would have decided ${shadow.calls.toLocaleString("en")} calls: `}
+        {shadow.turns
+          .map(({ was, would, calls }) => `${calls.toLocaleString("en")} ${words(was, would)}`)
+          .join(", ")}
+        {shadow.last && (
+          <>
+            . The last one <TimeAgo at={shadow.last} />
+          </>
+        )}
+      </Text>
+    </Paper>
+  );
+}
+
+function words(was: keyof typeof VERDICT_STYLES, would: keyof typeof VERDICT_STYLES): string {
+  if (was === would) return `${VERDICT_STYLES[was].done} all the same`;
+  return `${VERDICT_STYLES[was].done} that would have been ${VERDICT_STYLES[would].done}`;
+}

@@ -1,0 +1,91 @@
+import type { PolicyCheck, PolicyDiff, RuleInfo, Verdict } from "./queries";
+
+/** What is wrong, and where; line 0 is nowhere in particular. */
+export interface PolicyProblem {
+  line: number;
+  message: string;
+}
+
+/** "line 12: unknown key …" as the server says it. */
+export function parseProblem(told: string): PolicyProblem {
+  const found = /^line (\d+): (.*)$/s.exec(told);
+  return found ? { line: Number(found[1]), message: found[2] ?? "" } : { line: 0, message: told };
+}
+
+export const listProblems = (checked: PolicyCheck | undefined) => checked?.problems.map(parseProblem) ?? [];
+
+/** Which calls a rule is about. */
+export function describeMatch({ says }: RuleInfo): string {
+  const parts = [
+    says.tools && `of ${says.tools}`,
+    says.effect &&
+      `that ${says.effect
+        .split(", ")
+        .map((effect) => DOES[effect] ?? effect)
+        .join(" or ")}`,
+    says.agents && `by ${says.agents}`,
+    says.users && `for ${says.users}`,
+    says.teams && `for people of ${says.teams}`,
+    says.priorities && `with priority ${says.priorities}`,
+  ].filter(Boolean);
+  return parts.length ? `Calls ${parts.join(", ")}` : "Every call";
+}
+
+const DOES: Record<string, string> = { read: "only read", write: "write", destructive: "destroy something" };
+
+/** What becomes of them. */
+export function describeVerdict({ says, then }: RuleInfo): string {
+  if (then === "allow") return "run at once";
+  if (then === "deny") return "are refused";
+  return `wait for ${says.approvers ?? "one person: the requester, a reviewer or an admin"}`;
+}
+
+const TERMS: [key: string, name: string][] = [
+  ["reason", "The agent is told"],
+  ["exclude", "May not decide"],
+  ["decisions", "Answers"],
+  ["priority", "Priority"],
+  ["channels", "Told at"],
+  ["expires_in", "Expires after"],
+  ["on_expiry", "Then"],
+  ["escalate", "Escalates"],
+  ["remind", "Reminds after"],
+  ["undo_window", "Undo within"],
+  ["start_within", "Start within"],
+];
+
+/** What else a rule says. */
+export function listTerms({ says }: RuleInfo): [name: string, value: string][] {
+  return TERMS.flatMap(([key, name]) => (says[key] ? [[name, says[key]] as [string, string]] : []));
+}
+
+export const VERDICT_STYLES: Record<Verdict, { name: string; done: string; color: string }> = {
+  allow: { name: "allow", done: "allowed", color: "teal" },
+  ask: { name: "ask", done: "asked", color: "steel" },
+  deny: { name: "deny", done: "refused", color: "red" },
+};
+
+/** "1 rule added, 2 changed; defaults changed", or "" without a difference. */
+export function summarizeDiff(diff: PolicyDiff | null | undefined): string {
+  if (!diff) return "";
+  const count = (kind: string) => diff.rules.filter((rule) => rule.kind === kind).length;
+  const rules = ["added", "removed", "changed", "renamed", "moved"]
+    .map((kind) => [count(kind), kind] as const)
+    .filter(([number]) => number)
+    .map(([number, kind], at) =>
+      at ? `${number} ${kind}` : `${number} ${number === 1 ? "rule" : "rules"} ${kind}`,
+    );
+  const parts = [
+    rules.join(", "),
+    diff.defaults.length && "defaults changed",
+    diff.agents.length && "switches of agents changed",
+  ];
+  return parts.filter(Boolean).join("; ");
+}
+
+/** Whether a text says the same rules in this order: else a move or removal did more than was meant. */
+export function keepsRules(before: RuleInfo[], order: number[], after: RuleInfo[]): boolean {
+  const said = (rule: RuleInfo | undefined) =>
+    JSON.stringify([rule?.name, rule?.then, rule?.shadow, rule?.says]);
+  return after.length === order.length && order.every((was, at) => said(before[was]) === said(after[at]));
+}

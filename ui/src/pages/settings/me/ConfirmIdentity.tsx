@@ -1,0 +1,60 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { callApi } from "../../../api/client";
+import { useMe } from "../../../api/currentUser";
+import { Dialog } from "../../../components/Dialog";
+import { ErrorMessage, Loading } from "../../../components/States";
+import { useSendMutation } from "../data";
+
+/** Somebody could send their own link to others: whoever says yes lends them their name. */
+export default function ConfirmIdentity({ link, onClose }: { link: string; onClose: () => void }) {
+  const me = useMe().data;
+  const claim = useQuery({
+    queryKey: ["claim", link],
+    queryFn: ({ signal }) => callApi("post", "/api/me/identities/look", { body: { link }, signal }),
+    retry: false,
+    staleTime: Infinity,
+  });
+  const bind = useSendMutation(
+    (_: void, once) => callApi("post", "/api/me/identities", { body: { link }, once }),
+    ["identities"],
+    onClose,
+  );
+  const known = claim.data?.user;
+  return (
+    <Dialog title={claim.data ? `Is this you in ${claim.data.channel}?` : "Is this you?"} onClose={onClose}>
+      {claim.isPending && <Loading />}
+      {claim.error && <ErrorMessage error={claim.error} />}
+      {claim.data && (
+        <Stack gap="sm">
+          <Text>
+            Whoever is <code>{claim.data.outside}</code> in {claim.data.channel} would decide as{" "}
+            <strong>{me?.name}</strong> from then on.
+          </Text>
+          {known && known !== me?.name && (
+            <Alert color="red" title="This account belongs to somebody else">
+              It belongs to {known}. They, or an admin, can remove it first.
+            </Alert>
+          )}
+          <Alert color="orange" title="Only if you have just asked for it">
+            Say yes if you pressed a button in {claim.data.channel} yourself a moment ago, and this link was
+            the answer. If anybody sent it to you, say no: it would give them your name.
+          </Alert>
+          {bind.error && <ErrorMessage error={bind.error} />}
+          <Group>
+            <Button
+              onClick={() => bind.mutate()}
+              loading={bind.isPending}
+              disabled={Boolean(known && known !== me?.name)}
+            >
+              Yes, this is me
+            </Button>
+            <Button variant="default" onClick={onClose} autoFocus>
+              No
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { axisTicks, linePath, pickLabels } from "./TimeChart";
+
+it.each([
+  [0, [0, 1]],
+  [1, [0, 1]],
+  [6, [0, 2, 4, 6]],
+  [19, [0, 5, 10, 15, 20]],
+  [1234, [0, 500, 1000, 1500]],
+])("marks of an axis are few and round: up to %i", (highest, marks) => {
+  expect(axisTicks(highest)).toEqual(marks);
+});
+
+it("small values that are not whole have marks too", () => {
+  const marks = axisTicks(0.9, "any");
+  expect(marks.at(-1)).toBeGreaterThanOrEqual(0.9);
+  expect(marks.length).toBeLessThan(7);
+});
+
+it("of many labels the first, the last and some between are shown", () => {
+  expect(pickLabels([..."abcdefghij"]).map(({ label }) => label)).toEqual(["a", "d", "g", "j"]);
+  expect(pickLabels(["a"])).toEqual([{ label: "a", at: 0.5 }]);
+});
+
+it("a line leaves out what has no value, and steps keep a value until the next", () => {
+  expect(linePath([0, null, 10], 10, "straight")).toBe("M0 100L100 0");
+  expect(linePath([5, 10], 10, "steps")).toBe("M0 50H100V0");
+  expect(linePath([null], 10, "straight")).toBe("");
+});

@@ -1,0 +1,75 @@
+import type { Schemas } from "../../api/client";
+
+export type StatsHistory = Schemas["StatsHistory"];
+export type OutcomeCounts = Schemas["OutcomeCounts"];
+type Part = Schemas["StatsInterval"];
+
+/** A colour and a word for every end; told apart in grey, in the dark, and by those who see fewer colours. */
+export const OUTCOMES = [
+  { name: "approved", label: "Approved", color: "var(--approved)" },
+  { name: "edited", label: "Approved with changes", color: "var(--edited)" },
+  { name: "responded", label: "Answered", color: "var(--responded)" },
+  { name: "rejected", label: "Rejected", color: "var(--rejected)" },
+  { name: "expired", label: "Expired", color: "var(--expired)" },
+  { name: "cancelled", label: "Withdrawn", color: "var(--cancelled)" },
+  { name: "allowed", label: "Allowed unasked", color: "var(--allowed)" },
+] as const;
+
+const UNITS: [number, string][] = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+];
+
+/** "1.5 h", "40 s": two digits are enough to compare. */
+export function formatDuration(seconds: number | null): string {
+  if (seconds === null) return "–";
+  if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1_000))} ms`;
+  const [size, name] = UNITS.find(([size]) => seconds >= size) ?? [1, "s"];
+  const value = seconds / size;
+  return `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} ${name}`;
+}
+
+/** A part of the time by its beginning: hours within a day, days otherwise. */
+export function formatMoment(at: string, step: number): string {
+  const day = { month: "short", day: "numeric" } as const;
+  const hour = { hour: "2-digit", minute: "2-digit" } as const;
+  return new Date(at).toLocaleString(
+    undefined,
+    step >= 86_400 ? day : step > 3_600 ? { ...day, ...hour } : hour,
+  );
+}
+
+export const listIntervals = ({ parts, step_seconds }: StatsHistory) =>
+  parts.map((part: Part) => ({ ...part, time: formatMoment(part.at, step_seconds) }));
+
+/** Those with an end, most first; what only waits has none. */
+export const withOutcomes = (shares: OutcomeCounts[]): (OutcomeCounts & { total: number })[] =>
+  shares
+    .map((share) => ({ ...share, name: share.name || "(no name)", total: total(share) }))
+    .filter((share) => share.total > 0);
+
+const total = (share: OutcomeCounts): number => OUTCOMES.reduce((sum, { name }) => sum + share[name], 0);
+
+interface WaitingCalls {
+  on: string;
+  pending: number;
+  oldest: number;
+  agents: string;
+}
+
+/** For each person or team: how many calls wait for them, since when, and whose. */
+export function listWaiting({ waiting }: StatsHistory): WaitingCalls[] {
+  const found = new Map<string, WaitingCalls & { whose: string[] }>();
+  for (const { kind, on, agent, pending, oldest_seconds } of waiting) {
+    const name = kind === "anyone" ? "Any reviewer" : kind === "team" ? `Team ${on}` : on;
+    const now = found.get(name) ?? { on: name, pending: 0, oldest: 0, agents: "", whose: [] };
+    now.pending += pending;
+    now.oldest = Math.max(now.oldest, oldest_seconds);
+    now.whose.push(`${agent || "(no name)"} ${pending}`);
+    found.set(name, now);
+  }
+  return [...found.values()]
+    .map(({ whose, ...rest }) => ({ ...rest, agents: whose.join(", ") }))
+    .sort((a, b) => b.pending - a.pending);
+}
