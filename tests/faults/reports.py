@@ -33,4 +33,6 @@ def report(name: str, *options: str) -> dict[str, Any]:
     done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
+    for each in result.get("wrong", ()):  # whole, in the captured output: an assertion cuts a history to its first line
+        print(each)
     return result
