@@ -14,7 +14,7 @@ from interlock.server import static
 from tests.places import File
 from tests.server.conftest import As
 
-ROUTES = Path(__file__).resolve().parents[2] / "ui" / "src" / "pages.tsx"
+ROUTES = Path(__file__).resolve().parents[2] / "ui" / "src" / "Pages.tsx"
 OPENED = [re.sub(r"\{\w+\}", "some-id", address) for address in static.PAGE_PATHS]
 
 
