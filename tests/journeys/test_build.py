@@ -124,11 +124,11 @@ def test_packages_that_cannot_be_had_are_named(checkout: Path, run: Run, tmp_pat
 
 
 def test_a_page_that_cannot_be_built_says_where(equipped: Path, run: Run) -> None:
-    (equipped / "ui" / "src" / "app.tsx").write_text("export function App( {")
+    (equipped / "ui" / "src" / "App.tsx").write_text("export function App( {")
     done = run(sys.executable, "hatch_build.py")
     assert done.returncode == 1
     assert "The page could not be built. vite build failed:" in done.stderr
-    assert "app.tsx" in done.stderr
+    assert "App.tsx" in done.stderr
 
 
 def test_types_of_routes_that_are_not_those_of_the_server_are_noticed(equipped: Path, run: Run) -> None:
