@@ -20,6 +20,7 @@ It never guesses: a history that takes too many steps is reported as such, and n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from tests.models.model import Answer, Op, State, Terms, apply, deadline, lapse
@@ -96,8 +97,8 @@ def candidates(done: int, ordered: Sequence[Recorded]) -> Iterator[int]:
 def after(state: State, each: Recorded, life: Life) -> Iterator[State]:
     """The states that this operation may leave if it comes next, time's doings before it included."""
     while True:
-        for is_late in sides(state, each, life):
-            left, answer = apply(state, each.op, life.terms, late=is_late)
+        for is_late, terms in product(sides(state, each, life), terms_then(state, each, life.terms)):
+            left, answer = apply(state, each.op, terms, late=is_late)
             if each.answer is None:
                 if left != state:  # a lost operation that changed nothing need not have happened
                     yield left
@@ -121,13 +122,24 @@ def sides(state: State, each: Recorded, life: Life) -> tuple[bool, ...]:
     return (True,) if mark <= each.early and each.op.name not in AGENTS else (False, True)
 
 
+def terms_then(state: State, each: Recorded, terms: Terms) -> tuple[Terms, ...]:
+    """The terms that can have held: past its start deadline an idempotent call is like any other."""
+    if not terms.idempotent or state.start_by > each.late:
+        return (terms,)
+    over = terms._replace(idempotent=False)
+    is_surely_over = 0 < state.start_by <= each.early and each.op.name not in AGENTS
+    return (over,) if is_surely_over else (terms, over)
+
+
 def may_lapse(state: State, each: Recorded, life: Life) -> bool:
     if state.status not in ("pending", "approved", "running"):
         return False
-    retried = life.terms.idempotent and state.status == "running"
-    if state.status == "running" and not retried and life.killed.get(state.runner, NEVER) <= each.late:
-        return True
-    return max(deadline(state) or 0, state.start_by if retried else 0) <= each.late
+    if state.status == "running":
+        if life.terms.idempotent and state.start_by > each.late:
+            return False
+        if life.killed.get(state.runner, NEVER) <= each.late:
+            return True
+    return (deadline(state) or 0) <= each.late
 
 
 def dated(state: State, answer: Answer) -> State:

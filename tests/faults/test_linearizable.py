@@ -14,6 +14,7 @@ ONE = Life(Terms(deciders=PEOPLE))
 TWO = Life(Terms(quorum=2, deciders=PEOPLE))
 AGAIN = Life(Terms(idempotent=True, deciders=PEOPLE))
 SOON = 10_000
+LATE_START = 35  # the start deadline of a call that is started at 30 and abandoned at 50, within its lease
 PENDING = Answer("ok", "pending", 1, "a", "", 0, SOON)
 
 
@@ -40,6 +41,15 @@ RUN = [
     did(approve("ann"), approved("ann"), 10, 20),
     did(Op("start", "r1"), STARTED, 30, 40),
     did(Op("finish", fence=1), Answer("ok", "succeeded", 4, "a", "ann", 1), 50, 60),
+]
+
+ABANDONED = [
+    *RUN[:2],
+    did(approve("ann"), approved("ann", until=LATE_START), 10, 20),
+    did(Op("start", "r1"), STARTED, 30, 34),
+    did(Op("abandon", fence=1), Answer("ok", "unknown"), 50),
+    did(Op("resolve", "bob", ok=False), Answer("ok"), 60),
+    did(Op("look"), Answer("ok", "failed", 5, "a", "ann", 1), 70),
 ]
 
 RIGHT = {
@@ -87,6 +97,19 @@ RIGHT = {
         AGAIN,
         [*RUN[:4], did(Op("start", "r2"), Answer("ok", args="a", fence=2, until=900), 250)],
     ),
+    "an idempotent call that is abandoned in time may start again": (
+        AGAIN,
+        [
+            *RUN[:4],
+            did(Op("abandon", fence=1), Answer("ok", "running"), 50),
+            did(Op("start", "r2"), Answer("ok", args="a", fence=2, until=900), 60),
+        ],
+    ),
+    "an idempotent call that is abandoned past its start deadline is unknown at once": (AGAIN, ABANDONED),
+    "the same where nobody was told the start deadline": (
+        AGAIN,
+        [*ABANDONED[:2], did(approve("ann"), Answer("ok", version=2), 10, 20), *ABANDONED[3:]],
+    ),
     "a decision that meets its deadline in between": (
         ONE,
         [
@@ -111,6 +134,11 @@ RIGHT = {
 }
 
 WRONG = {
+    "an idempotent call that is unknown although it may start again": (AGAIN, [*RUN[:4], *ABANDONED[4:]]),
+    "an idempotent call that is started past its start deadline": (
+        AGAIN,
+        [*ABANDONED[:4], did(Op("start", "r2"), Answer("ok", args="a", fence=2, until=900), 250)],
+    ),
     "two winners": (ONE, [*RUN[:3], did(Op("reject", "bob", "a"), Answer("ok", "rejected", 2, "a", "bob"), 11, 21)]),
     "started twice": (ONE, [*RUN[:4], did(Op("start", "r2"), Answer("ok", args="a", fence=2, until=900), 31, 41)]),
     "started without a decision": (ONE, [PROPOSED, *RUN[3:4]]),
