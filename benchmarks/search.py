@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks import machine
 from interlock.app.bootstrap import AppServices, build_services
-from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.approval.approval import Approval, ApprovalDeadlines, DecisionRecord
 from interlock.core.call import Subject, ToolSpec, propose
 from interlock.core.canonical import plain_json
 from interlock.core.ledger.chain import Head
@@ -118,7 +118,7 @@ def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
         binding="0" * 64,
         status=status,
         created_at=at,
-        expires_at=at + 86_400_000,
+        deadlines=ApprovalDeadlines(at + 86_400_000),
         version=3,
         decision=decision_record,
     )

@@ -99,7 +99,10 @@ async def pending(parts: AppServices, number: int | str = 1, spec: ToolSpec = WR
 async def approve(parts: AppServices, approval_id: str, reviewer: Reviewer = BOB, workspace: str = "default") -> str:
     stored = await parts.store.get(workspace, approval_id)
     approval = await parts.inbox.decide(
-        workspace, approval_id, Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)), reviewer
+        workspace,
+        approval_id,
+        Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)),
+        reviewer,
     )
     return approval.status
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.approval.approval import Approval, ApprovalDeadlines, DecisionRecord
 from interlock.core.call import ToolSpec, make_subject, redact
 from interlock.core.card import find_findings, make_card
 from interlock.core.notify.delivery import ApprovalView, Notification, Purpose, Recipient
@@ -42,7 +42,7 @@ def topic(
         binding="b" * 64,
         status=status,
         created_at=START,
-        expires_at=START + 300_000,
+        deadlines=ApprovalDeadlines(expires_at=START + 300_000),
         decision=_decided(status),
     )
     card = make_card(

@@ -89,7 +89,7 @@ class Office:
         for card in await self.cards():
             if agent and card.approval.subject.agent != agent:
                 continue
-            seen = Acknowledgement(card.approval.args_sha256, card.approval.alarms)
+            seen = Acknowledgement(card.approval.args_sha256, card.approval.findings.alarms)
             await (await self.doors()).inbox.decide("default", card.approval.id, Approve(seen), ADA)
         await self.settle()
 

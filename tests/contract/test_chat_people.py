@@ -230,7 +230,7 @@ async def test_the_agent_answers_a_reviewer_and_nothing_is_decided_by_it(place: 
         view = await chat.desk.inbox.show("default", card.id)
         assert [entry.kind for entry in view.timeline][-2:] == ["asked", "replied"]
         assert "Because Ann asked." in str(view.timeline[-1].content)
-        assert (view.stored.approval.status, view.stored.approval.open_questions) == ("pending", ())
+        assert (view.stored.approval.status, view.stored.approval.discussion.open_questions) == ("pending", ())
         assert chat.model.prompts[-1].tools == ()
         assert "Why Bob?" in last_said(chat)
         assert (await chat.status(thread), chat.effects.done) == ("waiting", [])

@@ -93,10 +93,10 @@ async def test_what_was_approved_runs_and_its_lease_is_kept_while_it_runs(sessio
     again = await session.tell("PreToolUse", "toolu_1")
     assert (again["permissionDecision"], "already started" in again["permissionDecisionReason"]) == ("deny", True)
     approval_id = told["permissionDecisionReason"].split()[-1]
-    first = (await session.parts.store.get("default", approval_id)).approval.lease_until or 0
+    first = (await session.parts.store.get("default", approval_id)).approval.lease.until or 0
 
     async def is_later() -> bool:
-        lease = (await session.parts.store.get("default", approval_id)).approval.lease_until or 0
+        lease = (await session.parts.store.get("default", approval_id)).approval.lease.until or 0
         return lease > first  # renewed, after a third of it
 
     assert await until(is_later)

@@ -35,7 +35,12 @@ async def test_what_people_say_meanwhile_comes_back_as_it_was(parts: AppServices
     await parts.gate.answer("default", approval_id, 1, "To tidy up.", "helper")
     told = await parts.inbox.comment("default", approval_id, "Well.", EVE)
     stored = (await parts.store.get("default", approval_id)).approval
-    assert (stored.claimed_by, stored.asked, stored.replied, stored.status) == ("bob", 2, (1,), "pending")
+    assert (stored.discussion.claimed_by, stored.discussion.asked, stored.discussion.replied, stored.status) == (
+        "bob",
+        2,
+        (1,),
+        "pending",
+    )
     assert stored == told
     assert await parts.gate.questions("default", approval_id) == [Question(2, "eve", "Really?")]
     texts = [json.loads(e.content or b"{}").get("text") for e in await parts.store.timeline("default", approval_id)]
@@ -44,7 +49,12 @@ async def test_what_people_say_meanwhile_comes_back_as_it_was(parts: AppServices
     assert await approve(parts, approval_id, ADA) == "approved"
     execution = await parts.gate.start("default", approval_id, "r")
     stored = (await parts.store.get("default", approval_id)).approval
-    assert (execution.fence, stored.claimed_by, stored.asked, stored.replied) == (1, "", 2, (1,))
+    assert (execution.fence, stored.discussion.claimed_by, stored.discussion.asked, stored.discussion.replied) == (
+        1,
+        "",
+        2,
+        (1,),
+    )
     assert await faults(parts) == []
 
 

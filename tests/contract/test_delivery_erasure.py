@@ -121,5 +121,5 @@ async def test_erasing_the_content_of_a_call_tells_nobody_of_it_again(
     await erase(parts, Erasure("approval", approval_id))
     await mail.sweep()
     assert len(mail.channels["mail"].heard) == said
-    assert (await parts.inbox.list("default", ApprovalQuery())).items[0].approval.erased_by
+    assert (await parts.inbox.list("default", ApprovalQuery())).items[0].approval.erasure
     assert parts.clock() > START

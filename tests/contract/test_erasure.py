@@ -11,6 +11,7 @@ from interlock import Interlock
 from interlock.app import audit
 from interlock.app.bootstrap import AppServices, build_services, build_services_from_store
 from interlock.app.worker import Worker
+from interlock.core.approval.approval import ErasureRecord
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Approve, Reject, Respond, Reviewer
 from interlock.core.errors import AlreadyStarted, Forbidden, InvalidRequest, LeaseLost, NotFound
@@ -101,7 +102,7 @@ async def private_call(parts: AppServices) -> tuple[str, str]:
         parts, 1, PAY, args={"to": f"{PRIVATE}\u202e", "key": f"k-{PRIVATE}"}, agent_says=f"for {PRIVATE}"
     )
     approval = (await parts.store.get("default", approval_id)).approval
-    seen = Acknowledgement(approval.args_sha256, approval.alarms, comment=f"as {PRIVATE} said")
+    seen = Acknowledgement(approval.args_sha256, approval.findings.alarms, comment=f"as {PRIVATE} said")
     await parts.inbox.decide("default", approval_id, Approve(seen), BOB)
     execution = await parts.gate.start("default", approval_id, "r")
     payload = Payload(error=f"{PRIVATE} is unknown")
@@ -130,11 +131,11 @@ async def test_who_when_and_what_became_of_it_stay(parts: AppServices, clock: Cl
     after = stored.approval
     assert stored.payload == Payload()
     assert (after.status, after.version, after.binding) == ("failed", before.version + 1, before.binding)
-    assert (after.args_sha256, after.subject.nonce, after.alarms) == ("", "", ())
+    assert (after.args_sha256, after.subject.nonce, after.findings.alarms) == ("", "", ())
     assert after.decision is not None
     assert (after.decision.by, after.decision.at, after.decision.comment) == ("bob", START, "")
     assert [(vote.by, vote.args_sha256) for vote in after.votes] == [("bob", "")]
-    assert (after.erased_at, after.erased_by) == (START + 1, "ada")
+    assert after.erasure == ErasureRecord(START + 1, "ada")
     assert [entry.kind for entry in await parts.store.timeline("default", approval_id)] == [
         "proposed",
         "approved",
@@ -293,7 +294,7 @@ async def test_what_a_person_said_about_an_open_call_is_left_and_told(parts: App
     assert await erase(parts, "person", "zoe") == ErasureResult(0, 1)
     after = (await parts.store.get("default", approval_id)).approval
     assert after.decision is not None
-    assert (after.decision.by, after.decision.comment, after.erased_by) == ("zoe", "", "")
+    assert (after.decision.by, after.decision.comment, after.erasure) == ("zoe", "", None)
 
 
 async def test_an_admin_who_forgets_themselves_comes_to_an_end(
@@ -382,7 +383,7 @@ async def test_what_ended_long_enough_ago_is_forgotten(patient: AppServices, pla
     assert await worker.sweep() == 0
     clock.forward(1)
     assert await worker.sweep() == 1
-    assert (await patient.store.get("default", old)).approval.erased_by == "interlock"
+    assert (await patient.store.get("default", old)).approval.erasure.by == "interlock"
     assert [await is_kept(patient, each) for each in (old, waiting, recent)] == [False, True, True]
     assert places_of(place, "customers") == []
     assert await worker.sweep() == 0
@@ -423,12 +424,10 @@ async def test_a_program_can_say_how_long_its_calls_are_kept(place: Place) -> No
         store = build_services(place.url).store
         await store.open()
         async with store.watch("default") as watch, asyncio.timeout(30):
-            while not (erased := [s.approval.erased_by for s in (await store.list("default", ApprovalQuery())).items])[
-                0
-            ]:
+            while not (erased := [s.approval.erasure for s in (await store.list("default", ApprovalQuery())).items])[0]:
                 await watch.wait(0.1)
         await store.close()
-    assert erased == ["interlock"]
+    assert [each.by for each in erased] == ["interlock"]
     assert places_of(place, "harriet") == []
 
 

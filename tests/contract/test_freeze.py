@@ -246,7 +246,7 @@ async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place:
 
 async def test_what_was_approved_can_be_started_for_as_long_after_the_release(parts: AppServices, clock: Clock) -> None:
     approval_id = await approved(parts)
-    before = (await parts.store.get("default", approval_id)).approval.start_by
+    before = (await parts.store.get("default", approval_id)).approval.deadlines.start_by
     clock.forward(MINUTE)
     freeze = await frozen(parts)
     clock.forward(24 * 60 * MINUTE)
@@ -255,7 +255,7 @@ async def test_what_was_approved_can_be_started_for_as_long_after_the_release(pa
         await start(parts, approval_id)
     await released(parts, freeze)
     approval = (await parts.store.get("default", approval_id)).approval
-    assert approval.start_by == (before or 0) + 24 * 60 * MINUTE
+    assert approval.deadlines.start_by == (before or 0) + 24 * 60 * MINUTE
     assert await start(parts, approval_id) == 1
     assert await faults(parts) == []
 
@@ -268,7 +268,7 @@ async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(part
     clock.forward(MINUTE)
     await released(parts, freeze)
     approval = (await parts.store.get("default", approval_id)).approval
-    assert approval.start_by == START + 60 * MINUTE + approval.terms.start_within + MINUTE
+    assert approval.deadlines.start_by == START + 60 * MINUTE + approval.terms.start_within + MINUTE
     assert (await kinds(parts))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
     assert await faults(parts) == []
 
@@ -296,7 +296,7 @@ async def test_the_deadline_of_a_rejection_that_is_undone_moves_by_the_frozen_ti
                 await parts.inbox.undo("default", each, BOB)
         for each in (early, late):
             approval = (await parts.store.get("default", each)).approval
-            assert (approval.status, approval.expires_at) == ("pending", START + 60 * MINUTE)
+            assert (approval.status, approval.deadlines.expires_at) == ("pending", START + 60 * MINUTE)
             assert [due.at - START for due in pending_timers(approval)] == [35 * MINUTE, 40 * MINUTE, 60 * MINUTE]
         assert await faults(parts) == []
 
@@ -309,13 +309,13 @@ async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(
     freeze = await frozen(parts)
     clock.forward(MINUTE)  # the time to undo it ends meanwhile
     await released(parts, freeze)
-    assert (await parts.store.get("default", approval_id)).approval.deferred == 0
+    assert (await parts.store.get("default", approval_id)).approval.deadlines.deferred == 0
     assert "deferred" not in await kinds(parts)
 
 
 async def test_freezes_that_overlap_move_a_deadline_once(parts: AppServices, clock: Clock) -> None:
     approval_id = await pending(parts)
-    expires_at = (await parts.store.get("default", approval_id)).approval.expires_at
+    expires_at = (await parts.store.get("default", approval_id)).approval.deadlines.expires_at
     first = await frozen(parts)
     clock.forward(5_000)
     second = await frozen(parts, "tool", WRITE.name)
@@ -323,7 +323,7 @@ async def test_freezes_that_overlap_move_a_deadline_once(parts: AppServices, clo
     await released(parts, first)
     clock.forward(5_000)
     await released(parts, second)
-    assert (await parts.store.get("default", approval_id)).approval.expires_at == expires_at + 15_000
+    assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == expires_at + 15_000
     assert await faults(parts) == []
 
 
@@ -338,7 +338,7 @@ async def test_a_release_that_was_killed_is_finished_by_a_worker(place: Place, c
         assert await later.worker.sweep() == 0
         assert [await status(later, each) for each in ids] == ["pending"] * 3
         assert await later.store.freezes.unsettled() == []
-        moved = [(await later.store.get("default", each)).approval.deferred for each in ids]
+        moved = [(await later.store.get("default", each)).approval.deadlines.deferred for each in ids]
         assert moved == [60 * MINUTE] * 3
         assert await faults(later) == []
 
@@ -417,4 +417,4 @@ async def test_a_clock_that_went_back_shortens_no_deadline(parts: AppServices, c
     clock.forward(-5_000)
     done = await released(parts, freeze)
     assert done.released_at == freeze.at
-    assert (await parts.store.get("default", approval_id)).approval.deferred == 0
+    assert (await parts.store.get("default", approval_id)).approval.deadlines.deferred == 0

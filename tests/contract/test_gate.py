@@ -306,11 +306,11 @@ async def test_an_unanswered_call_times_out_without_a_worker(parts: AppServices,
 async def test_each_setting_has_its_own_deadline(parts: AppServices) -> None:  # R5
     for setting, window in (("chat", 600_000), ("queue", 86_400_000), ("paused", 86_400_000)):
         approval_id = await pending(parts, setting, setting=setting)
-        assert (await parts.store.get("default", approval_id)).approval.expires_at == START + window
+        assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == START + window
     approval_id = await pending(parts, "short", expires_in=1_000)
-    assert (await parts.store.get("default", approval_id)).approval.expires_at == START + 1_000
+    assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == START + 1_000
     approval_id = await pending(parts, "long", expires_in=10**9)
-    assert (await parts.store.get("default", approval_id)).approval.expires_at == START + 86_400_000
+    assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == START + 86_400_000
 
 
 async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledger(

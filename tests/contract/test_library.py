@@ -80,7 +80,7 @@ async def answer(desk: AppServices, decide: Callable[[Stored], Decision]) -> str
 
 
 def yes(stored: Stored) -> Decision:
-    return Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.alarms))
+    return Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms))
 
 
 async def test_an_async_tool_waits_for_a_person_and_runs_once(
@@ -246,10 +246,10 @@ async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock], desk:
     @lock.tool(effect="write")
     def slow() -> str:
         approval_id = lock.execution().approval_id  # type: ignore[union-attr]
-        first = asyncio.run(desk.store.get("default", approval_id)).approval.lease_until or 0
+        first = asyncio.run(desk.store.get("default", approval_id)).approval.lease.until or 0
         renewed = first
         while renewed <= first + 300:  # blocks its thread until the lease was renewed more than once
-            renewed = asyncio.run(desk.store.get("default", approval_id)).approval.lease_until or 0
+            renewed = asyncio.run(desk.store.get("default", approval_id)).approval.lease.until or 0
         return "done"
 
     caller = asyncio.create_task(asyncio.to_thread(slow))

@@ -25,11 +25,11 @@ async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_co
         approval_id = await pending(parts, expires_in=400)
         approval = (await parts.store.get("default", approval_id)).approval
         with place.held():
-            assert parts.clock() < approval.expires_at, "the machine was too slow to decide in time"
+            assert parts.clock() < approval.deadlines.expires_at, "the machine was too slow to decide in time"
             decision = asyncio.create_task(
                 parts.inbox.decide("default", approval_id, Approve(Acknowledgement(approval.args_sha256)), BOB)
             )
-            await waited_for(lambda: parts.clock() > approval.expires_at)
+            await waited_for(lambda: parts.clock() > approval.deadlines.expires_at)
             assert not decision.done()
         with pytest.raises(Expired):
             await decision
@@ -49,7 +49,7 @@ async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(place
         approval = await parts.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
         with place.held():
             started = asyncio.create_task(parts.gate.start("default", approval_id, "r"))
-            await waited_for(lambda: parts.clock() > (approval.start_by or 0))
+            await waited_for(lambda: parts.clock() > (approval.deadlines.start_by or 0))
         with pytest.raises(Expired):
             await started
         assert await faults(parts) == []

@@ -119,7 +119,7 @@ async def test_the_clock_alone_makes_a_run_ready_when_its_approval_expires(
 ) -> None:  # R9
     approval_id = await pending(parts)
     await paused(parts)
-    expires = (await parts.store.get("default", approval_id)).approval.expires_at
+    expires = (await parts.store.get("default", approval_id)).approval.deadlines.expires_at
     clock.now = expires - 1
     assert await claimed(parts) == []
     clock.now = expires
@@ -249,7 +249,7 @@ async def test_what_the_clock_decides_is_seen_without_a_wake_up(parts: AppServic
     approval_id = await pending(parts)
     await paused(parts)
     waiting = await waits(parts, look_again=0.01)
-    clock.now = (await parts.store.get("default", approval_id)).approval.expires_at
+    clock.now = (await parts.store.get("default", approval_id)).approval.deadlines.expires_at
     async with asyncio.timeout(60):
         assert [pause.run_id for pause in await waiting] == ["run"]
 

@@ -340,7 +340,7 @@ async def test_a_process_whose_clock_stands_still_cannot_decide_late(place: Plac
     async with opened(place, clock) as parts:
         approval_id = await pending(parts)
         approval = (await parts.store.get("default", approval_id)).approval
-        place.set_clock(approval.expires_at + late)  # the process still believes that there is time
+        place.set_clock(approval.deadlines.expires_at + late)  # the process still believes that there is time
         with pytest.raises(Expired):
             await approve(parts, approval_id)
         assert await status(parts, approval_id) == "expired"
@@ -350,7 +350,7 @@ async def test_a_decision_a_millisecond_before_the_deadline_counts(place: Place,
     async with opened(place, clock) as parts:
         approval_id = await pending(parts)
         approval = (await parts.store.get("default", approval_id)).approval
-        place.set_clock(approval.expires_at - 1)
+        place.set_clock(approval.deadlines.expires_at - 1)
         assert await approve(parts, approval_id) == "approved"
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.call import SECRET_MARKER, Caller, ToolSpec
+from interlock.core.call import SECRET_MARKER, Caller, Objection, ToolSpec
 from interlock.core.decision import Acknowledgement, Edit
 from interlock.core.ledger.event import Event
 from interlock.core.policy.analysis import RecordedCall
@@ -135,7 +135,7 @@ async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_
 
 # R52, R58
 async def test_a_name_that_was_refused_is_refused_by_every_draft(parts: AppServices) -> None:
-    await pay(parts, 5, caller=key("billing"), refusal="A name in this call looks like 'pay' and is not.")
+    await pay(parts, 5, caller=key("billing"), objection=Objection("A name in this call looks like 'pay' and is not."))
     report = (await rehearsed(parts, "rules: [{name: all, then: allow}]")).report
     assert (report.verdict_counts, report.outdated) == ({("deny", "deny"): 1}, 0)
 

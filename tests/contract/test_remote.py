@@ -78,7 +78,7 @@ async def approved(desk: AppServices) -> str:
         while not (page := await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items:
             await watch.wait(1)
     stored: Stored = page.items[0]
-    seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
+    seen = Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)
     await desk.inbox.decide("default", stored.approval.id, Approve(seen), BOB)
     return stored.approval.id
 
@@ -316,7 +316,7 @@ async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk
             started = lock.execution()
             assert started is not None
             while True:
-                held = (await desk.store.get("default", started.approval_id)).approval.lease_until or 0
+                held = (await desk.store.get("default", started.approval_id)).approval.lease.until or 0
                 if held > started.lease_until + 300:
                     return "done"
 

@@ -144,9 +144,9 @@ async def test_a_misfit_can_be_edited_into_something_that_fits(parts: AppService
     with pytest.raises(InvalidDecision):
         await parts.inbox.decide("default", approval_id, Edit({"amount": -1, "to": "shop"}, seen), BOB)
     done = await parts.inbox.decide("default", approval_id, Edit({"amount": 10, "to": "shop"}, seen), BOB)
-    assert (done.status, done.alarms, done.misfits) == ("approved", (), ())
+    assert (done.status, done.findings.alarms, done.findings.misfits) == ("approved", (), ())
     stored = (await parts.store.get("default", approval_id)).approval
-    assert stored.misfits == ()
+    assert stored.findings.misfits == ()
     assert (await parts.inbox.show("default", approval_id)).card.findings == ()
     execution = await parts.gate.start("default", approval_id, "r")
     assert json.loads(execution.args) == {"amount": 10, "to": "shop"}

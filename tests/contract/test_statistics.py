@@ -34,7 +34,7 @@ FREE = ToolSpec("free", "write")
 
 async def edit(parts: AppServices, approval_id: str, args: dict[str, object]) -> None:
     stored = await parts.store.get("default", approval_id)
-    decision = Edit(args, Acknowledgement(stored.approval.args_sha256, stored.approval.alarms))
+    decision = Edit(args, Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms))
     await parts.inbox.decide("default", approval_id, decision, BOB)
 
 

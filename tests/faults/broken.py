@@ -83,7 +83,7 @@ def start_after_effect() -> None:
     ) -> Execution:
         stored = await self._store.get(workspace, approval_id)
         claims[approval_id] = (runner, lease)
-        return Execution(approval_id, stored.approval.fence + 1, stored.payload.args or b"{}", approval_id, 0)
+        return Execution(approval_id, stored.approval.lease.fence + 1, stored.payload.args or b"{}", approval_id, 0)
 
     async def finish(self: Gate, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Any:
         runner, lease = claims[approval_id]
@@ -105,14 +105,14 @@ def silent_rerun() -> None:
     async def started(self: Gate, workspace: str, approval_id: str, *args: Any) -> Execution:
         stored = await self._store.get(workspace, approval_id)
         if is_left(self, stored):
-            return Execution(approval_id, stored.approval.fence, stored.payload.args or b"{}", approval_id, 0)
+            return Execution(approval_id, stored.approval.lease.fence, stored.payload.args or b"{}", approval_id, 0)
         return await start(self, workspace, approval_id, *args)
 
     def ticked(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
         return tick(approval, moment)
 
     def is_left(self: Gate, stored: Stored) -> bool:
-        return stored.approval.status == "running" and self._is_dead(stored.approval.runner)
+        return stored.approval.status == "running" and self._is_dead(stored.approval.lease.runner)
 
     Gate._resolve_outcome, Gate.start = settled, started  # type: ignore[method-assign,assignment]
     worker.fire_next_timer = ticked  # type: ignore[attr-defined]

@@ -152,7 +152,7 @@ class Client:
     async def do_look(self, life: Life) -> None:
         async def work() -> Answer:
             stored = await self.parts.store.get("default", life.id)
-            life.digest, life.fence = stored.approval.args_sha256, stored.approval.fence
+            life.digest, life.fence = stored.approval.args_sha256, stored.approval.lease.fence
             return of_approval(stored.approval)
 
         await self.record(life, Op("look"), work)

@@ -205,17 +205,17 @@ class Walk:
         return "running" if execution.lease_until == now + LEASE else f"leased until {execution.lease_until}"
 
     async def renew(self, approval: Approval) -> str:
-        return (await self.door.gate.renew(self.workspace, approval.id, approval.fence, LEASE)).status
+        return (await self.door.gate.renew(self.workspace, approval.id, approval.lease.fence, LEASE)).status
 
     async def finish(self, approval: Approval) -> str:
-        done = await self.door.gate.finish(self.workspace, approval.id, approval.fence, ok=True, payload=OK)
+        done = await self.door.gate.finish(self.workspace, approval.id, approval.lease.fence, ok=True, payload=OK)
         return done.status
 
     def decide(self, approval: Approval) -> Awaitable[Approval]:
         return self.door.inbox.decide(self.workspace, approval.id, Approve(Acknowledgement(approval.args_sha256)), BOB)
 
     def later(self, approval: Approval, now: int) -> int:
-        return max(now, approval.expires_at)
+        return max(now, approval.deadlines.expires_at)
 
     async def sweep(self) -> None:
         """Time ends nothing before its time."""
@@ -245,7 +245,7 @@ class Walk:
             said = decision.exception() or decision.result()
             new = await self.approval(old.id)
             at = new.decision.at if new.decision else 0
-            due = "approved" if at < old.expires_at else "expired"
+            due = "approved" if at < old.deadlines.expires_at else "expired"
             self.note("rush", getattr(said, "code", said), due)  # type: ignore[arg-type]
 
     def note(self, what: str, said: str, wanted: str) -> None:
@@ -265,7 +265,11 @@ VERBS = {
 
 def ends(approval: Approval) -> list[int]:
     """When time alone changes it."""
-    marks = {"pending": approval.expires_at, "approved": approval.start_by, "running": approval.lease_until}
+    marks = {
+        "pending": approval.deadlines.expires_at,
+        "approved": approval.deadlines.start_by,
+        "running": approval.lease.until,
+    }
     return [mark for mark in [marks.get(approval.status)] if mark is not None]
 
 
@@ -284,7 +288,7 @@ def expected(verb: str, approval: Approval, now: int, *, behind: bool) -> str:
         case "start", "approved":
             return "expired" if over else "clock_behind" if behind else "running"
         case "start", "running":
-            again = approval.subject.idempotent and over and now < (approval.start_by or 0)
+            again = approval.subject.idempotent and over and now < (approval.deadlines.start_by or 0)
             return "already_started" if not again else "clock_behind" if behind else "running"
         case (("finish" | "renew"), "running"):
             return "lease_lost" if over else {"finish": "succeeded", "renew": "running"}[verb]

@@ -84,7 +84,7 @@ class Companion:
             while True:
                 page = await self._parts.store.list(life.workspace, ApprovalQuery(statuses=("running",)))
                 now = self._parts.clock()
-                late = [s for s in page.items if (s.approval.lease_until or 0) <= now]
+                late = [s for s in page.items if (s.approval.lease.until or 0) <= now]
                 if not any(not stored.approval.subject.idempotent for stored in late):
                     return [stored.approval.id for stored in late]
                 await asyncio.sleep(0.02)

@@ -230,7 +230,7 @@ async def agent(world: World, approval_id: str) -> None:
 
 async def decide(world: World, approval_id: str) -> None:
     stored = await world.parts.store.get("default", approval_id)
-    seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
+    seen = Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)
     await world.parts.inbox.decide("default", approval_id, Approve(seen), BOB)
     world.decided.append(approval_id)
 

@@ -88,15 +88,19 @@ def counts(histories: dict[int, list[Recorded]]) -> Counter[str]:
 
 def of_approval(approval: Approval) -> Answer:
     """All that a caller is told, with the deadline that the status has."""
-    until = {"rejected": approval.release_at, "approved": approval.start_by, "running": approval.lease_until}
+    until = {
+        "rejected": approval.deadlines.release_at,
+        "approved": approval.deadlines.start_by,
+        "running": approval.lease.until,
+    }
     return Answer(
         "ok",
         approval.status,
         approval.version,
         short(approval.args_sha256),
         approval.decision.by if approval.decision else "",
-        approval.fence,
-        approval.expires_at,
+        approval.lease.fence,
+        approval.deadlines.expires_at,
         until.get(approval.status),
     )
 

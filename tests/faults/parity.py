@@ -292,7 +292,7 @@ class Scenario:
         """A whole life, as far as it goes."""
         approval_id = self.one()
         stored = await self.parts.store.get(self.workspace, approval_id)
-        seen = Acknowledgement(stored.approval.args_sha256, stored.approval.alarms)
+        seen = Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)
         for person in PEOPLE[:4]:
             await self.note(
                 "vote", lambda p=person: self.parts.inbox.decide(self.workspace, approval_id, Approve(seen), p)
@@ -414,7 +414,7 @@ class Scenario:
             approval = (await self.parts.store.get(self.workspace, approval_id)).approval
         except NotFound:
             return False
-        return approval.status == "unknown" or (approval.lease_until or self.clock() + 1) <= self.clock()
+        return approval.status == "unknown" or (approval.lease.until or self.clock() + 1) <= self.clock()
 
     async def do_wait(self) -> object:
         self.clock.forward(self.chance.choice((0, 1, 999, 5_000, 8_000, 30_000, 60_000, 200_000)))

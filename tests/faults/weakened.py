@@ -86,7 +86,7 @@ def fail_open() -> None:
             return await real(self, workspace, approval_id, runner, *more)
         except StoreUnavailable:
             stored = await self._store.get(workspace, approval_id)
-            return Execution(approval_id, stored.approval.fence + 1, stored.payload.args or b"{}", approval_id, 0)
+            return Execution(approval_id, stored.approval.lease.fence + 1, stored.payload.args or b"{}", approval_id, 0)
 
     Gate.start = start  # type: ignore[method-assign,assignment]
 

@@ -56,7 +56,7 @@ class Desk:
         async def work(parts: AppServices) -> None:
             await parts.refresh_policy(WORKSPACE, {})
             approval = (await parts.store.get(WORKSPACE, approval_id)).approval
-            seen = Acknowledgement(approval.args_sha256, approval.alarms)
+            seen = Acknowledgement(approval.args_sha256, approval.findings.alarms)
             await parts.inbox.decide(WORKSPACE, approval_id, _decision(verb, words, seen), ANN)
 
         self._with(work)

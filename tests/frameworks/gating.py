@@ -77,7 +77,7 @@ class Scene:
 
     async def decide(self, approval_id: str, decision: Decision | None = None) -> None:
         approval = (await self.parts.store.get("default", approval_id)).approval
-        agreed = Approve(Acknowledgement(approval.args_sha256, approval.alarms))
+        agreed = Approve(Acknowledgement(approval.args_sha256, approval.findings.alarms))
         await self.parts.inbox.decide("default", approval_id, decision or agreed, ADA)
 
     async def status(self, approval_id: str) -> str:

@@ -91,7 +91,7 @@ async def test_reads_pass_and_all_else_waits_for_people_and_runs_once(scene: Sce
 
 async def seen(scene: Scene, result: types.CallToolResult) -> Acknowledgement:
     approval = (await scene.parts.store.get("default", approval_of(result))).approval
-    return Acknowledgement(approval.args_sha256, approval.alarms)
+    return Acknowledgement(approval.args_sha256, approval.findings.alarms)
 
 
 async def test_a_call_is_held_with_signs_of_progress_until_it_is_decided(scene: Scene) -> None:  # R54

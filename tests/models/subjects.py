@@ -95,7 +95,7 @@ def payload_of(op: Op) -> Payload:
 
 def handed_out(stored: Stored) -> Answer:
     """What a runner gets: the bytes that it is to run, and its fence."""
-    return Answer("ok", args=short(digest(stored.payload.args or b"")), fence=stored.approval.fence)
+    return Answer("ok", args=short(digest(stored.payload.args or b"")), fence=stored.approval.lease.fence)
 
 
 class Doors:
@@ -136,7 +136,10 @@ class Doors:
     async def start(self, approval_id: str, op: Op) -> Stored:
         started = await self.parts.gate.start(self.workspace, approval_id, op.who, LEASE)
         stored = await self.parts.store.get(self.workspace, approval_id)
-        return Stored(replace(stored.approval, fence=started.fence), Payload(args=started.args))
+        return Stored(
+            replace(stored.approval, lease=stored.approval.lease._replace(fence=started.fence)),
+            Payload(args=started.args),
+        )
 
     async def change(self, approval_id: str, op: Op) -> Approval:
         gate, inbox, place = self.parts.gate, self.parts.inbox, (self.workspace, approval_id)

@@ -258,7 +258,7 @@ async def test_a_link_ends_a_week_after_its_call(
     mailed: Mailed, browser: httpx2.AsyncClient, clock: Clock
 ) -> None:  # R25 R47
     await signed_in(mailed, browser)
-    expires = (await mailed.parts.store.get("default", mailed.approval_id)).approval.expires_at
+    expires = (await mailed.parts.store.get("default", mailed.approval_id)).approval.deadlines.expires_at
     clock.now = expires + LINK_LIFETIME - 1
     assert (await look(browser, mailed.token())).json()["approval"]["status"] == "expired"
     clock.forward(1)
@@ -506,7 +506,7 @@ async def test_a_forged_link_decides_nothing(mailed: Mailed, browser: httpx2.Asy
 async def test_an_expired_link_is_said_to_be_over(
     mailed: Mailed, browser: httpx2.AsyncClient, keys: dict[str, str], client: As, clock: Clock
 ) -> None:  # R47
-    expires = (await mailed.parts.store.get("default", mailed.approval_id)).approval.expires_at
+    expires = (await mailed.parts.store.get("default", mailed.approval_id)).approval.deadlines.expires_at
     clock.now = expires + LINK_LIFETIME
     answer = await decide(mailed, client(keys["admin"]), mailed.token())
     assert (answer.status_code, answer.json()["error"]) == (410, "expired")

@@ -78,9 +78,21 @@ def in_status(status: str, **more: Any) -> Approval:
     times: dict[str, dict[str, Any]] = {
         "rejected": {"release_at": NOW + 8_000},
         "approved": {"start_by": NOW + 3_600_000},
-        "running": {"start_by": NOW + 3_600_000, "fence": 1, "lease_until": NOW + LEASE, "runner": "r1"},
+        "running": {"start_by": NOW + 3_600_000, "fence": 1, "until": NOW + LEASE, "runner": "r1"},
     }
-    return replace(base, status=status, **{**times.get(status, {}), **more})
+    return with_fields(base, status=status, **{**times.get(status, {}), **more})
+
+
+GROUPS = ("deadlines", "findings", "timers", "lease", "discussion")
+
+
+def with_fields(approval: Approval, **changes: Any) -> Approval:
+    """The approval with other values; a field of a grouped value is given by its own name."""
+    for name, value in changes.items():
+        group = next((each for each in GROUPS if name in getattr(approval, each)._fields), "")
+        changed = getattr(approval, group)._replace(**{name: value}) if group else value
+        approval = replace(approval, **{group or name: changed})
+    return approval
 
 
 def stored(approval: Approval, args: object = ARGS) -> Stored:

@@ -93,7 +93,7 @@ def test_an_approval_says_who_decided_what_when_and_by_which_channel() -> None:
     approved = change.state
     assert (approved.status, approved.version) == ("approved", 2)
     assert approved.decision == DecisionRecord("approve", "alice", NOW + 5, via="web", reason="", comment="fine")
-    assert approved.start_by == NOW + 5 + approval.terms.start_within
+    assert approved.deadlines.start_by == NOW + 5 + approval.terms.start_within
     kind, actor, data, content = only_event(change)
     assert (kind, actor, data["stage"]) == ("approved", "alice", 0)
     assert content == {"args_sha256": approval.args_sha256, "via": "web", "comment": "fine"}
@@ -140,7 +140,10 @@ def test_a_vote_in_another_persons_seat_says_so() -> None:
 def test_without_a_digest_an_approval_counts_only_while_nothing_was_edited_or_found() -> None:
     clean = pending()
     assert decide(clean, Approve(), ALICE, at()).state.status == "approved"
-    for doubtful in (replace(clean, editors=("bob",)), replace(clean, alarms=("f1",))):
+    for doubtful in (
+        replace(clean, editors=("bob",)),
+        replace(clean, findings=clean.findings._replace(alarms=("f1",))),
+    ):
         for decision in (Approve(Acknowledgement(acknowledged=("f1",))), Edit(b"{}")):
             error = refused(decide(doubtful, decision, ALICE, at()), doubtful)
             assert isinstance(error, DigestMismatch)
@@ -240,7 +243,11 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
     approval = pending(TWO_OF_FINANCE)
     once = decide(approval, approve(approval), ALICE, at()).state
     change = decide(once, reject(once, reason="too much", comment="ask again"), BOB, at(NOW + 1))
-    assert (change.state.status, change.state.version, change.state.release_at) == ("rejected", 3, NOW + 8_001)
+    assert (change.state.status, change.state.version, change.state.deadlines.release_at) == (
+        "rejected",
+        3,
+        NOW + 8_001,
+    )
     assert change.state.decision == DecisionRecord(
         "reject", "bob", NOW + 1, via="slack", reason="too much", comment="ask again"
     )
@@ -284,7 +291,7 @@ def test_an_edit_is_also_the_editors_approval() -> None:
     assert approved.binding == approval.subject.binding(wanted.args_sha256, approval.terms.sha256)
     assert approved.binding != approval.binding
     assert approved.decision is not None
-    assert (approved.decision.kind, approved.expires_at) == ("edit", approval.expires_at)
+    assert (approved.decision.kind, approved.deadlines.expires_at) == ("edit", approval.deadlines.expires_at)
     assert change.payload == Payload(args=canonical(OTHER_ARGS), sentence="Pay more?")
     assert [event.kind for event in change.events] == ["edited", "approved"]
     assert all(event.data["binding"] == approved.binding for event in change.events)
@@ -340,7 +347,7 @@ def test_an_edit_into_a_stricter_rule_stays_pending_under_it() -> None:
     assert isinstance(decide(edited, approve(edited), ALICE, at()).error, Forbidden)
     once = decide(edited, approve(edited), CAROL, at()).state
     last = decide(once, approve(once), replace(CAROL, name="carl"), at(NOW + 2)).state
-    assert (last.status, last.start_by) == ("approved", NOW + 7)
+    assert (last.status, last.deadlines.start_by) == ("approved", NOW + 7)
 
 
 # R50
@@ -381,14 +388,14 @@ def test_findings_of_the_edit_itself_are_acknowledged() -> None:
     error = refused(decide(approval, edit(approval), ALICE, at(), odd), approval)
     assert isinstance(error, FindingsNotAcknowledged)
     change = decide(approval, edit(approval, OTHER_ARGS, "f9"), ALICE, at(), odd)
-    assert (change.state.status, change.state.alarms) == ("approved", ("f9",))
+    assert (change.state.status, change.state.findings.alarms) == ("approved", ("f9",))
 
 
 # R53
 def test_an_edit_that_takes_the_findings_away_needs_no_acknowledgement() -> None:
     approval = pending(alarms=("f1",))
     change = decide(approval, edit(approval), ALICE, at(), prepared(approval))
-    assert (change.state.status, change.state.alarms) == ("approved", ())
+    assert (change.state.status, change.state.findings.alarms) == ("approved", ())
 
 
 # R47
@@ -438,7 +445,7 @@ def test_an_edit_at_the_deadline_is_too_late() -> None:
 def test_only_a_rule_that_says_so_approves_when_time_is_up() -> None:
     generous = pending(Ask("auto", on_expiry="approve", start_within=50))
     change = decide(generous, reject(generous), ALICE, at(END))
-    assert (change.state.status, change.state.start_by) == ("approved", END + 50)
+    assert (change.state.status, change.state.deadlines.start_by) == ("approved", END + 50)
     assert change.state.decision is not None
     assert (change.state.decision.by, change.state.decision.kind) == (SYSTEM_ACTOR, "approve")
     assert "nobody answers in time" in change.state.decision.reason
@@ -508,7 +515,7 @@ def test_a_rejection_can_be_undone_until_the_agent_hears_of_it() -> None:
     approval = rejected()
     change = undo(approval, ALICE, at(NOW + 7_999))
     assert (change.state.status, change.state.version) == ("pending", 3)
-    assert (change.state.decision, change.state.release_at) == (None, None)
+    assert (change.state.decision, change.state.deadlines.release_at) == (None, None)
     assert only_event(change)[:2] == ("undone", "alice")
     assert only_event(change)[3] == {"via": "web"}
     with pytest.raises(Expired, match="Too late"):
@@ -549,10 +556,11 @@ def test_undo_is_refused_while_the_clock_is_behind() -> None:
 
 # R14
 def test_a_rejection_without_a_record_cannot_be_undone() -> None:
+    done = rejected()
     with pytest.raises(Conflict, match="Only a rejection"):
         undo(replace(rejected(), decision=None), ADMIN, at())
     with pytest.raises(Expired):
-        undo(replace(rejected(), release_at=None), ADMIN, at())
+        undo(replace(done, deadlines=done.deadlines._replace(release_at=None)), ADMIN, at())
 
 
 # --- delegate, cancel, resolve

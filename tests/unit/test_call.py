@@ -13,6 +13,7 @@ from interlock.core.call import (
     MAX_TEXT_LENGTH,
     SECRET_MARKER,
     Args,
+    Objection,
     Subject,
     ToolSpec,
     fingerprint,
@@ -480,7 +481,7 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
     [("write", "", "write"), ("write", "read", "write"), ("write", "destructive", "destructive"), ("", "read", "read")],
 )
 def test_of_a_doubted_call_people_are_told_the_stricter_effect(known: str, doubted: str, told: str) -> None:
-    doubtful = replace(call(), doubt="Why?", doubted_effect=doubted)
+    doubtful = replace(call(), objection=Objection(doubt="Why?", declared_effect=doubted))
     assert make_subject(doubtful, replace(PAY, effect=known), "medium", "n").effect == told
 
 

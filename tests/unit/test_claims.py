@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.approval.vote import _covers
-from interlock.core.call import EFFECTS, Caller, ToolCall, ToolSpec, propose, stored_caller
+from interlock.core.call import EFFECTS, Caller, Objection, ToolCall, ToolSpec, propose, stored_caller
 from interlock.core.decision import KINDS
 from interlock.core.policy.claims import (
     ANY_EFFECT,
@@ -233,7 +233,7 @@ def test_an_imitated_name_is_refused_before_any_rule(claimed: dict[str, str]) ->
     found = judged(rules, call(**claimed), declared(claimed.get("tool", "pay")))
     if claimed.get("tool", "").startswith("drop"):
         assert found.verdict.kind == "deny"
-    assert judged((), call(refusal="No."), declared()).verdict == Deny("No.")
+    assert judged((), call(objection=Objection("No.")), declared()).verdict == Deny("No.")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_the_refusal_says_which_name_is_meant(claimed: dict[str, Any], named: st
 
 def test_why_no_rule_is_asked_is_told_by_itself() -> None:
     policy = Policy((Rule("r", "ask", tools=("fund_transfer",)),))
-    assert find_denial(policy, call(refusal="No.")) == Deny("No.")
+    assert find_denial(policy, call(objection=Objection("No."))) == Deny("No.")
     assert find_denial(policy, call("fund_transfer")) is None
     assert find_denial(policy, call("fund_transfer ")) is not None
 

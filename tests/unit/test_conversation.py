@@ -75,12 +75,12 @@ def asked(times: int = 1) -> Approval:
 def test_a_claim_shows_who_is_on_it_and_can_be_taken_over_and_given_back() -> None:
     first = claim(pending(), ALICE, at())
     facts = {"status": "pending", "binding": first.state.binding}
-    assert (first.state.claimed_by, first.state.version) == ("alice", 2)
+    assert (first.state.discussion.claimed_by, first.state.version) == ("alice", 2)
     assert told(first) == ("claimed", "alice", facts, {"via": "web"})
     second = claim(first.state, BOB, at())
-    assert (second.state.claimed_by, second.state.version) == ("bob", 3)
+    assert (second.state.discussion.claimed_by, second.state.version) == ("bob", 3)
     free = release(second.state, BOB, at())
-    assert (free.state.claimed_by, free.state.version) == ("", 4)
+    assert (free.state.discussion.claimed_by, free.state.version) == ("", 4)
     assert told(free) == ("released", "bob", facts, {"via": "slack"})
 
 
@@ -183,11 +183,11 @@ def test_what_is_said_has_a_length(say, limit: int, label: str) -> None:  # type
 def test_a_question_decides_nothing_and_waits_for_the_reply() -> None:
     change = ask(pending(), "Which account?", ALICE, at())
     facts = {"status": "pending", "binding": change.state.binding, "number": 1}
-    assert (change.state.status, change.state.version, change.state.open_questions) == ("pending", 2, (1,))
-    assert change.state.expires_at == pending().expires_at
+    assert (change.state.status, change.state.version, change.state.discussion.open_questions) == ("pending", 2, (1,))
+    assert change.state.deadlines.expires_at == pending().deadlines.expires_at
     assert told(change) == ("asked", "alice", facts, {"text": "Which account?", "via": "web"})
     replied = reply(change.state, 1, "The first.", "agent:helper", at())
-    assert (replied.state.status, replied.state.version, replied.state.open_questions) == ("pending", 3, ())
+    assert (replied.state.status, replied.state.version, replied.state.discussion.open_questions) == ("pending", 3, ())
     assert told(replied) == ("replied", "agent:helper", facts, {"text": "The first."})
 
 
@@ -195,8 +195,8 @@ def test_a_question_decides_nothing_and_waits_for_the_reply() -> None:
 def test_questions_are_replied_to_in_any_order() -> None:
     approval = asked(3)
     approval = reply(approval, 2, "So.", "agent", at()).state
-    assert (approval.asked, approval.open_questions) == (3, (1, 3))
-    assert reply(approval, 3, "And so.", "agent", at()).state.open_questions == (1,)
+    assert (approval.discussion.asked, approval.discussion.open_questions) == (3, (1, 3))
+    assert reply(approval, 3, "And so.", "agent", at()).state.discussion.open_questions == (1,)
 
 
 # R55
@@ -217,7 +217,7 @@ def test_a_reply_needs_a_question_that_is_open_on_a_call_that_waits() -> None:
 # R55
 def test_an_approval_has_a_limited_number_of_questions() -> None:
     approval = asked(MAX_QUESTIONS)
-    assert len(approval.open_questions) == MAX_QUESTIONS
+    assert len(approval.discussion.open_questions) == MAX_QUESTIONS
     with pytest.raises(Conflict, match="asked 100 questions") as caught:
         ask(approval, "One more?", ALICE, at())
     assert caught.value.ids == {"approval_id": approval.id}
@@ -226,9 +226,9 @@ def test_an_approval_has_a_limited_number_of_questions() -> None:
 # R55
 def test_whoever_waits_is_told_which_questions_are_open() -> None:
     stored = requested()
-    approval = replace(stored.approval, asked=2, replied=(1,))
+    approval = replace(stored.approval, discussion=stored.approval.discussion._replace(asked=2, replied=(1,)))
     assert approval_outcome(approval, stored.payload, NOW) == Waiting(
-        approval.id, "pending", until=approval.expires_at, args_sha256="", questions=(2,)
+        approval.id, "pending", until=approval.deadlines.expires_at, args_sha256="", questions=(2,)
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.core.approval.approval import TimerProgress
 from interlock.core.call import PRIORITIES
 from interlock.core.errors import Conflict
 from interlock.core.notify import delivery as deliveries
@@ -21,7 +22,7 @@ from interlock.core.notify.delivery import (
     DeliveryTarget,
     group_by_target,
 )
-from tests.unit.builders import NOW, TWO_OF_FINANCE, in_status, pending
+from tests.unit.builders import NOW, TWO_OF_FINANCE, in_status, pending, with_fields
 
 ROOM = DeliveryTarget("room")
 LATER = NOW + 3_600_000
@@ -38,7 +39,7 @@ def told(**more: Any) -> Delivery:
 
 
 def follow(delivery: Delivery, rung: int | None = 0, **changes: Any) -> Delivery:
-    return deliveries.update_delivery(delivery, replace(pending(), **changes), LATER, LATER + 1, rung)
+    return deliveries.update_delivery(delivery, with_fields(pending(), **changes), LATER, LATER + 1, rung)
 
 
 def test_a_new_one_is_loud_and_due() -> None:
@@ -249,13 +250,13 @@ def test_what_comes_back_begins_anew() -> None:
     assert back == replace(
         dropped,
         status="due",
-        desired_state=deliveries.approval_fingerprint(replace(pending(), reminded=1)).text,
+        desired_state=deliveries.approval_fingerprint(replace(pending(), timers=TimerProgress(reminded=1))).text,
         attempts=0,
         error="",
         pending_since=LATER,
         due_at=LATER + 1,
     )
-    assert follow(told(status="dropped")).reminders_due == 1
+    assert follow(told(status="dropped")).reminders.due == 1
 
 
 # How many at once

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import STATUSES, DecisionRecord, decide
+from interlock.core.approval.approval import STATUSES, DecisionRecord, ErasureRecord, Findings, decide
 from interlock.core.ledger.erasure import (
     RETENTION,
     Erasure,
@@ -32,13 +32,13 @@ def test_only_what_has_ended_can_be_erased(status: str) -> None:  # R49
 
 def test_a_rejection_ends_when_it_can_no_longer_be_undone() -> None:
     rejected = in_status("rejected")
-    assert rejected.release_at is not None
-    assert not is_final(rejected, rejected.release_at - 1)
-    assert is_final(rejected, rejected.release_at)
+    assert rejected.deadlines.release_at is not None
+    assert not is_final(rejected, rejected.deadlines.release_at - 1)
+    assert is_final(rejected, rejected.deadlines.release_at)
 
 
 def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
-    waiting = replace(pending(Ask("two", (Stage(None, 2),))), alarms=("bidi:/to",))
+    waiting = replace(pending(Ask("two", (Stage(None, 2),))), findings=Findings(alarms=("bidi:/to",)))
     voted = decide(waiting, approve(waiting, "bidi:/to"), ALICE, at()).state
     ended = replace(
         voted,
@@ -49,9 +49,9 @@ def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
     assert left.decision == DecisionRecord("approve", "bob", NOW, via="web")
     assert left.votes == (voted.votes[0]._replace(args_sha256=""),)
     assert left.subject == ended.subject._replace(nonce="")
-    assert (left.args_sha256, left.alarms, left.version) == ("", (), ended.version + 1)
-    assert (left.erased_at, left.erased_by) == (NOW + 5, "ada")
-    changed = {"decision", "votes", "subject", "args_sha256", "alarms", "version", "erased_at", "erased_by"}
+    assert (left.args_sha256, left.findings.alarms, left.version) == ("", (), ended.version + 1)
+    assert left.erasure == ErasureRecord(NOW + 5, "ada")
+    changed = {"decision", "votes", "subject", "args_sha256", "findings", "version", "erasure"}
     assert {name for name, value in vars(left).items() if vars(ended)[name] != value} == changed
 
 

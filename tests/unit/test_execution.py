@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval.approval import Approval, DecisionRecord, decide, undo
+from interlock.core.approval.approval import Approval, DecisionRecord, Lease, decide, undo
 from interlock.core.approval.execute import (
     DEFAULT_LEASE,
     MAX_STARTS,
@@ -51,6 +51,7 @@ from tests.unit.builders import (
     requested,
     started,
     stored,
+    with_fields,
 )
 
 DECIDED = DecisionRecord("reject", "alice", NOW)
@@ -79,8 +80,8 @@ def only_event(change: Change[Approval]) -> tuple[str, str, dict[str, object]]:
 # R46
 def test_the_winner_gets_a_fence_and_a_lease() -> None:
     change = started(approved(), NOW + 7, runner="r9")
-    assert (change.state.status, change.state.fence, change.state.runner) == ("running", 1, "r9")
-    assert (change.state.lease_until, change.state.version) == (NOW + 7 + LEASE, 2)
+    assert (change.state.status, change.state.lease.fence, change.state.lease.runner) == ("running", 1, "r9")
+    assert (change.state.lease.until, change.state.version) == (NOW + 7 + LEASE, 2)
     assert only_event(change) == ("started", "r9", {"status": "running", "fence": 1})
 
 
@@ -111,7 +112,7 @@ def test_the_winner_gets_a_fence_and_a_lease() -> None:
 def test_an_attempt_whose_answer_got_lost_is_given_the_same_fence(
     changes: dict[str, str], runner: str, idempotent: bool, now: int, dead: bool, fence: int | None
 ) -> None:
-    held = replace(in_status("running", idempotent=idempotent, runner="attempt:1"), **changes)  # type: ignore[arg-type]
+    held = with_fields(in_status("running", idempotent=idempotent, runner="attempt:1"), **changes)
 
     def again() -> Change[Approval]:
         return start(stored(held), runner, LEASE, "", at(now), runner_is_dead=dead)
@@ -121,7 +122,7 @@ def test_an_attempt_whose_answer_got_lost_is_given_the_same_fence(
             again()
     else:
         change = again()
-        assert (change.state.fence, change.state.runner) == (fence, runner)
+        assert (change.state.lease.fence, change.state.lease.runner) == (fence, runner)
         assert (change.state is held, change.events == ()) == (fence == 1, fence == 1)
 
 
@@ -139,12 +140,12 @@ def test_a_repeated_start_is_checked_like_the_first() -> None:
 def test_an_attempt_that_was_heard_of_is_not_started_again() -> None:
     held = in_status("running", runner="attempt:1")
     renewed = renew(held, 1, LEASE, at()).state
-    assert renewed.runner == "runner:1"
+    assert renewed.lease.runner == "runner:1"
     with pytest.raises(AlreadyStarted):
         start(stored(renewed), "attempt:1", LEASE, "", at(), runner_is_dead=False)
     assert finish(renewed, 1, Payload(), at(), ok=True).state.status == "succeeded"
     abandoned = abandon(in_status("running", runner="attempt:1", idempotent=True), 1, at()).state
-    assert start(stored(abandoned), "attempt:1", LEASE, "", at(), runner_is_dead=False).state.fence == 2
+    assert start(stored(abandoned), "attempt:1", LEASE, "", at(), runner_is_dead=False).state.lease.fence == 2
 
 
 # R46
@@ -166,9 +167,9 @@ def test_an_idempotent_call_is_started_again_once_its_runner_is_lost() -> None:
     with pytest.raises(AlreadyStarted):
         started(first, LATE - 1)
     second = started(first, LATE, runner="r2").state
-    assert (second.fence, second.runner, second.lease_until) == (2, "r2", LATE + LEASE)
+    assert (second.lease.fence, second.lease.runner, second.lease.until) == (2, "r2", LATE + LEASE)
     at_once = start(stored(first), "r2", LEASE, "", at(NOW + 1), runner_is_dead=True).state
-    assert (at_once.status, at_once.fence) == ("running", 2)
+    assert (at_once.status, at_once.lease.fence) == ("running", 2)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_a_lease_lasts_a_minute_unless_the_runner_wants_another() -> None:
 def test_an_approval_lapses_to_the_millisecond() -> None:
     assert started(approved(), START_BY - 1).state.status == "running"
     late = started(approved(), START_BY)
-    assert (late.state.status, late.state.fence) == ("expired", 0)
+    assert (late.state.status, late.state.lease.fence) == ("expired", 0)
     assert isinstance(late.error, Expired)
     assert late.error.ids == {"approval_id": "id"}
     assert only_event(late) == ("lapsed", SYSTEM_ACTOR, {"status": "expired"})
@@ -337,7 +338,7 @@ def test_an_edited_call_runs_with_the_edited_bytes_only() -> None:
 # R46
 def test_the_runner_keeps_its_lease_by_renewing() -> None:
     change = renew(running(), 1, LEASE, at(LATE - 1))
-    assert (change.state.lease_until, change.state.version) == (LATE - 1 + LEASE, 3)
+    assert (change.state.lease.until, change.state.version) == (LATE - 1 + LEASE, 3)
     assert change.events == (), "a heartbeat is not history"
 
 
@@ -351,7 +352,7 @@ def test_a_lost_lease_cannot_be_renewed(fence: int, now: int) -> None:
 @pytest.mark.parametrize("status", ["approved", "succeeded", "unknown"])
 def test_only_a_running_call_has_a_lease(status: str) -> None:
     with pytest.raises(LeaseLost):
-        renew(replace(in_status(status), fence=1, lease_until=LATE), 1, LEASE, at())
+        renew(replace(in_status(status), lease=Lease(fence=1, until=LATE)), 1, LEASE, at())
 
 
 # --- finish
@@ -361,7 +362,7 @@ def test_only_a_running_call_has_a_lease(status: str) -> None:
 def test_a_result_in_time_is_kept() -> None:
     payload = Payload(result=b'{"id":7}')
     change = finish(running(), 1, payload, at(LATE - 1), ok=True)
-    assert (change.state.status, change.state.lease_until, change.state.version) == ("succeeded", None, 3)
+    assert (change.state.status, change.state.lease.until, change.state.version) == ("succeeded", None, 3)
     assert (change.payload, change.error) == (payload, None)
     assert only_event(change) == ("succeeded", "r1", {"status": "succeeded", "fence": 1})
     assert change.events[0].content == {"result_sha256": digest(b'{"id":7}')}
@@ -408,7 +409,8 @@ def test_a_late_finish_that_is_known_already_leaves_no_entry() -> None:
 
 
 def test_an_idempotent_call_is_not_started_again_for_ever() -> None:
-    last = replace(running(idempotent=True), fence=MAX_STARTS)
+    last = running(idempotent=True)
+    last = replace(last, lease=last.lease._replace(fence=MAX_STARTS))
     assert abandon(last, MAX_STARTS, at()).state.status == "unknown"
     assert not is_startable(last, LATE, runner_is_dead=True)
 
@@ -430,7 +432,7 @@ def test_a_finish_under_a_fence_that_nobody_was_given_is_refused(fence: int) -> 
 def test_an_idempotent_call_that_is_abandoned_may_be_started_again_at_once() -> None:
     approval = running(idempotent=True)
     change = abandon(approval, 1, at())
-    assert (change.state.status, change.state.lease_until, change.events) == ("running", NOW, ())
+    assert (change.state.status, change.state.lease.until, change.events) == ("running", NOW, ())
     assert is_startable(change.state, NOW, runner_is_dead=False)
 
 
@@ -469,7 +471,7 @@ def test_a_late_finish_of_an_idempotent_call_leaves_it_to_be_started_again() -> 
 # R46
 def test_a_runner_that_was_interrupted_says_that_it_does_not_know() -> None:
     change = abandon(running(), 1, at())
-    assert (change.state.status, change.state.lease_until) == ("unknown", None)
+    assert (change.state.status, change.state.lease.until) == ("unknown", None)
     assert only_event(change) == ("lost", SYSTEM_ACTOR, {"status": "unknown", "fence": 1})
     other = running()
     assert abandon(other, 2, at()) == Change(other)
@@ -487,7 +489,7 @@ def test_time_takes_nothing_from_what_is_not_its_own(verb: object, status: str) 
 def test_a_time_that_is_missing_has_passed() -> None:
     """So that a row that lost it lets nothing run; also in the first millisecond of all."""
     approved, rejected = in_status("approved", start_by=None), in_status("rejected", release_at=None, decision=DECIDED)
-    running = in_status("running", lease_until=None)
+    running = in_status("running", until=None)
     assert isinstance(started(approved, 0).error, Expired)
     assert (status_at(approved, 0), status_at(running, 0)) == ("expired", "unknown")
     assert approval_outcome(rejected, Payload(), 0) == Refused("A person rejected this call.", "rejected", "id")
@@ -500,16 +502,16 @@ def test_a_time_that_is_missing_has_passed() -> None:
 
 # R46
 def test_an_idempotent_call_without_a_lease_can_be_started_again_at_once() -> None:
-    idle = in_status("running", idempotent=True, lease_until=None)
+    idle = in_status("running", idempotent=True, until=None)
     assert is_startable(idle, 0, runner_is_dead=False)
     assert approval_outcome(idle, Payload(args=b'{"a":1}'), 0) == Proceed(b'{"a":1}', "id")
-    assert next_timer_at(idle) == idle.start_by
+    assert next_timer_at(idle) == idle.deadlines.start_by
 
 
 # R46, R56
 def test_an_idempotent_call_is_not_started_again_past_the_time_by_which_it_had_to_start() -> None:
     running = in_status("running", idempotent=True)
-    last = (running.start_by or 0) - 1
+    last = (running.deadlines.start_by or 0) - 1
     assert is_startable(running, last, runner_is_dead=True)
     assert approval_outcome(running, Payload(args=b"{}"), last) == Proceed(b"{}", "id")
     assert not is_startable(running, last + 1, runner_is_dead=True)

@@ -11,7 +11,7 @@ import pytest
 from interlock.core import freeze
 from interlock.core.approval import approval, discussion, execute, timers
 from interlock.core.approval import vote as voting
-from interlock.core.approval.approval import Approval, DecisionRecord, PreparedEdit, decide
+from interlock.core.approval.approval import Approval, DecisionRecord, ErasureRecord, PreparedEdit, decide
 from interlock.core.approval.propose import allow, allow_by_grant, request_approval
 from interlock.core.canonical import canonical, digest, plain_json
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond
@@ -24,7 +24,7 @@ from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
 from interlock.core.ledger.row_digests import shown_texts_sha256, stamp_events, subject_sha256, to_json_value
 from interlock.core.policy.policy import Allow, Ask, EscalationStep, People, Stage
 from interlock.core.removal import UpdatedMember, withdraw_participation
-from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal
+from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal, with_fields
 
 ASKED = Ask(
     "two", (Stage(FINANCE, 2),), remind=(1,), ladder=(EscalationStep(2, People(frozenset({"dave"}))),), undo_window=9
@@ -102,7 +102,9 @@ def edited(row: Approval, args: object, terms: Ask) -> PreparedEdit:
 
 
 def vote(life: Life, who: Any) -> Life:
-    return life.then(decide(life.row, Approve(Acknowledgement(life.row.args_sha256, life.row.alarms)), who, at()))
+    return life.then(
+        decide(life.row, Approve(Acknowledgement(life.row.args_sha256, life.row.findings.alarms)), who, at())
+    )
 
 
 def ran(life: Life) -> Life:
@@ -258,7 +260,7 @@ def test_any_one_entry_may_have_lost_its_content(live: Callable[[Life], Life]) -
 
 
 def but(life: Life, **changes: Any) -> Stored:
-    return life.stored._replace(approval=replace(life.row, **changes))
+    return life.stored._replace(approval=with_fields(life.row, **changes))
 
 
 def about(life: Life, **changes: Any) -> Stored:
@@ -301,7 +303,7 @@ ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
     ("replied", lambda life: but(life, replied=())),
     ("alarms", lambda life: but(life, alarms=())),
     ("misfits", lambda life: but(life, misfits=(Problem("", "odd"),))),
-    ("erased", lambda life: but(life, erased_by="mallory")),
+    ("erased", lambda life: but(life, erasure=ErasureRecord(NOW, "mallory"))),
     ("delegations", lambda life: but(life, delegations=())),
     ("votes", lambda life: but(life, votes=life.row.votes[:1])),
     ("votes.seats", lambda life: but(life, votes=tuple(each._replace(seat="x") for each in life.row.votes))),
@@ -324,9 +326,9 @@ def test_a_row_that_says_otherwise_differs_in_that_field(name: str, forged: Call
 
 def test_deadlines_that_a_freeze_moved_are_compared_with_where_it_moved_them() -> None:
     life = held_up(Life())
-    assert life.row.deferred == 12
+    assert life.row.deadlines.deferred == 12
     for change in (
-        {"expires_at": life.row.expires_at - 9},
+        {"expires_at": life.row.deadlines.expires_at - 9},
         {"start_by": NOW},
         {"deferred": 0},
         {"deferred_until": NOW},
@@ -347,7 +349,7 @@ def test_the_fence_of_a_late_report_is_not_that_of_the_row() -> None:
 def test_what_ended_with_somebody_who_was_removed_does_not_come_back() -> None:
     before, life = left(Life()).entries[:-1], left(Life())
     assert len(before) == len(life.entries) - 1
-    had = replace(life.row, votes=life.row.votes * 2, claimed_by="alice")
+    had = replace(life.row, votes=life.row.votes * 2, discussion=life.row.discussion._replace(claimed_by="alice"))
     assert fields(life.entries, Stored(had, life.stored.payload)) == {"votes", "votes.seats", "claimed_by"}
     bare = [entry._replace(salt=None, content=None) for entry in life.entries]
     gone = erase_content(had, "ann", NOW)
@@ -380,7 +382,11 @@ def test_words_are_not_told_and_names_are() -> None:
 
 def test_a_change_that_no_kind_explains_is_stated_beside_it() -> None:
     life = asked(Life(), ONE)
-    moved = replace(life.row, expires_at=life.row.expires_at + 5, votes=(voting.Vote("x", "x", 0, "", NOW, "web"),))
+    moved = replace(
+        life.row,
+        deadlines=life.row.deadlines._replace(expires_at=life.row.deadlines.expires_at + 5),
+        votes=(voting.Vote("x", "x", 0, "", NOW, "web"),),
+    )
     facts = {"status": "pending", "binding": moved.binding}
     life.then(Change(moved, (Event("thawed", "ada", facts, moved.id),)))
     assert '"row":["expires_at","votes","votes.seats"]' in life.entries[-1].data
@@ -392,7 +398,7 @@ def test_a_change_that_no_kind_explains_is_stated_beside_it() -> None:
 
 def test_what_was_only_made_anew_is_not_stated() -> None:
     life = asked(Life(), ONE)
-    same = replace(life.row, reminded=False)  # which is 0, and another object
+    same = replace(life.row, timers=life.row.timers._replace(reminded=False))  # which is 0, and another object
     change = Change(same, (Event("thawed", "ada", {}, same.id),))
     assert stamp_events(change, life.row) == change.events
 
@@ -400,7 +406,7 @@ def test_what_was_only_made_anew_is_not_stated() -> None:
 def test_a_birth_states_what_its_kind_does_not_explain() -> None:
     change = request_approval(proposal(), ONE, at())
     assert "row" not in stamp_events(change)[0].data
-    odd = change._replace(state=replace(change.state, claimed_by="ada"))
+    odd = change._replace(state=replace(change.state, discussion=change.state.discussion._replace(claimed_by="ada")))
     assert stamp_events(odd)[0].data["row"] == ["claimed_by"]
     plain = change._replace(state=replace(change.state))  # which gives every field its default
     assert stamp_events(plain) == stamp_events(change)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.call import Caller, ToolSpec, propose
+from interlock.core.call import Caller, Objection, ToolSpec, propose
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Ask, Defaults, Policy, Rule, Stage
 from interlock.policy.explain import Explanation, explain
@@ -31,9 +31,10 @@ WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 
 
 both = st.builds(lambda policy, also: replace(policy, second_policy=also), policies, st.one_of(st.none(), policies))
-of_server = st.fixed_dictionaries(
-    {},
-    optional={"doubt": st.just("It is declared otherwise."), "refusal": st.just("It looks like another.")},
+of_server = st.builds(
+    Objection,
+    doubt=st.sampled_from(["", "It is declared otherwise."]),
+    refusal=st.sampled_from(["", "It looks like another."]),
 )
 
 
@@ -56,11 +57,11 @@ def test_an_explanation_is_what_the_law_says_and_its_steps_lead_there(
     known: str | None,
     claimed: dict[str, Any],
     said: dict[str, Any],
-    found: dict[str, str],
+    objection: Objection,
 ) -> None:
     spec = ToolSpec(tool, declared=True, **said) if known is None else ToolSpec(tool, known)
     made = propose(tool, args, "run", "call", **{"agent": "", **claimed}, caller=caller)
-    made = replace(made, **found)
+    made = replace(made, objection=objection)
     explained = explain(policy, made, spec)
     assert explained.verdict == judge(policy, made, spec).verdict
     assert WORDS[explained.verdict.kind] in explained.conclusion.lower()

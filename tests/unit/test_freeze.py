@@ -204,10 +204,18 @@ def test_the_deadlines_of_what_is_covered_move_by_the_frozen_time(status: str, m
     approval = in_status(status)
     change = defer_deadlines(approval, [freeze(at=NOW + 10)], at(NOW + 15))
     later = change.state
-    assert later.expires_at == approval.expires_at + moves
-    assert later.start_by == (None if starts is None else (approval.start_by or 0) + starts)
-    assert (later.deferred, later.deferred_until, later.version) == (5, NOW + 15, approval.version + 1)
-    assert change.events[0].data == {"by": 5, "expires_at": later.expires_at, "start_by": later.start_by}
+    assert later.deadlines.expires_at == approval.deadlines.expires_at + moves
+    assert later.deadlines.start_by == (None if starts is None else (approval.deadlines.start_by or 0) + starts)
+    assert (later.deadlines.deferred, later.deadlines.deferred_until, later.version) == (
+        5,
+        NOW + 15,
+        approval.version + 1,
+    )
+    assert change.events[0].data == {
+        "by": 5,
+        "expires_at": later.deadlines.expires_at,
+        "start_by": later.deadlines.start_by,
+    }
     assert defer_deadlines(later, [freeze(at=NOW + 10)], at(NOW + 15)) == Change(later)
     assert defer_deadlines(approval, [freeze("tool", "other", at=NOW)], at(NOW + 15)) == Change(approval)
 
@@ -247,7 +255,7 @@ def test_frozen_time_counts_once_however_freezes_overlap_and_whenever_it_is_reck
             if each.at <= now
         ]
         approval = defer_deadlines(approval, known, at(now)).state
-    assert approval.deferred == sum(any(a <= t < a + b for a, b in found) for t in range(50))
+    assert approval.deadlines.deferred == sum(any(a <= t < a + b for a, b in found) for t in range(50))
 
 
 def test_a_flood_of_refused_reads_gets_few_entries() -> None:

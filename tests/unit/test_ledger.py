@@ -272,7 +272,7 @@ def test_an_honest_life_breaks_no_law(name: str) -> None:
     (approval_id,) = verifier.invariants
     standing, last = verifier.invariants.state(approval_id), changes[-1].state
     assert standing is not None
-    assert (standing.status, standing.binding, standing.fence) == (last.status, last.binding, last.fence)
+    assert (standing.status, standing.binding, standing.fence) == (last.status, last.binding, last.lease.fence)
 
 
 # --- alterations

@@ -50,7 +50,7 @@ def test_a_misfit_can_be_rejected_answered_and_edited_into_something_that_fits()
     assert decide(approval, reject(approval), ALICE, at()).state.status == "rejected"
     assert decide(approval, respond(approval), ALICE, at()).state.status == "responded"
     edited = decide(approval, edit(approval), ALICE, at(), prepared(approval)).state
-    assert (edited.status, edited.alarms, edited.misfits) == ("approved", (), ())
+    assert (edited.status, edited.findings.alarms, edited.findings.misfits) == ("approved", (), ())
 
 
 # R28
@@ -62,8 +62,8 @@ def test_silence_does_not_approve_a_misfit() -> None:
 # R41
 def test_the_record_says_what_did_not_fit_and_erasing_takes_it() -> None:
     stored = requested(alarms=ALARMS, misfits=MISFITS)
-    assert stored.approval.misfits == MISFITS
-    assert erase_content(stored.approval, "ada", NOW).misfits == ()
+    assert stored.approval.findings.misfits == MISFITS
+    assert erase_content(stored.approval, "ada", NOW).findings.misfits == ()
 
 
 # R22, R24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.core.approval.approval import ALREADY_VOTED, decide, decision_blockers, needs_reviewer
+from interlock.core.approval.approval import ALREADY_VOTED, Findings, decide, decision_blockers, needs_reviewer
 from interlock.core.policy.policy import Ask, Stage
 from tests.unit.builders import ALICE, BOB, CAROL, FINANCE, LEGAL, NOW, TWO_OF_FINANCE, VIEWER, approve, at, pending
 
@@ -40,12 +40,12 @@ def test_who_has_voted_is_told_so() -> None:
 
 # R53
 def test_findings_stand_in_nobodys_way_who_looks_at_them() -> None:
-    assert decision_blockers(replace(pending(), alarms=("bidi:/to",)), ALICE, NOW)["approve"] == ""
+    assert decision_blockers(replace(pending(), findings=Findings(alarms=("bidi:/to",))), ALICE, NOW)["approve"] == ""
 
 
 # R5
 def test_after_the_deadline_or_the_decision_nothing_can_be_decided() -> None:
-    late = decision_blockers(pending(), ALICE, pending().expires_at)
+    late = decision_blockers(pending(), ALICE, pending().deadlines.expires_at)
     assert all("expired" in hindrance for hindrance in late.values())
     decided = decide(pending(), approve(pending()), ALICE, at()).state
     assert all("Already decided" in hindrance for hindrance in decision_blockers(decided, BOB, NOW).values())

@@ -78,7 +78,7 @@ def test_an_approval_that_was_not_started_in_time_is_expired() -> None:
     approval = in_status("approved")
     assert status_at(approval, NOW + 3_599_999) == "approved"
     assert approval_outcome(approval, PAYLOAD, NOW + 3_600_000) == Refused(TIMED_OUT, "expired", "id")
-    assert status_at(replace(approval, start_by=None), NOW) == "expired"
+    assert status_at(replace(approval, deadlines=approval.deadlines._replace(start_by=None)), NOW) == "expired"
 
 
 # R46
@@ -86,7 +86,7 @@ def test_a_lapsed_lease_is_unknown_before_the_worker_has_seen_it() -> None:
     approval = in_status("running")
     assert status_at(approval, NOW + LEASE - 1) == "running"
     assert approval_outcome(approval, Payload(), NOW + LEASE) == Finished("unknown", None, "", "id")
-    assert status_at(replace(approval, lease_until=None), NOW) == "unknown"
+    assert status_at(replace(approval, lease=approval.lease._replace(until=None)), NOW) == "unknown"
 
 
 # R46
@@ -94,7 +94,9 @@ def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
     approval = in_status("running", idempotent=True)
     assert approval_outcome(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", until=NOW + LEASE)
     assert approval_outcome(approval, PAYLOAD, NOW + LEASE) == Proceed(b'{"a":1}', "id")
-    assert approval_outcome(replace(approval, lease_until=None), Payload(), NOW) == Proceed(b"{}", "id")
+    assert approval_outcome(replace(approval, lease=approval.lease._replace(until=None)), Payload(), NOW) == Proceed(
+        b"{}", "id"
+    )
 
 
 # R14
@@ -103,7 +105,7 @@ def test_a_rejection_is_told_to_the_agent_only_when_it_is_released() -> None:
     approval = in_status("rejected", decision=decided)
     assert approval_outcome(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", until=NOW + 8_000)
     assert approval_outcome(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
-    bare = replace(approval, decision=None, release_at=None)
+    bare = replace(approval, decision=None, deadlines=approval.deadlines._replace(release_at=None))
     assert approval_outcome(bare, PAYLOAD, NOW) == Refused("A person rejected this call.", "rejected", "id")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.approval.execute import start
-from interlock.core.call import Caller, ToolCall, ToolSpec, parse_spec, propose
+from interlock.core.call import Caller, Objection, ToolCall, ToolSpec, parse_spec, propose
 from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
 from interlock.core.pins import (
     MAX_PINS,
@@ -146,7 +146,7 @@ def test_a_policy_takes_an_agents_word_or_does_not(defaults: Defaults, believed:
 
 def call(doubt: str = "", **more: Any) -> ToolCall:
     caller = Caller(owner="key:1", owners=frozenset({"key:1"}), agents=("bot",))
-    return propose("send", {}, "run", "call", agent="bot", caller=caller, doubt=doubt, **more)
+    return propose("send", {}, "run", "call", agent="bot", caller=caller, objection=Objection(doubt=doubt), **more)
 
 
 def test_a_doubt_is_empty_only_where_nothing_differs() -> None:
@@ -185,7 +185,8 @@ def test_an_interface_fills_the_terms_of_a_doubted_call_too() -> None:
 def test_a_program_starts_what_it_proposed_with_the_definition_that_it_has_itself() -> None:
     own = said("read")
     caller = Caller(owner="key:1", owners=frozenset({"key:1"}), agents=("bot",), spec_sha256=own.sha256)
-    approval = replace(pending(spec=replace(PINNED, secret=()), caller=caller), status="approved", start_by=NOW + LEASE)
+    asked = pending(spec=replace(PINNED, secret=()), caller=caller)
+    approval = replace(asked, status="approved", deadlines=asked.deadlines._replace(start_by=NOW + LEASE))
     for sha256 in ("", own.sha256, approval.subject.spec_sha256):
         assert start(stored(approval), "r1", LEASE, sha256, at(), runner_is_dead=False).state.status == "running"
     with pytest.raises(BindingBroken, match="definition changed"):

@@ -229,7 +229,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "a decision after the deadline",
-        lambda: decide(pending(), approve(pending()), ALICE, at(pending().expires_at)),
+        lambda: decide(pending(), approve(pending()), ALICE, at(pending().deadlines.expires_at)),
         told("expired", "This approval has expired. Let the agent propose the call again."),
     ),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval.approval import Approval, decide, delegate
+from interlock.core.approval.approval import Approval, Discussion, decide, delegate
 from interlock.core.approval.vote import Delegation
 from interlock.core.decision import Reviewer
 from interlock.core.grant import Grant
@@ -34,17 +34,17 @@ def left(approval: Approval, who: UpdatedMember) -> Approval:
 
 
 def test_somebody_who_is_gone_leaves_no_vote_delegation_or_assignment() -> None:
-    asked = replace(voted(pending(TWO_OF_FINANCE), ALICE), claimed_by="alice")
+    asked = replace(voted(pending(TWO_OF_FINANCE), ALICE), discussion=Discussion(claimed_by="alice"))
     change = withdraw_participation(asked, GONE, "root")
     assert change is not None
-    assert (change.state.votes, change.state.claimed_by, change.state.version) == ((), "", asked.version + 1)
+    assert (change.state.votes, change.state.discussion.claimed_by, change.state.version) == ((), "", asked.version + 1)
     (event,) = change.events
     assert (event.kind, event.actor, event.approval_id) == ("reviewer_removed", "root", asked.id)
     assert (event.data["user"], event.data["voters"], event.data["status"]) == ("alice", ["alice"], "pending")
 
 
 def test_what_others_did_stays() -> None:
-    asked = replace(voted(pending(TWO_OF_FINANCE), BOB), claimed_by="bob")
+    asked = replace(voted(pending(TWO_OF_FINANCE), BOB), discussion=Discussion(claimed_by="bob"))
     assert withdraw_participation(asked, GONE, "root") is None
 
 

@@ -10,6 +10,7 @@ from interlock.core.approval.propose import allow, allow_by_grant, check_same_ca
 from interlock.core.call import (
     SECRET_MARKER,
     Caller,
+    Objection,
     ToolSpec,
     agent_actor,
     fingerprint,
@@ -42,8 +43,8 @@ def test_a_request_waits_for_people_until_its_deadline() -> None:
     change = request_approval(proposal(alarms=("f1",)), TERMS, at())
     approval = change.state
     assert (approval.id, approval.status, approval.version, approval.terms) == ("id", "pending", 1, TERMS)
-    assert (approval.created_at, approval.expires_at, approval.alarms) == (NOW, NOW + 50, ("f1",))
-    assert (approval.decision, approval.start_by, approval.fence, approval.votes) == (None, None, 0, ())
+    assert (approval.created_at, approval.deadlines.expires_at, approval.findings.alarms) == (NOW, NOW + 50, ("f1",))
+    assert (approval.decision, approval.deadlines.start_by, approval.lease.fence, approval.votes) == (None, None, 0, ())
     assert approval.subject.priority == "high"
     assert approval.args_sha256 == digest(canonical(ARGS))
     assert approval.binding == approval.subject.binding(approval.args_sha256, TERMS.sha256)
@@ -112,7 +113,12 @@ def test_secrets_are_bound_but_not_shown() -> None:
 def test_an_allowed_write_is_born_approved() -> None:
     change = allow(proposal(), Allow("writes are fine", 70), at())
     approval = change.state
-    assert (approval.status, approval.version, approval.start_by, approval.grant_id) == ("approved", 1, NOW + 70, "")
+    assert (approval.status, approval.version, approval.deadlines.start_by, approval.grant_id) == (
+        "approved",
+        1,
+        NOW + 70,
+        "",
+    )
     assert approval.decision == DecisionRecord(
         "approve", "policy", NOW, reason="Allowed by the rule 'writes are fine'."
     )
@@ -127,7 +133,7 @@ def test_an_allowed_write_is_born_approved() -> None:
 def test_a_grant_stands_for_the_yes_of_its_maker() -> None:
     change = allow_by_grant(proposal(), TERMS, GRANT, at())
     approval = change.state
-    assert (approval.status, approval.start_by, approval.grant_id) == ("approved", NOW + 70, "g1")
+    assert (approval.status, approval.deadlines.start_by, approval.grant_id) == ("approved", NOW + 70, "g1")
     assert approval.decision == DecisionRecord("approve", "alice", NOW, via="grant", reason="Covered by the grant g1.")
     (event,) = change.events
     assert (event.kind, event.data["by"], event.data["grant"], event.data["rule"]) == ("allowed", "grant", "g1", "two")
@@ -193,7 +199,7 @@ def test_a_denied_call_can_be_judged_again_from_its_event() -> None:
 # R35, R52
 def test_a_denied_call_says_what_its_key_proved() -> None:
     caller = Caller(owner="key:k", owners=frozenset({"key:k"}), agents=("a",), credential="k", teams=("ops",))
-    (event,) = deny(proposal(caller=caller, refusal="It looks like ann."), Deny("Not today.", "no")).events
+    (event,) = deny(proposal(caller=caller, objection=Objection("It looks like ann.")), Deny("Not today.", "no")).events
     assert event.content is not None
     content = json.loads(canonical(event.content))
     assert (content["refusal"], parse_caller(content["owner"], content["known"])) == ("It looks like ann.", caller)

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import Approval, DecisionRecord, PreparedEdit, decide, delegate, expire
+from interlock.core.approval.approval import (
+    Approval,
+    ApprovalDeadlines,
+    DecisionRecord,
+    PreparedEdit,
+    TimerProgress,
+    decide,
+    delegate,
+    expire,
+)
 from interlock.core.approval.vote import Delegation
 from interlock.core.notify import delivery
 from interlock.core.notify.delivery import Delivery, DeliveryTarget
@@ -190,7 +199,7 @@ def test_a_delegation_tells_the_delegate() -> None:  # R40
     passed = delegate(approval, users("carol"), ALICE, at()).state
     fresh = [each.target.person for each in planned(passed, BY_MAIL, first) if not each.sent_state]
     assert fresh == ["carol"]
-    reminded = replace(passed, reminded=1)
+    reminded = replace(passed, timers=passed.timers._replace(reminded=1))
     loud = [each.target.person for each in planned(reminded, BY_MAIL, first) if each.is_notifying]
     assert loud == ["bob", "carol"]
 
@@ -245,7 +254,7 @@ def test_a_run_that_only_sounds_like_a_chat_is_told() -> None:
 
 
 def climbing(escalated: int, *rungs: EscalationStep) -> Approval:
-    return replace(pending(replace(FINANCE_ONE, ladder=rungs)), escalated=escalated)
+    return replace(pending(replace(FINANCE_ONE, ladder=rungs)), timers=TimerProgress(escalated=escalated))
 
 
 def test_each_rung_tells_its_people_and_its_channels() -> None:  # R28
@@ -421,12 +430,14 @@ def test_at_night_what_can_wait_waits(
     now = local("2026-06-01T23:00")
     approval = replace(
         pending(replace(FINANCE_ONE, ladder=(EscalationStep(1, users("carol")),), **terms)),
-        escalated=escalated,
-        expires_at=local(expires_at),
+        timers=TimerProgress(escalated=escalated),
+        deadlines=ApprovalDeadlines(expires_at=local(expires_at)),
     )
     due = [each.due_at for each in planned(approval, routes, now=now)]
     assert due == [local("2026-06-02T07:00") if waits else now]
-    reminded = planned(replace(approval, reminded=1), routes, said(planned(approval, routes)), now=now)
+    reminded = planned(
+        replace(approval, timers=approval.timers._replace(reminded=1)), routes, said(planned(approval, routes)), now=now
+    )
     assert [each.due_at for each in reminded] == due
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import Approval
+from interlock.core.approval.approval import Approval, TimerProgress
 from interlock.core.approval.timers import Timer, fire_next_timer, next_timer_at, pending_timers
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change
 from interlock.core.policy.policy import HALF_TIME, Ask, EscalationStep
@@ -40,7 +40,7 @@ def test_what_would_come_at_the_deadline_or_later_does_not_come() -> None:
         (in_status("approved"), (Timer(NOW + 3_600_000, "lapse"),)),
         (in_status("approved", start_by=None), (Timer(0, "lapse"),)),
         (in_status("running"), (Timer(NOW + LEASE, "lose"),)),
-        (in_status("running", lease_until=None), (Timer(0, "lose"),)),
+        (in_status("running", until=None), (Timer(0, "lose"),)),
         (in_status("running", idempotent=True), (Timer(NOW + 3_600_000, "lose"),)),
         (in_status("running", idempotent=True, start_by=NOW), (Timer(NOW + LEASE, "lose"),)),
         *((in_status(status), ()) for status in ("rejected", "responded", "expired", "cancelled", "failed", "unknown")),
@@ -62,14 +62,16 @@ def test_what_is_due_first_is_the_first_of_the_timetable(
     remind: list[int], rungs: list[int], reminded: int, escalated: int, deferred: int
 ) -> None:
     terms = Ask(expires_in=100, remind=tuple(remind), ladder=tuple(EscalationStep(after) for after in rungs))
-    approval = replace(pending(terms), reminded=reminded, escalated=escalated, deferred=deferred)
+    new = pending(terms)
+    deadlines = new.deadlines._replace(deferred=deferred)
+    approval = replace(new, timers=TimerProgress(reminded=reminded, escalated=escalated), deadlines=deadlines)
     assert next_timer_at(approval) == pending_timers(approval)[0].at
 
 
 # R28, R44
 def test_a_reminder_is_counted_and_told() -> None:
     change = fire_next_timer(pending(FULL), at(NOW + 10))
-    assert (change.state.reminded, change.state.escalated, change.state.version) == (1, 0, 2)
+    assert (change.state.timers.reminded, change.state.timers.escalated, change.state.version) == (1, 0, 2)
     (event,) = change.events
     assert (event.kind, event.actor, event.content) == ("reminded", SYSTEM_ACTOR, None)
     assert event.data == {"status": "pending", "binding": change.state.binding, "reminder": 1}
@@ -77,8 +79,8 @@ def test_a_reminder_is_counted_and_told() -> None:
 
 # R28, R44
 def test_an_escalation_says_whom_it_reaches() -> None:
-    change = fire_next_timer(replace(pending(FULL), reminded=1), at(NOW + 20))
-    assert (change.state.reminded, change.state.escalated, change.state.version) == (1, 1, 2)
+    change = fire_next_timer(replace(pending(FULL), timers=TimerProgress(reminded=1)), at(NOW + 20))
+    assert (change.state.timers.reminded, change.state.timers.escalated, change.state.version) == (1, 1, 2)
     (event,) = change.events
     assert (event.kind, event.data["rung"], event.data["status"]) == ("escalated", 1, "pending")
     assert event.content == {"users": ["ann", "zoe"], "teams": [], "channels": ["pager"]}

@@ -318,22 +318,22 @@ class Life(RuleBasedStateMachine):
         assert new.status in TRANSITIONS[old.status]
         assert new.version == old.version + 1, "the version grows by one with each change"
         assert new.subject == old.subject
-        assert new.expires_at == old.expires_at, "the deadline stays"
+        assert new.deadlines.expires_at == old.deadlines.expires_at, "the deadline stays"
         assert total_quorum(new) >= total_quorum(old)
         assert new.terms.exclude >= old.terms.exclude
         assert not self.released, "a rejected call never moves after its release"
         if old.status == "pending" and new.status == "approved":
             self.check_approval(new, change, moment)
-        if new.status == "running" and new.fence != old.fence:
+        if new.status == "running" and new.lease.fence != old.lease.fence:
             self.check_start(old, new, moment)
 
     def check_approval(self, new: Approval, change: Change[Approval], moment: Moment) -> None:
         assert not moment.is_clock_behind
         by_time = change.events[-1].data.get("by") == "expiry"
         if by_time:
-            assert (new.terms.on_expiry, new.alarms) == ("approve", ())
+            assert (new.terms.on_expiry, new.findings.alarms) == ("approve", ())
         else:
-            assert moment.now < new.expires_at, "never approved at or after the deadline"
+            assert moment.now < new.deadlines.expires_at, "never approved at or after the deadline"
             assert len({vote.by for vote in new.votes}) == len({vote.seat for vote in new.votes}) == total_quorum(new)
             assert {vote.args_sha256 for vote in new.votes} == {new.args_sha256}
             excluded = {"requester": {"rita"}, "editor": set(new.editors)}
@@ -346,8 +346,8 @@ class Life(RuleBasedStateMachine):
         assert not moment.is_clock_behind
         assert self.approved is not None, "never running without approved"
         assert (new.binding, digest(self.row.payload.args or b"")) == self.approved, "what starts is what was approved"
-        assert self.fences == list(range(1, new.fence)), "one start for each fence"
-        self.fences.append(new.fence)
+        assert self.fences == list(range(1, new.lease.fence)), "one start for each fence"
+        self.fences.append(new.lease.fence)
         assert len(self.fences) == 1 or new.subject.idempotent, "started at most once"
         assert old.status == "approved" or new.subject.idempotent
 
@@ -383,7 +383,7 @@ class Life(RuleBasedStateMachine):
 
     def say(self, kind: str, who: Reviewer, *, honest: bool, behind: bool) -> None:
         def verb(a: Approval, moment: Moment) -> Change[Approval]:
-            seen = Acknowledgement(a.args_sha256 if honest else "f" * 64, a.alarms if honest else ())
+            seen = Acknowledgement(a.args_sha256 if honest else "f" * 64, a.findings.alarms if honest else ())
             decisions = {"approve": Approve(seen), "edit": Edit(b"{}", seen), "reject": Reject("", seen)}
             said: Decision = decisions.get(kind, Respond("no", None, seen))
             return decide(a, said, who, moment, prepared(a))
@@ -445,13 +445,13 @@ class Life(RuleBasedStateMachine):
     @status_in("running", "unknown")
     @rule(back=st.sampled_from([0, 0, 0, 1]), ok=st.booleans())
     def finishes(self, back: int, ok: bool) -> None:
-        self.apply(lambda a, m: finish(a, a.fence - back, Payload(result=b"5"), m, ok=ok))
+        self.apply(lambda a, m: finish(a, a.lease.fence - back, Payload(result=b"5"), m, ok=ok))
 
     @status_in("running")
     @rule(often=st.integers(0, 3))
     def abandons(self, often: int) -> None:
         if not often:
-            self.apply(lambda a, m: abandon(a, a.fence, m))
+            self.apply(lambda a, m: abandon(a, a.lease.fence, m))
 
     @status_in("unknown")
     @rule(who=st.sampled_from(PEOPLE), ok=st.booleans())
@@ -475,7 +475,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def release_is_a_fact_of_the_clock(self) -> None:
         if self.row is not None and self.row.approval.status == "rejected":
-            self.released = self.released or self.now >= (self.row.approval.release_at or 0)
+            self.released = self.released or self.now >= (self.row.approval.deadlines.release_at or 0)
 
     def teardown(self) -> None:
         """The ledger tells the same life, and the verifier finds nothing wrong with it."""
@@ -488,7 +488,7 @@ class Life(RuleBasedStateMachine):
         told = verifier.invariants.state("id")
         assert told is not None
         approval = self.row.approval
-        assert (told.status, told.fence, told.binding) == (approval.status, approval.fence, approval.binding)
+        assert (told.status, told.fence, told.binding) == (approval.status, approval.lease.fence, approval.binding)
         self.seen[approval.status] += 1
 
 
@@ -514,13 +514,15 @@ def started_again(row: Stored, runner: str, lease: int, spec: str, moment: Momen
     """Takes every running call for an idempotent one."""
     if row.approval.status != "running":
         return execute.start(row, runner, lease, spec, moment, runner_is_dead=False)
-    fence = row.approval.fence + 1
-    return Change(replace(row.approval, fence=fence, version=row.approval.version + 1))
+    fence = row.approval.lease.fence + 1
+    return Change(
+        replace(row.approval, lease=row.approval.lease._replace(fence=fence), version=row.approval.version + 1)
+    )
 
 
 def started_unasked(row: Stored, runner: str, lease: int, spec: str, moment: Moment, **_: bool) -> Change[Approval]:
     """Takes a pending call for an approved one."""
-    asked = replace(row.approval, status="approved", start_by=moment.now + 1)
+    asked = replace(row.approval, status="approved", deadlines=row.approval.deadlines._replace(start_by=moment.now + 1))
     approval = asked if row.approval.status == "pending" else row.approval
     return execute.start(Stored(approval, row.payload), runner, lease, spec, moment, runner_is_dead=False)
 

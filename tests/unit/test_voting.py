@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock.core.approval.approval import Approval, decide, delegate
+from interlock.core.approval.approval import Approval, TimerProgress, decide, delegate
 from interlock.core.approval.vote import (
     Delegation,
     effective_voter,
@@ -112,7 +112,10 @@ def test_an_escalation_adds_people_from_its_time_on() -> None:
     ladder = (EscalationStep(10, LEGAL), EscalationStep(20, users("dave")))
     waiting = pending(Ask(stages=(Stage(FINANCE),), ladder=ladder))
     may = [
-        [effective_voter(replace(waiting, escalated=n), reviewer, 0) is not None for reviewer in (ALICE, CAROL, DAVE)]
+        [
+            effective_voter(replace(waiting, timers=waiting.timers._replace(escalated=n)), reviewer, 0) is not None
+            for reviewer in (ALICE, CAROL, DAVE)
+        ]
         for n in range(3)
     ]
     assert may == [[True, False, False], [True, True, False], [True, True, True]]
@@ -321,7 +324,7 @@ CROWD = tuple(Reviewer(name, "reviewer", teams=frozenset(teams)) for name, teams
 
 def fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:
     """Whether these people, each in one stage at most, would have been enough under these terms."""
-    model = replace(pending(terms), escalated=climbed)
+    model = replace(pending(terms), timers=TimerProgress(escalated=climbed))
     seats = [
         [by for by, _ in votes if effective_voter(model, person(by), number)] for number in range(len(terms.stages))
     ]
@@ -360,7 +363,7 @@ def test_what_satisfies_the_stricter_terms_satisfies_both(
     old: Ask, new: Ask, crowd: list[Reviewer], elapsed: int
 ) -> None:
     both = stricter_terms(old, new)
-    approval = replace(pending(replace(both, decisions=KINDS)), escalated=climbed(both, elapsed))
+    approval = replace(pending(replace(both, decisions=KINDS)), timers=TimerProgress(escalated=climbed(both, elapsed)))
     for reviewer in crowd:
         if approval.status == "pending":
             approval = decide(approval, approve(approval), reviewer, at()).state
@@ -430,7 +433,7 @@ def test_a_ladder_that_only_one_side_has_lets_nobody_in() -> None:
     old = Ask("old", (Stage(FINANCE),), ladder=ladder)
     both = stricter_terms(old, Ask("new", (Stage(FINANCE, 2),), ladder=ladder[1:]))
     assert both.ladder == (EscalationStep(10, People(), ("pager",)), ladder[1]), "it still reminds, at the same times"
-    climbed_up = replace(pending(both), escalated=2)
+    climbed_up = replace(pending(both), timers=TimerProgress(escalated=2))
     assert effective_voter(climbed_up, CAROL, 0) is None
     assert effective_voter(climbed_up, DAVE, 0) == "dave"
 

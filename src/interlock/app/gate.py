@@ -207,14 +207,14 @@ class Gate:
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
         stored = await self.start_checks.retry_if_edited(approval_id, work)
         approval, args = stored.approval, stored.payload.args or b"{}"
-        return Execution(approval.id, approval.fence, args, approval.id, approval.lease_until or 0)
+        return Execution(approval.id, approval.lease.fence, args, approval.id, approval.lease.until or 0)
 
     async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
         recheck = await self.start_checks.recheck(self.policy, workspace, approval_id)
 
         def step(stored: Stored, moment: Moment, freezes: Sequence[Freeze]) -> Change[Approval]:
             self._require_visible(stored.approval)
-            dead = stored.approval.status == "running" and self._is_dead(stored.approval.runner)
+            dead = stored.approval.status == "running" and self._is_dead(stored.approval.lease.runner)
             stopped = self.start_checks.start_error(stored.approval, runner, freezes, recheck)
             return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, start_error=stopped)
 
@@ -288,7 +288,9 @@ class Gate:
 
     async def questions(self, workspace: str, approval_id: str) -> Sequence[Question]:
         """Open questions of people to the agent."""
-        open_now = self._require_visible((await self._store.get(workspace, approval_id)).approval).open_questions
+        open_now = self._require_visible(
+            (await self._store.get(workspace, approval_id)).approval
+        ).discussion.open_questions
         timeline = await self._store.timeline(workspace, approval_id) if open_now else ()
         asked = [Question(json.loads(e.data)["number"], e.actor, _entry_text(e)) for e in timeline if e.kind == "asked"]
         return [question for question in asked if question.number in open_now]
@@ -399,11 +401,11 @@ class Gate:
         """The outcome by the clock; an overdue timer is fired as well."""
         now = self._clock()
         approval = self.start_checks.defer_approval(stored.approval, now)
-        dead = approval.status == "running" and self._is_dead(approval.runner)
+        dead = approval.status == "running" and self._is_dead(approval.lease.runner)
         if dead and execute.may_restart(approval, now):
             again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
             return self.start_checks.wait_if_frozen(again, approval)
-        overdue = approval.status == "pending" and now >= approval.expires_at
+        overdue = approval.status == "pending" and now >= approval.deadlines.expires_at
         if dead or overdue:
             workspace = approval.subject.workspace
             approval = await self._store.transition(
@@ -427,7 +429,7 @@ class Gate:
     ) -> ProposalStep:
         def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
             """Find a grant in the transaction: of two calls that race for the rest of it, one is asked about."""
-            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.doubt
+            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.objection.doubt
             found = None if doubted else find_covering_grant(proposal, terms, judgement, grants(), held, moment)
             if found is None:
                 return propose.request_approval(proposal, terms, moment)

@@ -402,11 +402,11 @@ def _approval_card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
     }
     return make_card(
         tool=subject.tool,
-        sentence=said.sentence or (ERASED_MESSAGE if approval.erased_by else f"Execute {subject.tool}?"),
+        sentence=said.sentence or (ERASED_MESSAGE if approval.erasure else f"Execute {subject.tool}?"),
         risk=risk_level(subject.effect, subject.priority),
         facts=tuple((label, text) for label, text in facts.items() if text),
         args=value,
-        findings=call_findings(spec, value, secrets) + schema_findings(approval.misfits),
+        findings=call_findings(spec, value, secrets) + schema_findings(approval.findings.misfits),
         secrets=secrets,
         preview=said.preview,
         agent_says=payload.agent_says or "",
@@ -439,6 +439,6 @@ def _claimed_effect(approval: Approval, spec: ToolSpec) -> str:
 
 
 def _erased_text(approval: Approval) -> str:
-    if approval.erased_at is None:
+    if approval.erasure is None:
         return ""
-    return f"{datetime.fromtimestamp(approval.erased_at // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {approval.erased_by}"
+    return f"{datetime.fromtimestamp(approval.erasure.at // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {approval.erasure.by}"

@@ -103,7 +103,7 @@ class Worker:
         changed: list[bool] = []
 
         def step(approval: Approval, moment: Moment) -> Change[Approval]:
-            dead = approval.status == "running" and self._is_dead(approval.runner)
+            dead = approval.status == "running" and self._is_dead(approval.lease.runner)
             change = fire_next_timer(approval, moment, runner_is_dead=dead)
             changed.append(bool(change.events))
             return change

@@ -63,9 +63,9 @@ def time_left(approval: Approval, status: str, now: int) -> str:
     """The time until the approval expires, or until the approved call must have started; empty for others."""
     match status:
         case "pending":
-            return duration_text(approval.expires_at - now)
+            return duration_text(approval.deadlines.expires_at - now)
         case "approved":
-            return duration_text((approval.start_by or now) - now)
+            return duration_text((approval.deadlines.start_by or now) - now)
         case _:
             return ""
 

@@ -62,14 +62,27 @@ class Caller:
     root: str = ""  # the first key of the chain of rotations
 
 
+class Objection(NamedTuple):
+    """What stands against a call beside the rules.
+
+    `refusal` says why it is denied without evaluating them, `doubt` why people are asked even if rules and grants allow
+    it; `declared_effect` is then the effect that the program declares for the tool.
+    """
+
+    refusal: str = ""
+    doubt: str = ""
+    declared_effect: str = ""
+
+
+NO_OBJECTION = Objection()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
     """A proposed call: `args` are canonical bytes; `(workspace, run_id, call_id)` identifies it permanently.
 
     `switch` is the agent's own setting for asking about this tool; it weakens no rule. Without a `caller` the program
-    has the database itself, so everything it says is trusted. `refusal` says why the call is denied without evaluating
-    rules, `doubt` why people are asked even if rules and grants allow the call; `doubted_effect` is then the effect
-    that the program declares for the tool.
+    has the database itself, so everything it says is trusted.
     """
 
     tool: str
@@ -90,9 +103,7 @@ class ToolCall:
     decisions: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()  # other names of the requester: the e-mail address of their account
     caller: Caller | None = None
-    refusal: str = ""
-    doubt: str = ""
-    doubted_effect: str = ""
+    objection: Objection = NO_OBJECTION
     condition_budgets: dict[bytes, ConditionBudget] = field(
         default_factory=dict, compare=False, repr=False
     )  # by `args`; copies share it
@@ -139,7 +150,7 @@ class _CallDefaults(dict[str, object]):
 
 CALL_DEFAULTS = _CallDefaults({field.name: field.default for field in fields(ToolCall)})
 SERVER_FIELDS = frozenset(
-    {"decisions", "aliases", "caller", "refusal", "doubt", "doubted_effect"}
+    {"decisions", "aliases", "caller", "objection"}
 )  # set by the server, never taken from a program as they are
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
@@ -385,7 +396,7 @@ def make_subject(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effe
         call.run_id,
         call.call_id,
         call.tool,
-        _stricter_effect(_shown_effect(spec.effect, effects), call.doubted_effect),
+        _stricter_effect(_shown_effect(spec.effect, effects), call.objection.declared_effect),
         call.agent,
         call.agent_path,
         call.thread_id,

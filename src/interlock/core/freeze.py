@@ -163,18 +163,20 @@ def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Momen
         return Change(approval)
     target = approval_target(approval)
     spans = [(each.at, each.released_at or moment.now) for each in freezes if covers(each, target)]
-    by = _covered_time(spans, max(approval.created_at, approval.deferred_until), moment.now) if spans else 0
+    by = _covered_time(spans, max(approval.created_at, approval.deadlines.deferred_until), moment.now) if spans else 0
     if not by:
         return Change(approval)
-    later = next_version(
-        approval,
-        expires_at=approval.expires_at + (by if approval.status in ("pending", "rejected") else 0),
-        start_by=None if approval.start_by is None else approval.start_by + by,
-        deferred=approval.deferred + by,
+    old = approval.deadlines
+    new = old._replace(
+        expires_at=old.expires_at + (by if approval.status in ("pending", "rejected") else 0),
+        start_by=None if old.start_by is None else old.start_by + by,
+        deferred=old.deferred + by,
         deferred_until=moment.now,
     )
-    data = {"by": by, "expires_at": later.expires_at, "start_by": later.start_by}
-    return Change(later, (Event("deferred", SYSTEM_ACTOR, data, approval.id),))
+    event = Event(
+        "deferred", SYSTEM_ACTOR, {"by": by, "expires_at": new.expires_at, "start_by": new.start_by}, approval.id
+    )
+    return Change(next_version(approval, deadlines=new), (event,))
 
 
 class ReadEntryLimiter:

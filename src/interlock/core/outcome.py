@@ -67,12 +67,12 @@ Outcome = Proceed | Finished | Answered | Refused | Waiting
 
 def status_at(approval: Approval, now: int) -> str:
     """The status of the row, corrected by the clock: the worker only writes it down later."""
-    by_rule = approval.terms.on_expiry == "approve" and not approval.alarms
-    if approval.status == "pending" and now >= approval.expires_at and not by_rule:
+    by_rule = approval.terms.on_expiry == "approve" and not approval.findings.alarms
+    if approval.status == "pending" and now >= approval.deadlines.expires_at and not by_rule:
         return "expired"
-    if approval.status == "approved" and now >= (approval.start_by or 0):
+    if approval.status == "approved" and now >= (approval.deadlines.start_by or 0):
         return "expired"
-    overdue = approval.status == "running" and now >= (approval.lease_until or 0)
+    overdue = approval.status == "running" and now >= (approval.lease.until or 0)
     return "unknown" if overdue and not may_restart(approval, now) else approval.status
 
 
@@ -83,16 +83,20 @@ def approval_outcome(approval: Approval, payload: Payload, now: int) -> Outcome:
             return Proceed(payload.args or b"{}", approval.id, sha256)
         case "pending":
             return Waiting(
-                approval.id, status, until=approval.expires_at, args_sha256=sha256, questions=approval.open_questions
+                approval.id,
+                status,
+                until=approval.deadlines.expires_at,
+                args_sha256=sha256,
+                questions=approval.discussion.open_questions,
             )
-        case "running" if now >= (approval.lease_until or 0):
+        case "running" if now >= (approval.lease.until or 0):
             return Proceed(
                 payload.args or b"{}", approval.id, sha256
             )  # idempotent, and its runner is lost: start it again
         case "running":
-            return Waiting(approval.id, status, until=approval.lease_until, args_sha256=sha256)
-        case "rejected" if now < (approval.release_at or 0):
-            return Waiting(approval.id, status, until=approval.release_at, args_sha256=sha256)
+            return Waiting(approval.id, status, until=approval.lease.until, args_sha256=sha256)
+        case "rejected" if now < (approval.deadlines.release_at or 0):
+            return Waiting(approval.id, status, until=approval.deadlines.release_at, args_sha256=sha256)
         case "responded":
             return Answered(_result(payload), approval.id, sha256)
         case "succeeded" | "failed" | "unknown":

@@ -51,10 +51,12 @@ def withdraw_participation(approval: Approval, member: UpdatedMember, author: st
     votes = tuple(vote for vote in approval.votes if _is_vote_kept(approval, vote, member))
     kept = [_kept_delegation(each, member) for each in approval.delegations]
     delegations = tuple(each for each in kept if each is not None)
-    assigned = "" if approval.claimed_by == member.name and not member.can_vote else approval.claimed_by
-    if (votes, delegations, assigned) == (approval.votes, approval.delegations, approval.claimed_by):
+    discussion = approval.discussion
+    if discussion.claimed_by == member.name and not member.can_vote:
+        discussion = discussion._replace(claimed_by="")
+    if (votes, delegations, discussion) == (approval.votes, approval.delegations, approval.discussion):
         return None
-    fewer = next_version(approval, votes=votes, delegations=delegations, claimed_by=assigned)
+    fewer = next_version(approval, votes=votes, delegations=delegations, discussion=discussion)
     voters = sorted({vote.by for vote in approval.votes} - {vote.by for vote in votes})
     return make_change(fewer, "reviewer_removed", author, {"user": member.name, "voters": voters})
 

@@ -45,7 +45,7 @@ def approvers_sentence(approval: Approval) -> str:
     """Return who has to approve, how many of them, and until when."""
     have, need = len({vote.seat for vote in approval.votes}), total_quorum(approval)
     votes = f" {have} of {need} have agreed." if need > 1 else ""
-    return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.expires_at)}.{votes}"
+    return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.deadlines.expires_at)}.{votes}"
 
 
 def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, str]]:

@@ -191,7 +191,7 @@ class NotificationService:
         url = f"{self.public_url}/a/{approval_view.approval.id}"
         if not delivery.target.person:
             return url
-        expires_at = approval_view.approval.expires_at + LINK_LIFETIME
+        expires_at = approval_view.approval.deadlines.expires_at + LINK_LIFETIME
         return f"{url}?t={await self._sign_link(delivery, expires_at)}"
 
     async def verify_link_token(self, text: str) -> LinkToken:

@@ -92,13 +92,13 @@ def explain(
 ) -> Explanation:
     """Explain by the reading that decides: what the call's program says, or what is known from the key."""
     judgement = claims.judge(policy, call, spec, fill)
-    if call.refusal:
-        return Explanation(verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.refusal}")
+    if call.objection.refusal:
+        return Explanation(verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.objection.refusal}")
     told = [_explain_policy(each, judgement, spec, lines if each is policy else NO_LINES) for each in policy.layers]
     (judged_reading, steps, by, why), others = told[0], told[1:]
     for other in others:
         why = f"{why}. The process has an older policy file, by which it judges too; {other.why}. The stricter holds"
-    if call.doubt and not isinstance(judgement.verdict, Deny):
+    if call.objection.doubt and not isinstance(judgement.verdict, Deny):
         why = f"{why}. Asked regardless of the rules, because the tool is declared otherwise than it is pinned"
     notes = (
         *_untrusted_effect_notes(policy, judgement, spec, judged_reading),

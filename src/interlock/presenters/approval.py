@@ -40,15 +40,15 @@ def approval_item_json(stored: Stored, now: int) -> dict[str, object]:
         "rule": approval.terms.rule,
         "priority": subject.priority,
         "quorum": {"have": vote_count(approval), "need": total_quorum(approval)},
-        "alarms": list(approval.alarms),
-        "claimed_by": approval.claimed_by,
-        "open_questions": len(approval.open_questions),
+        "alarms": list(approval.findings.alarms),
+        "claimed_by": approval.discussion.claimed_by,
+        "open_questions": len(approval.discussion.open_questions),
         "version": approval.version,
         "created_at": rfc3339(approval.created_at),
-        "expires_at": rfc3339(approval.expires_at),
+        "expires_at": rfc3339(approval.deadlines.expires_at),
         "seconds_left": _seconds_left(approval, now),
-        "release_at": optional_rfc3339(approval.release_at),
-        "start_by": optional_rfc3339(approval.start_by),
+        "release_at": optional_rfc3339(approval.deadlines.release_at),
+        "start_by": optional_rfc3339(approval.deadlines.start_by),
         "decision": decision_json(approval.decision),
     }
 
@@ -98,8 +98,8 @@ def decision_result_json(approval: Approval, now: int) -> dict[str, object]:
         "args_sha256": approval.args_sha256,
         "quorum": {"have": vote_count(approval), "need": total_quorum(approval)},
         "decision": decision_json(approval.decision),
-        "release_at": optional_rfc3339(approval.release_at),
-        "start_by": optional_rfc3339(approval.start_by),
+        "release_at": optional_rfc3339(approval.deadlines.release_at),
+        "start_by": optional_rfc3339(approval.deadlines.start_by),
     }
 
 
@@ -167,7 +167,7 @@ def shown_args(payload: Payload) -> object:
 def approval_sentence(stored: Stored) -> str:
     approval = stored.approval
     return visible(
-        stored.payload.sentence or (ERASED_MESSAGE if approval.erased_by else f"Execute {approval.subject.tool}?")
+        stored.payload.sentence or (ERASED_MESSAGE if approval.erasure else f"Execute {approval.subject.tool}?")
     )
 
 
@@ -177,7 +177,7 @@ def vote_count(approval: Approval) -> int:
 
 def _seconds_left(approval: Approval, now: int) -> float | None:
     """Seconds until it expires; null if it is not pending."""
-    return max(0, approval.expires_at - now) / 1000 if approval.status == "pending" else None
+    return max(0, approval.deadlines.expires_at - now) / 1000 if approval.status == "pending" else None
 
 
 def _stages_json(approval: Approval) -> list[dict[str, object]]:

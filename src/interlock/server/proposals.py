@@ -12,7 +12,7 @@ from pydantic import Field
 from interlock.app.workspaces import WorkspaceSnapshot
 from interlock.chat.tool_registry import RegisteredTools
 from interlock.config.models import ActionSettings, is_builtin_action
-from interlock.core.call import MAX_TEXT_LENGTH, Caller, ToolCall, ToolSpec, propose
+from interlock.core.call import MAX_TEXT_LENGTH, Caller, Objection, ToolCall, ToolSpec, propose
 from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.fast_dataclasses import fast_construct
@@ -124,8 +124,10 @@ def make_tool_call(
         agent_says=body.agent_says,
         decisions=body.decisions,
         caller=caller,
-        refusal=_lookalike_refusal(body.tool, named, state, directory)
-        or _mixed_script_refusal(body, principal, named, state, directory),
+        objection=Objection(
+            _lookalike_refusal(body.tool, named, state, directory)
+            or _mixed_script_refusal(body, principal, named, state, directory)
+        ),
     )
 
 
@@ -160,7 +162,8 @@ def with_definition(call: ToolCall, body: ProposalBody, definition: ResolvedDefi
     declared = declared_spec(body)
     doubt = pin_mismatch_reason(definition.spec, declared) if definition.origin == "pinned" else ""
     caller = replace(call.caller, spec_sha256=declared.sha256)
-    return replace(call, caller=caller, doubt=doubt, doubted_effect=declared.effect if doubt else "")
+    objection = call.objection._replace(doubt=doubt, declared_effect=declared.effect if doubt else "")
+    return replace(call, caller=caller, objection=objection)
 
 
 def known_definition(

@@ -120,7 +120,8 @@ class SqlStore:
             return ApprovalPage(items, None)
         last = items[-1].approval
         return ApprovalPage(
-            items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id)
+            items,
+            make_cursor(last.deadlines.expires_at if query.statuses == ("pending",) else last.created_at, last.id),
         )
 
     async def update_search_index(self, min_age: int = 0) -> bool:

@@ -439,10 +439,10 @@ def decision_text(before: Approval, after: Approval, now: int) -> str:
     match after.status:
         case "approved":
             edited = " with your changes" if before.args_sha256 != after.args_sha256 else ""
-            until = after.start_by or now
+            until = after.deadlines.start_by or now
             return f"Approved{edited}: {tool} may start until {local_time(until)} (for {duration_text(until - now)})."
         case "rejected":
-            until = after.release_at or now
+            until = after.deadlines.release_at or now
             return (
                 f"Rejected: {tool} will not run. The agent is told at {local_time(until)} "
                 f"(in {duration_text(until - now)}); "

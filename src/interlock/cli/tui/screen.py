@@ -115,7 +115,7 @@ def _row(state: WatchState, stored: Stored) -> Sequence[Text | str]:
     approval, subject = stored.approval, stored.approval.subject
     waits = approval.id in state.pending
     mark = ">" if approval.id == state.selected else " "
-    left = duration_text(approval.expires_at - state.context.now()) if waits else ""
+    left = duration_text(approval.deadlines.expires_at - state.context.now()) if waits else ""
     return (
         f"{mark} {visible(short_id(approval.id))}",
         left,
@@ -262,7 +262,7 @@ class WatchState:
     def rows(self) -> list[Stored]:
         """Pending and recently decided approvals, in a stable order."""
         both = [*self.pending.values(), *(stored for stored, _ in self.recently_decided.values())]
-        return sorted(both, key=lambda stored: (stored.approval.expires_at, stored.approval.id))
+        return sorted(both, key=lambda stored: (stored.approval.deadlines.expires_at, stored.approval.id))
 
     def selected_row(self) -> Stored | None:
         return next((stored for stored in self.rows() if stored.approval.id == self.selected), None)
@@ -320,7 +320,10 @@ class WatchState:
             stored = await self.context.services.store.get(self.context.workspace, approval_id)
         except NotFound:
             return
-        self.recently_decided[approval_id] = (stored, max(now + DECIDED_SHOWN_FOR, stored.approval.release_at or 0))
+        self.recently_decided[approval_id] = (
+            stored,
+            max(now + DECIDED_SHOWN_FOR, stored.approval.deadlines.release_at or 0),
+        )
 
     async def _reopen(self) -> None:
         """Reload the open card; a prompt about arguments that changed meanwhile is closed."""

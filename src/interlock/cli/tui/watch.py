@@ -387,7 +387,7 @@ class DecisionActions:
         if after.status != "rejected":
             return decision_text(before, after, context.now())
         self._last_rejected_id = after.id
-        left = duration_text((after.release_at or context.now()) - context.now())
+        left = duration_text((after.deadlines.release_at or context.now()) - context.now())
         return f"Rejected: {visible(_tool(view))} will not run. Z takes it back for {left}."
 
     async def _edit_in_editor(self, view: ApprovalDetails) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from interlock.core.approval import vote as voting
 from interlock.core.approval.vote import Delegation, Vote
@@ -66,6 +66,63 @@ class DecisionRecord:
     comment: str = ""
 
 
+class ApprovalDeadlines(NamedTuple):
+    """Until when a decision, the undo of a rejection and the start of an approved call are possible.
+
+    Freezes moved them by `deferred` milliseconds, computed up to `deferred_until`.
+    """
+
+    expires_at: int
+    release_at: int | None = None
+    start_by: int | None = None
+    deferred: int = 0
+    deferred_until: int = 0
+
+
+class Findings(NamedTuple):
+    """What people have to see before they decide: alarms, and where the arguments do not fit the tool's schema."""
+
+    alarms: tuple[str, ...] = ()
+    misfits: tuple[Problem, ...] = ()
+
+
+class TimerProgress(NamedTuple):
+    """The number of reminders sent and of escalation steps taken."""
+
+    reminded: int = 0
+    escalated: int = 0
+
+
+class Lease(NamedTuple):
+    """Which runner may run the call until when; `fence` is the number of its start."""
+
+    fence: int = 0
+    until: int | None = None
+    runner: str = ""
+
+
+class Discussion(NamedTuple):
+    """Which person claimed the approval, and questions to the agent: how many, and the numbers of the answered ones."""
+
+    claimed_by: str = ""
+    asked: int = 0
+    replied: tuple[int, ...] = ()
+
+    @property
+    def open_questions(self) -> tuple[int, ...]:
+        return tuple(number for number in range(1, self.asked + 1) if number not in self.replied)
+
+
+class ErasureRecord(NamedTuple):
+    """When its content was erased, and by whom."""
+
+    at: int
+    by: str
+
+
+NO_FINDINGS, NO_TIMERS, NO_LEASE, NO_DISCUSSION = Findings(), TimerProgress(), Lease(), Discussion()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Approval:
     id: str
@@ -75,33 +132,18 @@ class Approval:
     binding: str
     status: str
     created_at: int
-    expires_at: int
+    deadlines: ApprovalDeadlines
     version: int = 1
-    alarms: tuple[str, ...] = ()
+    findings: Findings = NO_FINDINGS
     votes: tuple[Vote, ...] = ()
     editors: tuple[str, ...] = ()
     delegations: tuple[Delegation, ...] = ()
-    escalated: int = 0
-    reminded: int = 0
+    timers: TimerProgress = NO_TIMERS
     decision: DecisionRecord | None = None
-    release_at: int | None = None
-    start_by: int | None = None
-    fence: int = 0
-    lease_until: int | None = None
-    runner: str = ""
+    lease: Lease = NO_LEASE
     grant_id: str = ""
-    erased_at: int | None = None
-    erased_by: str = ""
-    claimed_by: str = ""
-    asked: int = 0  # number of questions to the agent; `replied` holds the numbers that it answered
-    replied: tuple[int, ...] = ()
-    misfits: tuple[Problem, ...] = ()  # where the arguments do not fit the tool's schema
-    deferred: int = 0  # milliseconds by which freezes moved the deadlines, computed up to `deferred_until`
-    deferred_until: int = 0
-
-    @property
-    def open_questions(self) -> tuple[int, ...]:
-        return tuple(number for number in range(1, self.asked + 1) if number not in self.replied)
+    erasure: ErasureRecord | None = None
+    discussion: Discussion = NO_DISCUSSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +171,7 @@ def decide(
 
     `prepared` was computed before the transaction: a checked edit, or the error why the decision cannot be accepted.
     """
-    if approval.status == "pending" and moment.now >= approval.expires_at:
+    if approval.status == "pending" and moment.now >= approval.deadlines.expires_at:
         return expire_with_error(approval, moment)
     if approval.status != "pending":
         raise already_decided_error(approval)
@@ -159,9 +201,11 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
         message = f"{decision_record.by} rejected this; only they or an admin can undo it."
         return record_refusal(approval, "undo", reviewer, Forbidden(message, approval_id=approval.id))
     _refuse_if_behind(moment)
-    if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
+    if moment.now >= (approval.deadlines.release_at or 0) or moment.now >= approval.deadlines.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
-    pending = next_version(approval, status="pending", decision=None, release_at=None)
+    pending = next_version(
+        approval, status="pending", decision=None, deadlines=approval.deadlines._replace(release_at=None)
+    )
     return make_change(pending, "undone", reviewer.name, {}, reviewer.trace)
 
 
@@ -169,7 +213,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
     """Delegate a vote: the delegate votes in the delegator's place, so the quorum gains no vote."""
     if approval.status != "pending":
         raise already_decided_error(approval)
-    if moment.now >= approval.expires_at:
+    if moment.now >= approval.deadlines.expires_at:
         return expire_with_error(approval, moment)
     if not voting.has_open_vote(approval, reviewer):
         error = Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
@@ -213,7 +257,7 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
     """Expire a pending call at its deadline; it is approved only if the rule says so explicitly."""
     if approval.status != "pending":
         return Change(approval)
-    if approval.terms.on_expiry == "approve" and not moment.is_clock_behind and not approval.alarms:
+    if approval.terms.on_expiry == "approve" and not moment.is_clock_behind and not approval.findings.alarms:
         decision_record = DecisionRecord(
             "approve", SYSTEM_ACTOR, moment.now, reason="The rule approves when nobody answers in time."
         )
@@ -289,7 +333,7 @@ def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: 
         allowed = ", ".join(approval.terms.decisions)
         message = f"This call cannot be answered by {kind}; allowed: {allowed}."
         return InvalidDecision(message, approval_id=approval.id)
-    if acknowledgement.args_sha256 is None and (approval.editors or approval.alarms) and not ends:
+    if acknowledgement.args_sha256 is None and (approval.editors or approval.findings.alarms) and not ends:
         message = "The arguments were edited or may deceive: look at the card and send its args_sha256."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
     if acknowledgement.args_sha256 not in (None, approval.args_sha256):
@@ -297,15 +341,15 @@ def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: 
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
     if kind != "approve":
         return None
-    return _schema_mismatch_error(approval) or _acknowledgement_error(approval.id, approval.alarms, decision)
+    return _schema_mismatch_error(approval) or _acknowledgement_error(approval.id, approval.findings.alarms, decision)
 
 
 def _schema_mismatch_error(approval: Approval) -> Error | None:
-    if not approval.misfits:
+    if not approval.findings.misfits:
         return None
-    listed = "; ".join(map(str, approval.misfits))
+    listed = "; ".join(map(str, approval.findings.misfits))
     message = f"The arguments do not fit the tool's schema: {listed}. Edit the call, or reject it."
-    return InvalidDecision(message, approval.misfits, approval_id=approval.id)
+    return InvalidDecision(message, approval.findings.misfits, approval_id=approval.id)
 
 
 def _acknowledgement_error(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
@@ -356,7 +400,7 @@ def _approve(
     }
     content |= {"reason": acknowledgement.reason} if acknowledgement.reason else {}
     content |= {"seat": voter} if voter != reviewer.name else {}
-    content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
+    content |= {"acknowledged": list(approval.findings.alarms)} if approval.findings.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
         return make_change(next_version(counted), "voted", reviewer.name, {"stage": stage}, content)
     return _mark_approved(counted, decision_record, moment, {"stage": stage}, content)
@@ -370,7 +414,9 @@ def _mark_approved(
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
-    approved = next_version(approval, status="approved", decision=decision_record, start_by=start_by)
+    approved = next_version(
+        approval, status="approved", decision=decision_record, deadlines=approval.deadlines._replace(start_by=start_by)
+    )
     return make_change(approved, "approved", decision_record.by, data, content)
 
 
@@ -399,8 +445,7 @@ def _edit(
         terms=terms,
         args_sha256=edited.args_sha256,
         binding=approval.subject.binding(edited.args_sha256, terms.sha256, edited.args if edited.shown else None),
-        alarms=edited.alarms,
-        misfits=(),
+        findings=Findings(edited.alarms),
         votes=(),
         editors=tuple(dict.fromkeys((*approval.editors, reviewer.name))),
     )
@@ -436,7 +481,12 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
         "reject", reviewer.name, moment.now, via=reviewer.via, reason=reason, comment=comment
     )
     release_at = moment.now + approval.terms.undo_window
-    rejected = next_version(approval, status="rejected", decision=decision_record, release_at=release_at)
+    rejected = next_version(
+        approval,
+        status="rejected",
+        decision=decision_record,
+        deadlines=approval.deadlines._replace(release_at=release_at),
+    )
     content = {"args_sha256": approval.args_sha256, **reviewer.trace, "reason": reason, "comment": comment}
     return make_change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
@@ -465,7 +515,7 @@ ALREADY_VOTED = "You have approved this already. It still needs others."
 
 def decision_blockers(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
     """The reason why each kind of decision is blocked, "" if it is not; acknowledged findings do not block."""
-    acknowledgement = Acknowledgement(approval.args_sha256, approval.alarms)
+    acknowledgement = Acknowledgement(approval.args_sha256, approval.findings.alarms)
     tries: tuple[Decision, ...] = (
         Approve(acknowledgement),
         Edit(b"{}", acknowledgement),

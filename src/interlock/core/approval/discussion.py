@@ -36,9 +36,9 @@ def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appr
     refusal = _refuse_if_not_allowed(approval, "claim", reviewer, moment)
     if refusal is not None:
         return refusal
-    if approval.claimed_by == reviewer.name:
+    if approval.discussion.claimed_by == reviewer.name:
         return Change(approval)
-    claimed = next_version(approval, claimed_by=reviewer.name)
+    claimed = next_version(approval, discussion=approval.discussion._replace(claimed_by=reviewer.name))
     return make_change(claimed, "claimed", reviewer.name, {}, reviewer.trace)
 
 
@@ -46,12 +46,13 @@ def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Ap
     refusal = _refuse_if_not_allowed(approval, "release", reviewer, moment)
     if refusal is not None:
         return refusal
-    if not approval.claimed_by:
+    if not approval.discussion.claimed_by:
         return Change(approval)
-    if approval.claimed_by != reviewer.name:
-        message = f"{approval.claimed_by} has claimed this. Claim it yourself to take it over."
+    if approval.discussion.claimed_by != reviewer.name:
+        message = f"{approval.discussion.claimed_by} has claimed this. Claim it yourself to take it over."
         return record_refusal(approval, "release", reviewer, Forbidden(message, approval_id=approval.id))
-    return make_change(next_version(approval, claimed_by=""), "released", reviewer.name, {}, reviewer.trace)
+    released = next_version(approval, discussion=approval.discussion._replace(claimed_by=""))
+    return make_change(released, "released", reviewer.name, {}, reviewer.trace)
 
 
 def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approval]:
@@ -70,26 +71,28 @@ def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Ch
     if refusal is not None:
         return refusal
     _check_text("A question", text, MAX_QUESTION)
-    number = approval.asked + 1
+    number = approval.discussion.asked + 1
     if number > MAX_QUESTIONS:
         message = f"The agent has been asked {MAX_QUESTIONS} questions about this call. Decide it, or let it expire."
         raise Conflict(message, approval_id=approval.id)
     content = {"text": text, **reviewer.trace}
-    return make_change(next_version(approval, asked=number), "asked", reviewer.name, {"number": number}, content)
+    asked = next_version(approval, discussion=approval.discussion._replace(asked=number))
+    return make_change(asked, "asked", reviewer.name, {"number": number}, content)
 
 
 def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment) -> Change[Approval]:
     """Record the agent's reply to one question; it decides nothing."""
-    if not 1 <= number <= approval.asked:
+    if not 1 <= number <= approval.discussion.asked:
         raise NotFound("There is no question with this number.", approval_id=approval.id)
     if approval.status != "pending":
         raise already_decided_error(approval)
-    if moment.now >= approval.expires_at:
+    if moment.now >= approval.deadlines.expires_at:
         return expire_with_error(approval, moment)
-    if number in approval.replied:
+    if number in approval.discussion.replied:
         raise Conflict("This question has been answered already.", approval_id=approval.id)
     _check_text("A reply", text, MAX_MESSAGE)
-    replied = next_version(approval, replied=(*approval.replied, number))
+    discussion = approval.discussion
+    replied = next_version(approval, discussion=discussion._replace(replied=(*discussion.replied, number)))
     return make_change(replied, "replied", actor, {"number": number}, {"text": text})
 
 
@@ -97,7 +100,7 @@ def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[
     """Record an unsolicited remark of the agent while the call is pending; it triggers no notification."""
     if approval.status != "pending":
         raise already_decided_error(approval)
-    if moment.now >= approval.expires_at:
+    if moment.now >= approval.deadlines.expires_at:
         return expire_with_error(approval, moment)
     _check_text("A remark", text, MAX_QUESTION)
     return Change(approval, (Event("commented", actor, {}, approval.id, {"text": text, "via": "agent"}),))
@@ -116,7 +119,7 @@ def _refuse_if_not_allowed(
     """Refuse unless the call is pending and the reviewer may decide it."""
     if approval.status != "pending":
         raise already_decided_error(approval)
-    if moment.now >= approval.expires_at:
+    if moment.now >= approval.deadlines.expires_at:
         return expire_with_error(approval, moment)
     if vote.has_open_vote(approval, reviewer):
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from interlock.core.approval.approval import Approval, already_decided_error, cancel, make_change
+from interlock.core.approval.approval import Approval, Lease, already_decided_error, cancel, make_change
 from interlock.core.call import stored_caller
 from interlock.core.canonical import digest
 from interlock.core.errors import (
@@ -63,7 +63,7 @@ def start(
     already.
     """
     approval = stored.approval
-    if approval.status == "approved" and moment.now >= (approval.start_by or 0):
+    if approval.status == "approved" and moment.now >= (approval.deadlines.start_by or 0):
         return expire_unstarted(approval, moment)._replace(error=_start_expired_error(approval))
     repeated = not runner_is_dead and _is_resent_start(approval, runner, moment)
     if not repeated and not is_startable(approval, moment.now, runner_is_dead=runner_is_dead):
@@ -75,8 +75,8 @@ def start(
     _check_binding(stored, spec_sha256)
     if repeated:
         return Change(approval)
-    fence = approval.fence + 1
-    running = next_version(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
+    fence = approval.lease.fence + 1
+    running = next_version(approval, status="running", lease=Lease(fence, moment.now + lease, runner))
     return make_change(running, "started", runner, {"fence": fence})
 
 
@@ -90,13 +90,15 @@ def _refuse_start(approval: Approval, start_error: Frozen | DeniedNow, moment: M
 def is_startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
     """Whether it may start: approved, or idempotent with a lost runner, retried under the same key and in time."""
     if approval.status == "running":
-        return may_restart(approval, now) and (runner_is_dead or now >= (approval.lease_until or 0))
+        return may_restart(approval, now) and (runner_is_dead or now >= (approval.lease.until or 0))
     return approval.status == "approved"
 
 
 def may_restart(approval: Approval, now: int) -> bool:
     """Whether a call may start again: idempotent, before its start deadline, and below the limit of starts."""
-    return approval.subject.idempotent and now < (approval.start_by or 0) and approval.fence < MAX_STARTS
+    return (
+        approval.subject.idempotent and now < (approval.deadlines.start_by or 0) and approval.lease.fence < MAX_STARTS
+    )
 
 
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
@@ -106,9 +108,9 @@ def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[
     name.
     """
     if _holds_lease(approval, fence, moment):
-        runner = approval.runner
+        runner = approval.lease.runner
         heard = f"runner:{runner.removeprefix(START_TOKEN_PREFIX)}" if runner.startswith(START_TOKEN_PREFIX) else runner
-        return Change(next_version(approval, lease_until=moment.now + lease, runner=heard))
+        return Change(next_version(approval, lease=Lease(fence, moment.now + lease, heard)))
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
 
@@ -123,40 +125,39 @@ def finish(
 ) -> Change[Approval]:
     """Finish a call; a late report is refused, and kept as evidence for its resolution if `late` says so."""
     status = "succeeded" if ok else "failed"
-    if approval.status == status and approval.fence == fence:
+    if approval.status == status and approval.lease.fence == fence:
         return Change(approval)  # a duplicate report, for instance because the first response got lost
-    if not 1 <= fence <= approval.fence:
+    if not 1 <= fence <= approval.lease.fence:
         raise Conflict("This call was not started under this fence.", approval_id=approval.id, status=approval.status)
     if not _holds_lease(approval, fence, moment):
         report = LateReport(fence, ok, payload.error, digest(payload.result) if payload.result else None)
         return _refuse_late_report(approval, report, moment, is_new=late(report))
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
-    done = next_version(approval, status=status, lease_until=None)
-    return make_change(done, status, approval.runner, {"fence": fence}, content, payload)
+    done = next_version(approval, status=status, lease=approval.lease._replace(until=None))
+    return make_change(done, status, approval.lease.runner, {"fence": fence}, content, payload)
 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """Abandon a run whose outcome the runner does not know: the same as a lost lease, only sooner."""
-    if approval.fence != fence or approval.status != "running":
+    if approval.lease.fence != fence or approval.status != "running":
         return Change(approval)
     if may_restart(approval, moment.now):  # it may be started again at once
-        return Change(next_version(approval, lease_until=moment.now))
+        return Change(next_version(approval, lease=approval.lease._replace(until=moment.now)))
     return mark_unknown(approval, moment)
 
 
 def report_unknown(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """Record that the tool does not know whether it took effect, so that a retry would not tell either."""
-    return mark_unknown(approval, moment) if approval.fence == fence else Change(approval)
+    return mark_unknown(approval, moment) if approval.lease.fence == fence else Change(approval)
 
 
 def mark_unknown(approval: Approval, moment: Moment) -> Change[Approval]:
     """Mark the outcome unknown: shown to people, never silently run again."""
     if approval.status != "running":
         return Change(approval)
-    return make_change(
-        next_version(approval, status="unknown", lease_until=None), "lost", SYSTEM_ACTOR, {"fence": approval.fence}
-    )
+    unknown = next_version(approval, status="unknown", lease=approval.lease._replace(until=None))
+    return make_change(unknown, "lost", SYSTEM_ACTOR, {"fence": approval.lease.fence})
 
 
 def expire_unstarted(approval: Approval, moment: Moment) -> Change[Approval]:
@@ -170,14 +171,14 @@ def _is_resent_start(approval: Approval, runner: str, moment: Moment) -> bool:
     """Whether the start token that holds the call starts it again: the response got lost, and nothing has run."""
     return (
         runner.startswith(START_TOKEN_PREFIX)
-        and runner == approval.runner
-        and _holds_lease(approval, approval.fence, moment)
+        and runner == approval.lease.runner
+        and _holds_lease(approval, approval.lease.fence, moment)
     )
 
 
 def _holds_lease(approval: Approval, fence: int, moment: Moment) -> bool:
-    lives = moment.now < (approval.lease_until or 0)
-    return approval.status == "running" and approval.fence == fence and lives
+    lives = moment.now < (approval.lease.until or 0)
+    return approval.status == "running" and approval.lease.fence == fence and lives
 
 
 def _refuse_late_report(approval: Approval, report: LateReport, moment: Moment, *, is_new: bool) -> Change[Approval]:
@@ -186,10 +187,10 @@ def _refuse_late_report(approval: Approval, report: LateReport, moment: Moment, 
         approval_id=approval.id,
         status=approval.status,
     )
-    evidence = Event("finished_late", approval.runner, {"fence": report.fence}, approval.id, report.content)
+    evidence = Event("finished_late", approval.lease.runner, {"fence": report.fence}, approval.id, report.content)
     kept = (evidence,) if is_new else ()
     repeats = may_restart(approval, moment.now)
-    overdue = approval.status == "running" and approval.fence == report.fence and not repeats
+    overdue = approval.status == "running" and approval.lease.fence == report.fence and not repeats
     if not overdue:
         return Change(approval, kept, error=error)
     lost = mark_unknown(approval, moment)

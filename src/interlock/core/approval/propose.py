@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.approval.approval import Approval, ApprovalDeadlines, DecisionRecord, Findings
 from interlock.core.call import RedactedArgs, ToolCall, ToolSpec, agent_actor, caller_json, make_subject
 from interlock.core.card import visible
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
@@ -42,7 +42,11 @@ class Proposal(NamedTuple):
 
 def request_approval(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
     approval = _new_approval(proposal, terms, "pending", moment.now)
-    data = {"rule": terms.rule, "quorum": [stage.quorum for stage in terms.stages], "expires_at": approval.expires_at}
+    data = {
+        "rule": terms.rule,
+        "quorum": [stage.quorum for stage in terms.stages],
+        "expires_at": approval.deadlines.expires_at,
+    }
     return Change(approval, (_event("proposed", proposal, approval, data),), _payload(proposal))
 
 
@@ -90,8 +94,8 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
         "priority": call.priority,
         "known": None if call.caller is None else caller_json(call.caller),
     }
-    if call.refusal:
-        content["refusal"] = call.refusal
+    if call.objection.refusal:
+        content["refusal"] = call.objection.refusal
     data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
@@ -122,12 +126,11 @@ def id_taken_error() -> CallMismatch:
     return CallMismatch("This approval id belongs to another call. Use a new one.")
 
 
-def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
+def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int, start_by: int | None = None) -> Approval:
     call, shown = proposal.call, proposal.shown
     subject = make_subject(call, proposal.spec, terms.priority, proposal.nonce, proposal.effects)
     sha256 = shown.sha256
     binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
-    expires_at = now + terms.expires_in
     return fast_construct(
         Approval,
         id=proposal.id,
@@ -137,9 +140,8 @@ def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int) -> Appr
         binding=binding,
         status=status,
         created_at=now,
-        expires_at=expires_at,
-        alarms=proposal.alarms,
-        misfits=proposal.misfits,
+        deadlines=ApprovalDeadlines(now + terms.expires_in, start_by=start_by),
+        findings=Findings(proposal.alarms, proposal.misfits),
     )
 
 
@@ -149,8 +151,8 @@ def _allow_proposal(
     if moment.is_clock_behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
     start_by = moment.now + terms.start_within
-    born = _new_approval(proposal, terms, "approved", moment.now)
-    approval = fast_replace(born, decision=decision_record, start_by=start_by, grant_id=str(data.get("grant", "")))
+    born = _new_approval(proposal, terms, "approved", moment.now, start_by)
+    approval = fast_replace(born, decision=decision_record, grant_id=str(data.get("grant", "")))
     return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
 
 

@@ -21,7 +21,7 @@ def pending_timers(approval: Approval) -> tuple[Timer, ...]:
         case "pending":
             return _decision_timers(approval)
         case "approved":
-            return (Timer(approval.start_by or 0, "lapse"),)
+            return (Timer(approval.deadlines.start_by or 0, "lapse"),)
         case "running":
             return (Timer(_unknown_at(approval), "lose"),)
         case _:
@@ -34,7 +34,7 @@ def next_timer_at(approval: Approval) -> int | None:
         case "pending":
             return _first_timer_at(approval)
         case "approved":
-            return approval.start_by or 0
+            return approval.deadlines.start_by or 0
         case "running":
             return _unknown_at(approval)
         case _:
@@ -45,7 +45,7 @@ def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool 
     """Fire the first due timer; a Change without events if none is due."""
     if runner_is_dead and approval.status == "running" and not execute.may_restart(approval, moment.now):
         return execute.mark_unknown(approval, moment)
-    if approval.status == "pending" and moment.now >= approval.expires_at:
+    if approval.status == "pending" and moment.now >= approval.deadlines.expires_at:
         return expire(approval, moment)  # reminders and escalations that are overdue as well are dropped
     plan = pending_timers(approval)
     if not plan or moment.now < plan[0].at:
@@ -62,7 +62,7 @@ def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool 
 
 
 def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
-    end = approval.expires_at
+    end = approval.deadlines.expires_at
     reminders, rungs = _reminder_and_escalation_times(approval)
     early = [Timer(at, "remind") for at in reminders if at < end] + [Timer(at, "escalate") for at in rungs if at < end]
     return (*sorted(early, key=lambda due: (due.at, due.action)), Timer(end, "expire"))
@@ -70,36 +70,40 @@ def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
 
 def _first_timer_at(approval: Approval) -> int:
     """The earliest of `_decision_timers`, without sorting them."""
-    first, terms = approval.expires_at, approval.terms
-    created = approval.created_at + approval.deferred
-    for after in terms.remind[approval.reminded :]:
-        first = min(first, created + (after or (approval.expires_at - created) // 2))
-    for step in terms.ladder[approval.escalated :] if terms.ladder else ():
+    first, terms = approval.deadlines.expires_at, approval.terms
+    created = approval.created_at + approval.deadlines.deferred
+    for after in terms.remind[approval.timers.reminded :]:
+        first = min(first, created + (after or (approval.deadlines.expires_at - created) // 2))
+    for step in terms.ladder[approval.timers.escalated :] if terms.ladder else ():
         first = min(first, created + step.after)
     return first
 
 
 def _reminder_and_escalation_times(approval: Approval) -> tuple[list[int], list[int]]:
     """Times of the remaining reminders and escalation steps; some may lie after expiry."""
-    created, terms = approval.created_at + approval.deferred, approval.terms
-    half = (approval.expires_at - created) // 2
-    reminders = [created + (after or half) for after in terms.remind[approval.reminded :]]
-    return reminders, [created + step.after for step in terms.ladder[approval.escalated :]] if terms.ladder else []
+    created, terms = approval.created_at + approval.deadlines.deferred, approval.terms
+    half = (approval.deadlines.expires_at - created) // 2
+    reminders = [created + (after or half) for after in terms.remind[approval.timers.reminded :]]
+    return reminders, [
+        created + step.after for step in terms.ladder[approval.timers.escalated :]
+    ] if terms.ladder else []
 
 
 def _unknown_at(approval: Approval) -> int:
     """When a running call becomes unknown: an idempotent one may be started again until its start deadline."""
-    lease_until, start_by = approval.lease_until or 0, approval.start_by or 0
+    lease_until, start_by = approval.lease.until or 0, approval.deadlines.start_by or 0
     return max(lease_until, start_by) if approval.subject.idempotent else lease_until
 
 
 def _escalate(approval: Approval) -> Change[Approval]:
-    step = approval.terms.ladder[approval.escalated]
-    climbed = next_version(approval, escalated=approval.escalated + 1)
+    step = approval.terms.ladder[approval.timers.escalated]
+    progress = approval.timers
+    climbed = next_version(approval, timers=progress._replace(escalated=progress.escalated + 1))
     content = {"users": sorted(step.to.users), "teams": sorted(step.to.teams), "channels": list(step.channels)}
-    return make_change(climbed, "escalated", SYSTEM_ACTOR, {"rung": climbed.escalated}, content)
+    return make_change(climbed, "escalated", SYSTEM_ACTOR, {"rung": climbed.timers.escalated}, content)
 
 
 def _remind(approval: Approval) -> Change[Approval]:
-    reminded = next_version(approval, reminded=approval.reminded + 1)
-    return make_change(reminded, "reminded", SYSTEM_ACTOR, {"reminder": reminded.reminded})
+    progress = approval.timers
+    reminded = next_version(approval, timers=progress._replace(reminded=progress.reminded + 1))
+    return make_change(reminded, "reminded", SYSTEM_ACTOR, {"reminder": reminded.timers.reminded})

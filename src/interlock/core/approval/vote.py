@@ -181,7 +181,7 @@ def _is_stage_approver(approval: Approval, name: str, role: str, teams: frozense
     approvers = approval.terms.stages[stage].approvers
     if approvers is None:
         return True
-    rungs = approval.terms.ladder[: approval.escalated]
+    rungs = approval.terms.ladder[: approval.timers.escalated]
     return approvers.include(name, teams) or any(step.to.include(name, teams) for step in rungs)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
-from interlock.core.approval.approval import FINAL_STATUSES, Approval
+from interlock.core.approval.approval import FINAL_STATUSES, Approval, ErasureRecord, Findings
 from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 
@@ -54,7 +54,7 @@ class ErasureResult:
 
 def is_final(approval: Approval, now: int) -> bool:
     """Whether it can no longer change; a rejection is final when it can no longer be undone."""
-    released = approval.status == "rejected" and now >= (approval.release_at or 0)
+    released = approval.status == "rejected" and now >= (approval.deadlines.release_at or 0)
     return released or approval.status in FINAL_STATUSES
 
 
@@ -68,12 +68,10 @@ def erase_content(approval: Approval, by: str, at: int) -> Approval:
         approval,
         subject=approval.subject._replace(nonce=""),
         args_sha256="",
-        alarms=(),  # they point into the arguments
-        misfits=(),
+        findings=Findings(),  # they point into the arguments
         votes=tuple(vote._replace(args_sha256="") for vote in approval.votes),
         decision=None if decision_record is None else replace(decision_record, reason="", comment=""),
-        erased_at=at,
-        erased_by=by,
+        erasure=ErasureRecord(at, by),
     )
 
 

@@ -58,18 +58,15 @@ ROW_GETTERS: Mapping[str, Callable[[Stored], object]] = {
     **{name: attrgetter(f"approval.subject.{name}") for name in ("tool", "effect", "agent", "thread_id", "requester")},
     **{name: attrgetter(f"approval.subject.{name}") for name in ("run_id", "call_id", "idempotent")},
     "agent_path": lambda s: list(s.approval.subject.agent_path),
-    "runner": lambda s: _runner_name(s.approval.runner),
-    "window": lambda s: s.approval.expires_at - s.approval.created_at - s.approval.terms.expires_in,
-    "erased": attrgetter("approval.erased_by"),
+    "runner": lambda s: _runner_name(s.approval.lease.runner),
+    "window": lambda s: s.approval.deadlines.expires_at - s.approval.created_at - s.approval.terms.expires_in,
+    "erased": lambda s: s.approval.erasure and s.approval.erasure.by,
     "sentence": lambda s: text_sha256(s.payload.sentence),
     "agent_says": lambda s: text_sha256(s.payload.agent_says),
     "preview": lambda s: text_sha256(s.payload.preview),
     "result": lambda s: result_sha256(s.payload),
     "error": attrgetter("payload.error"),
     "shown": shown_texts_sha256,
-    **{name: attrgetter(f"approval.{name}") for name in ("status", "binding", "fence", "created_at", "expires_at")},
-    **{name: attrgetter(f"approval.{name}") for name in ("release_at", "claimed_by", "grant_id", "args_sha256")},
-    **{name: attrgetter(f"approval.{name}") for name in ("escalated", "reminded", "asked")},
 }
 GETTERS = {**{name: _approval_getter(spell) for name, spell in FIELD_GETTERS.items()}, **ROW_GETTERS}
 DATA_FIELDS = frozenset(
@@ -126,7 +123,7 @@ class ExpectedRow:
             self._stated.pop("shown")
 
     def differences(self, stored: Stored) -> Iterator[RowDifference]:
-        gone = stored.approval.erased_by and not self.has_content
+        gone = stored.approval.erasure and not self.has_content
         for name, (said, seq) in self._stated.items():
             if gone and name in ERASED_FIELDS:
                 continue

@@ -8,14 +8,21 @@ from its default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from interlock.core.approval.approval import Approval
+from interlock.core.approval.approval import (
+    Approval,
+    ApprovalDeadlines,
+    Discussion,
+    Findings,
+    Lease,
+    TimerProgress,
+)
 from interlock.core.call import ANY_OWNER, Subject
 from interlock.core.canonical import digest, plain_json
 from interlock.core.fast_dataclasses import changed_fields
@@ -47,6 +54,9 @@ EXPLAINED_FIELDS: Mapping[str, frozenset[str]] = {
         "reminded": {"reminded"},
         "escalated": {"escalated"},
         "started": {"fence"},
+        "succeeded": {"fence"},
+        "failed": {"fence"},
+        "lost": {"fence"},
         "deferred": {"expires_at", "start_by", "deferred", "deferred_until"},
     }.items()
 }
@@ -76,16 +86,14 @@ def stamp_events(
         if len(events) == 1
         else _unexplained_fields(*[event.kind for event in events])
     )
-    if rest.explained.issuperset(moved):  # the kinds of their entries explain most changes
+    left = rest.changed(old, new, moved)
+    if not left:  # the kinds of their entries explain most changes
         return _stamp_by_kind(change) if rest.may_state else events
-    before, after = rest.defaults if old is None else rest.values(old), rest.values(new)
-    stamps = list(_stamp_by_kind(change))
-    if before != after:
-        left = rest.changed(before, after)
-        stamps[0] = _extend_event(
-            stamps[0], {"row": sorted(left)}, {"row": {name: field_json(new, name) for name in left}}
-        )
-    return tuple(stamps)
+    first, *others = _stamp_by_kind(change)
+    return (
+        _extend_event(first, {"row": left}, {"row": {name: field_json(new, name) for name in left}}),
+        *others,
+    )
 
 
 def subject_sha256(approval: Approval) -> str:
@@ -118,12 +126,14 @@ FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
     "delegations": lambda a: [
         [d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations
     ],
-    "replied": lambda a: list(a.replied),
-    "alarms": lambda a: list(a.alarms),
-    "misfits": lambda a: [str(problem) for problem in a.misfits],
+    "replied": lambda a: list(a.discussion.replied),
+    "alarms": lambda a: list(a.findings.alarms),
+    "misfits": lambda a: [str(problem) for problem in a.findings.misfits],
     "subject": subject_sha256,
     "terms": lambda a: a.terms.sha256,
-    "start_by": lambda a: a.start_by and a.start_by - a.terms.start_within,  # relative to the decision
+    "start_by": lambda a: (
+        a.deadlines.start_by and a.deadlines.start_by - a.terms.start_within
+    ),  # relative to the decision
 }
 COMPOSITE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "decision": ("decision.kind", "decision.by", "decision.at", "decision.via", "decision.reason", "decision.comment"),
@@ -141,7 +151,7 @@ def shown_texts_sha256(stored: Stored) -> str:
 def field_json(approval: Approval, name: str) -> object:
     """A field as JSON gives it back."""
     spelled = FIELD_GETTERS.get(name)
-    return spelled(approval) if spelled is not None else to_json_value(getattr(approval, name))
+    return spelled(approval) if spelled is not None else to_json_value(_ROW_FIELDS[name].get(approval))
 
 
 def to_json_value(value: Any) -> object:
@@ -217,8 +227,8 @@ def _creation_content(approval: Approval, payload: Payload) -> dict[str, object]
 
 def _card_digests(approval: Approval, payload: Payload) -> dict[str, object]:
     card: dict[str, object] = {"sentence_sha256": text_sha256(payload.sentence)}
-    if approval.alarms:
-        card["findings"] = list(approval.alarms)
+    if approval.findings.alarms:
+        card["findings"] = list(approval.findings.alarms)
     return card
 
 
@@ -228,32 +238,70 @@ def _decision_words(approval: Approval) -> dict[str, object]:
     return {name: value for name, value in words if value}
 
 
-class UnexplainedFields(NamedTuple):
-    """The attributes that no entry of some kinds explains, a getter for all of them, and their defaults.
+class RowField(NamedTuple):
+    """A field of a row by its name in entries; `attribute` is the approval's attribute that holds it."""
 
-    `explained` are the others. `may_state`: an entry of one of the kinds may state more than that.
+    name: str
+    attribute: str
+    get: Callable[[Approval], object]
+    default: object
+
+
+# The values that an approval consists of; entries state their fields one by one.
+_GROUPS: Mapping[str, Any] = {
+    "deadlines": ApprovalDeadlines,
+    "findings": Findings,
+    "timers": TimerProgress,
+    "lease": Lease,
+    "discussion": Discussion,
+}
+
+
+def _row_fields() -> Iterator[RowField]:
+    for field in fields(Approval):
+        group = _GROUPS.get(field.name)
+        if group is None:  # a frozen dataclass keeps its defaults in the class
+            yield RowField(field.name, field.name, attrgetter(field.name), getattr(Approval, field.name, None))
+            continue
+        for part in group._fields:
+            path = f"{field.name}.{part}"
+            name = "lease_until" if path == "lease.until" else part
+            yield RowField(name, field.name, attrgetter(path), group._field_defaults.get(part))
+
+
+_ROW_FIELDS = {field.name: field for field in _row_fields()}
+
+
+class UnexplainedFields(NamedTuple):
+    """The fields that no entry of some kinds explains, by attribute.
+
+    `may_state`: an entry of one of the kinds may state more than that.
     """
 
-    explained: frozenset[str]
-    names: tuple[str, ...]
-    values: Callable[[Approval], tuple[object, ...]]
-    defaults: tuple[object, ...]
+    fields: Mapping[str, Sequence[RowField]]
     may_state: bool
 
-    def changed(self, before: tuple[object, ...], after: tuple[object, ...]) -> list[str]:
-        """The fields that changed without being explained by an entry's kind."""
-        both = zip(self.names, before, after, strict=True)
-        return [part for name, was, now in both if was != now for part in COMPOSITE_FIELDS.get(name, (name,))]
+    def changed(self, old: Approval | None, new: Approval, moved: Collection[str]) -> list[str]:
+        """The fields that changed without being explained by an entry's kind; `moved` are the changed attributes."""
+        if self.fields.keys().isdisjoint(moved):
+            return []
+        return sorted(
+            part
+            for attribute in self.fields.keys() & moved
+            for field in self.fields[attribute]
+            if field.get(new) != (field.default if old is None else field.get(old))
+            for part in COMPOSITE_FIELDS.get(field.name, (field.name,))
+        )
 
 
 @cache  # of the few sets of kinds that changes have
 def _unexplained_fields(*kinds: str) -> UnexplainedFields:
     explained = frozenset[str]().union(*(EXPLAINED_FIELDS.get(kind, ALWAYS_EXPLAINED) for kind in kinds))
-    names = tuple(field.name for field in fields(Approval) if field.name not in explained)
-    defaults = tuple(getattr(Approval, name, None) for name in names)  # which a frozen dataclass keeps in the class
-    return UnexplainedFields(
-        explained, names, attrgetter(*names), defaults, not STATING_KINDS.isdisjoint(kinds) or "approved" in kinds
-    )
+    left: dict[str, list[RowField]] = {}
+    for field in _ROW_FIELDS.values():
+        if field.name not in explained:
+            left.setdefault(field.attribute, []).append(field)
+    return UnexplainedFields(left, not STATING_KINDS.isdisjoint(kinds) or "approved" in kinds)
 
 
 def _extend_event(event: Event, data: Values, content: Values) -> Event:

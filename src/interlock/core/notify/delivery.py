@@ -33,6 +33,16 @@ class DeliveryTarget(NamedTuple):
     person: str = ""
 
 
+class ReminderCounts(NamedTuple):
+    """How often the recipients are to be notified again, and how often they were."""
+
+    due: int = 0
+    sent: int = 0
+
+
+NO_REMINDERS = ReminderCounts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """A delivery; `due_at` is None if nothing is left to send; `pending_since` is when there was something new to send.
@@ -52,8 +62,7 @@ class Delivery:
     pending_since: int
     due_at: int | None
     sent_state: str = ""
-    reminders_due: int = 0  # how often the recipients are to be notified again, and how often they were
-    reminders_sent: int = 0
+    reminders: ReminderCounts = NO_REMINDERS
     ref: str = ""
     attempts: int = 0
     fence: int = 0
@@ -65,12 +74,12 @@ class Delivery:
     @property
     def message_id(self) -> str:
         """The same for every attempt to send the same state: an idempotency key."""
-        return f"{self.id}.{sha256(f'{self.desired_state}/{self.reminders_due}'.encode()).hexdigest()[:12]}"
+        return f"{self.id}.{sha256(f'{self.desired_state}/{self.reminders.due}'.encode()).hexdigest()[:12]}"
 
     @property
     def is_notifying(self) -> bool:
         """Whether sending it notifies somebody; updating an existing message does not, nor does a wake-up."""
-        return self.reason != "woken" and (not self.sent_state or self.reminders_due > self.reminders_sent)
+        return self.reason != "woken" and (not self.sent_state or self.reminders.due > self.reminders.sent)
 
     @property
     def is_possibly_sent(self) -> bool:
@@ -126,7 +135,7 @@ def new_delivery(
 
 def approval_fingerprint(approval: Approval) -> ApprovalFingerprint:
     status = "approved" if approval.status == "running" else approval.status
-    progress = (len(approval.votes), len(approval.delegations), approval.escalated, approval.reminded)
+    progress = (len(approval.votes), len(approval.delegations), approval.timers.escalated, approval.timers.reminded)
     return ApprovalFingerprint(status, approval.args_sha256[:12], *progress)
 
 
@@ -152,13 +161,13 @@ def update_delivery(
         case "grouped":
             return _notify_again(delivery, after, now, notify_at) if more else delivery
         case _:
-            reminders_due = delivery.reminders_due + (1 if more and delivery.sent_state else 0)
+            reminders_due = delivery.reminders.due + (1 if more and delivery.sent_state else 0)
             return _set_desired(delivery, after.text, reminders_due, now, notify_at)
 
 
 def decision_final_at(approval: Approval, now: int) -> int:
     """The time from which a decision is final: a rejection can be undone for a while."""
-    return max(now, approval.release_at or 0) if approval.status == "rejected" else now
+    return max(now, approval.deadlines.release_at or 0) if approval.status == "rejected" else now
 
 
 def drop(delivery: Delivery) -> Delivery:
@@ -179,7 +188,7 @@ def mark_sent(delivery: Delivery, claimed: Delivery, ref: str, now: int) -> Deli
     updated = replace(
         delivery,
         sent_state=claimed.desired_state,
-        reminders_sent=claimed.reminders_due,
+        reminders=delivery.reminders._replace(sent=claimed.reminders.due),
         ref=ref,
         attempts=0,
         error="",
@@ -338,8 +347,9 @@ def _update_wakeup(delivery: Delivery, approval: Approval, now: int) -> Delivery
         return replace(delivery, status="dropped", due_at=None, desired_state=after)
     if delivery.status != "dropped":
         return delivery
-    reminders_due = delivery.reminders_due + (1 if delivery.sent_state else 0)
-    updated = replace(delivery, status="due", desired_state=after, reminders_due=reminders_due, attempts=0, error="")
+    updated = replace(
+        delivery, status="due", desired_state=after, reminders=_one_more_reminder(delivery), attempts=0, error=""
+    )
     return replace(updated, pending_since=now, due_at=decision_final_at(approval, now))
 
 
@@ -351,13 +361,14 @@ def _update_silently(delivery: Delivery, before: ApprovalFingerprint, after: App
     if not is_known and delivery.status != "sending":
         return replace(delivery, status="dropped", due_at=None, desired_state=after.text)
     desired_state = delivery.desired_state if before._replace(reminded=after.reminded) == after else after.text
-    return _set_desired(delivery, desired_state, delivery.reminders_sent, now, now)
+    return _set_desired(delivery, desired_state, delivery.reminders.sent, now, now)
 
 
 def _set_desired(delivery: Delivery, desired_state: str, reminders_due: int, now: int, notify_at: int) -> Delivery:
-    if (desired_state, reminders_due) == (delivery.desired_state, delivery.reminders_due):
+    if (desired_state, reminders_due) == (delivery.desired_state, delivery.reminders.due):
         return delivery
-    changed = replace(delivery, desired_state=desired_state, reminders_due=reminders_due, attempts=0)
+    reminders = delivery.reminders._replace(due=reminders_due)
+    changed = replace(delivery, desired_state=desired_state, reminders=reminders, attempts=0)
     if delivery.status == "sending":
         return changed  # the sender checks it afterwards
     return _refresh_status(replace(changed, due_at=notify_at if changed.is_notifying else now), now)
@@ -365,16 +376,20 @@ def _set_desired(delivery: Delivery, desired_state: str, reminders_due: int, now
 
 def _notify_again(delivery: Delivery, after: ApprovalFingerprint, now: int, notify_at: int) -> Delivery:
     """Notify recipients who were not to be notified, or only got a batch message."""
-    reminders_due = delivery.reminders_due + (1 if delivery.sent_state else 0)
     updated = replace(
-        delivery, status="due", desired_state=after.text, reminders_due=reminders_due, attempts=0, error=""
+        delivery, status="due", desired_state=after.text, reminders=_one_more_reminder(delivery), attempts=0, error=""
     )
     return replace(updated, pending_since=now, due_at=notify_at)
 
 
+def _one_more_reminder(delivery: Delivery) -> ReminderCounts:
+    """A message that was sent is not sent again unless another reminder is due."""
+    return delivery.reminders._replace(due=delivery.reminders.due + (1 if delivery.sent_state else 0))
+
+
 def _refresh_status(delivery: Delivery, now: int) -> Delivery:
     """Due if something is left to send; `due_at` is when it may be sent."""
-    if (delivery.desired_state, delivery.reminders_due) == (delivery.sent_state, delivery.reminders_sent):
+    if (delivery.desired_state, delivery.reminders.due) == (delivery.sent_state, delivery.reminders.sent):
         return replace(delivery, status="sent", due_at=None)
     return replace(delivery, status="due", pending_since=now, due_at=delivery.due_at or now)
 

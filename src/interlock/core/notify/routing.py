@@ -238,7 +238,7 @@ def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contac
     others = [each for each in voters if not _is_chat_requester(approval, each)]
     default_channels, priority = approval_channels(approval, routes), approval.terms.priority
     found: dict[DeliveryTarget, int] = {}
-    for number in range(approval.escalated, 0, -1):
+    for number in range(approval.timers.escalated, 0, -1):
         step = approval.terms.ladder[number - 1]
         step_voters = [each for each in others if step.to.include(each.name, each.teams)]
         targets = [
@@ -350,9 +350,9 @@ def _wakeup_deliveries(approval: Approval, known: Sequence[Delivery], routes: Ro
 def _notify_at(approval: Approval, quiet: QuietPeriod | None, now: int) -> int:
     """When to notify: urgent messages at once, and so calls that would expire during the quiet hours."""
     end = _quiet_until(approval, quiet, now)
-    return now if end >= approval.expires_at else end
+    return now if end >= approval.deadlines.expires_at else end
 
 
 def _quiet_until(approval: Approval, quiet: QuietPeriod | None, now: int) -> int:
     end = quiet_end(quiet, now) if quiet is not None else None
-    return now if end is None or approval.terms.priority == "high" or approval.escalated else end
+    return now if end is None or approval.terms.priority == "high" or approval.timers.escalated else end

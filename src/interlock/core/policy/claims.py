@@ -51,26 +51,28 @@ class Judgement(NamedTuple):
 
 
 def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
-    if call.caller is None and not spec.declared and not call.refusal:  # a program with the database: all is known
+    if (
+        call.caller is None and not spec.declared and not call.objection.refusal
+    ):  # a program with the database: all is known
         verdict = policy.judge(call, spec, spec.effect)
         if isinstance(verdict, Ask) and (fill is not None or verdict.exclude):
             verdict = _require_extra_approver(_fill_terms(verdict, call, fill), call)
         judgement = _new(Judgement, (verdict, (call,), (spec.effect,), ()))
     else:
         judgement = _judge_claims(policy, call, spec, fill)
-    if not call.doubt or isinstance(judgement.verdict, Deny):
+    if not call.objection.doubt or isinstance(judgement.verdict, Deny):
         return judgement
     terms = default_terms(policy, call, spec)
     terms = terms if fill is None else fill(terms, call)
     asked = join_terms(judgement.verdict, terms) if isinstance(judgement.verdict, Ask) else terms
-    return judgement._replace(verdict=replace(asked, notes=(*asked.notes, call.doubt)))
+    return judgement._replace(verdict=replace(asked, notes=(*asked.notes, call.objection.doubt)))
 
 
 def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None) -> Judgement:
     readings = call_readings(call)
     effects = possible_effects(policy, readings, spec)
-    if call.refusal:
-        return Judgement(Deny(call.refusal), readings, effects)
+    if call.objection.refusal:
+        return Judgement(Deny(call.objection.refusal), readings, effects)
     verdict = strictest_verdict(policy, readings, effects, spec, fill)
     if isinstance(verdict, Allow):
         return _new(Judgement, (verdict, readings, effects, ()))
@@ -169,8 +171,8 @@ def _trusts_declared(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
 
 def find_denial(policy: Policy, call: ToolCall) -> Deny | None:
     """The denial that precedes all rules: a name that only looks like a known one is no accident."""
-    if call.refusal:
-        return Deny(call.refusal)
+    if call.objection.refusal:
+        return Deny(call.objection.refusal)
     imitated = next(filter(None, (each.find_imitated_name(call) for each in policy.layers)), "")
     return None if not imitated else Deny(imitation_reason(imitated))
 

@@ -435,7 +435,7 @@ def _facts(approval_view: ApprovalView) -> Iterator[tuple[str, str]]:
         if label in known and text:
             yield known[label], message_text.shorten(text, MAX_NAME)
     if approval_view.is_open:
-        yield "Until", message_text.utc_time(approval_view.approval.expires_at)
+        yield "Until", message_text.utc_time(approval_view.approval.deadlines.expires_at)
 
 
 def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:

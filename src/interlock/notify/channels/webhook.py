@@ -145,7 +145,7 @@ def _approval_summary(approval_view: ApprovalView) -> dict[str, object]:
         "priority": subject.priority,
         "agent": visible(subject.agent),
         "requester": visible(subject.requester),
-        "expires_at": rfc3339(approval.expires_at),
+        "expires_at": rfc3339(approval.deadlines.expires_at),
         "decision": decision_json(approval.decision),
     }
 

@@ -376,7 +376,10 @@ def _human_interrupt(view: ApprovalDetails, context: RequestContext) -> dict[str
     blocked_reason = found["approve"] or (_digest_required_reason(approval) if whole else NOT_SHOWABLE)
     allowed = {
         "allow_accept": not blocked_reason,
-        "allow_edit": not found["edit"] and whole and not approval.editors and AGENT_SECRET not in approval.alarms,
+        "allow_edit": not found["edit"]
+        and whole
+        and not approval.editors
+        and AGENT_SECRET not in approval.findings.alarms,
         "allow_respond": not found["respond"],
         "allow_ignore": not found["reject"],
     }
@@ -394,7 +397,7 @@ def _digest_required_reason(approval: Approval) -> str:
     """Why an answer without a digest would be refused, or ""."""
     if approval.editors:
         return "Somebody edited the arguments."
-    return "Some arguments may deceive, and nobody can acknowledge that here." if approval.alarms else ""
+    return "Some arguments may deceive, and nobody can acknowledge that here." if approval.findings.alarms else ""
 
 
 def _thread_summary(stored: Stored, context: RequestContext) -> dict[str, Any]:

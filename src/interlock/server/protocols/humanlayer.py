@@ -514,7 +514,7 @@ def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:
     status: dict[str, object] = {"requested_at": rfc3339(stored.approval.created_at), "responded_at": None}
     status |= {"response": None, "response_option_name": None}
     match outcome:
-        case Answered() if stored.approval.erased_at is not None:
+        case Answered() if stored.approval.erasure is not None:
             raise Conflict("What was answered has been erased. Ask again under a new call_id.")
         case Answered(message=message):
             said = _text(message)

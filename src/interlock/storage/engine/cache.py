@@ -67,7 +67,7 @@ class BatchCache:
 
     def put_approval(self, key: CacheKey, approval: Approval) -> None:
         """Cache an approval after a commit; one in a final status is dropped, since it is not needed again."""
-        if approval.status not in FINAL_STATUSES and not approval.erased_by:
+        if approval.status not in FINAL_STATUSES and not approval.erasure:
             self.approvals[key] = approval
             return
         self.approvals.pop(key, None)

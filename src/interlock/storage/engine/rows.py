@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import fields
 from typing import Any, cast
 
-from interlock.core.approval.approval import Approval, DecisionRecord
+from interlock.core.approval.approval import (
+    Approval,
+    ApprovalDeadlines,
+    DecisionRecord,
+    Discussion,
+    ErasureRecord,
+    Findings,
+    Lease,
+    TimerProgress,
+)
 from interlock.core.approval.timers import next_timer_at
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
@@ -53,7 +62,7 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
         s.nonce,
         s.proposed,
         approval.created_at,
-        approval.expires_at,
+        approval.deadlines.expires_at,
         *state,
         approval.grant_id,
         due,
@@ -63,11 +72,17 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
 
 
 def update_values(approval: Approval, old_version: int) -> tuple[object, ...]:
-    return (*_state_values(approval), approval.expires_at, approval.subject.workspace, approval.id, old_version)
+    return (
+        *_state_values(approval),
+        approval.deadlines.expires_at,
+        approval.subject.workspace,
+        approval.id,
+        old_version,
+    )
 
 
 def advance_values(a: Approval, old_version: int) -> tuple[object, ...]:
-    state = (a.status, a.version, a.fence, a.lease_until, a.runner, next_timer_at(a))
+    state = (a.status, a.version, *a.lease, next_timer_at(a))
     return (*state, a.subject.workspace, a.id, old_version)
 
 
@@ -78,32 +93,16 @@ def erase_values(a: Approval, old_version: int) -> tuple[object, ...]:
 
 
 DECISION_FIELDS = frozenset(
-    {
-        *("decision", "votes", "terms", "binding", "editors", "delegations", "claimed_by", "replied", "asked"),
-        *("escalated", "reminded", "release_at", "start_by", "deferred_until"),
-    }
+    {"decision", "votes", "terms", "binding", "findings", "editors", "delegations", "discussion", "timers", "deadlines"}
 )
 
 
 def only_advances(old: Approval, new: Approval, changed: Set[str]) -> bool:
     """Return whether a change was made by the runner or a timer, so that no decision columns need to be written.
 
-    `changed` are the attributes that differ.
+    `changed` are the attributes that are not the same objects; they may still be equal.
     """
-    return changed.isdisjoint(DECISION_FIELDS) or (
-        new.decision is old.decision
-        and new.votes is old.votes
-        and new.terms is old.terms
-        and new.binding is old.binding
-        and new.editors is old.editors
-        and new.delegations is old.delegations
-        and new.claimed_by is old.claimed_by
-        and new.replied is old.replied
-        and new.asked == old.asked
-        and (new.escalated, new.reminded) == (old.escalated, old.reminded)
-        and (new.release_at, new.start_by) == (old.release_at, old.start_by)
-        and new.deferred_until == old.deferred_until
-    )
+    return all(getattr(new, name) == getattr(old, name) for name in changed & DECISION_FIELDS)
 
 
 def _state_values(a: Approval) -> tuple[object, ...]:
@@ -115,11 +114,9 @@ def _state_values(a: Approval) -> tuple[object, ...]:
         a.version,
         _progress_json(a),
         None if a.decision is None else _decision_json(a.decision),
-        a.release_at,
-        a.start_by,
-        a.fence,
-        a.lease_until,
-        a.runner,
+        a.deadlines.release_at,
+        a.deadlines.start_by,
+        *a.lease,
         next_timer_at(a),
     )
 
@@ -132,7 +129,7 @@ def read_approval(row: Row, terms: Callable[[str], Ask]) -> Approval:
     agents = tuple(json.loads(path)) if path else ()
     known = (workspace, run_id, call_id, tool, effect, agent, agents, thread_id, requester, priority)
     subject = Subject(*known, bool(idempotent), spec_sha, nonce, proposed, owner, caller)
-    more = {} if progress is None else _read_progress(progress)
+    body = {} if progress is None else cast(dict[str, Any], json.loads(progress))
     return fast_construct(
         Approval,
         id=approval_id,
@@ -142,16 +139,12 @@ def read_approval(row: Row, terms: Callable[[str], Ask]) -> Approval:
         binding=binding,
         status=status,
         created_at=created,
-        expires_at=expires,
+        deadlines=ApprovalDeadlines(expires, release_at, start_by, *body.get("deferred", ())),
         version=version,
         decision=None if decision is None else DecisionRecord(**json.loads(decision)),
-        release_at=release_at,
-        start_by=start_by,
-        fence=fence,
-        lease_until=lease_until,
-        runner=runner,
+        lease=Lease(fence, lease_until, runner),
         grant_id=grant_id,
-        **more,
+        **(_read_progress(body) if body else {}),
     )
 
 
@@ -165,55 +158,48 @@ def _decision_json(d: DecisionRecord) -> str:
 
 
 def _progress_json(a: Approval) -> str | None:
-    rare = _rare_progress(a) if a.claimed_by or a.asked or a.misfits or a.erased_by or a.deferred else {}
-    if not (rare or a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded):
+    alarms, misfits = a.findings
+    rare = _rare_progress(a) if misfits or a.erasure or a.deadlines.deferred or any(a.discussion) else {}
+    if not (rare or alarms or a.votes or a.editors or a.delegations or any(a.timers)):
         return None
     body: dict[str, object] = {
-        "alarms": a.alarms,
+        "alarms": alarms,
         "votes": [[v.by, v.seat, v.stage, v.args_sha256, v.at, v.via] for v in a.votes],
         "editors": a.editors,
         "delegations": [[d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations],
-        "escalated": a.escalated,
-        "reminded": a.reminded,
+        "escalated": a.timers.escalated,
+        "reminded": a.timers.reminded,
         **rare,
     }
     return plain_json(body)
 
 
 def _rare_progress(a: Approval) -> dict[str, object]:
+    discussion, deadlines = a.discussion, a.deadlines
     body = {
-        "claimed": a.claimed_by,
-        "asked": a.asked,
-        "replied": a.replied,
-        "misfits": [[problem.pointer, problem.message] for problem in a.misfits],
-        "erased": [a.erased_at, a.erased_by] if a.erased_by else None,
-        "deferred": [a.deferred, a.deferred_until] if a.deferred else None,
+        "claimed": discussion.claimed_by,
+        "asked": discussion.asked,
+        "replied": discussion.replied,
+        "misfits": [[problem.pointer, problem.message] for problem in a.findings.misfits],
+        "erased": a.erasure and [*a.erasure],
+        "deferred": [deadlines.deferred, deadlines.deferred_until] if deadlines.deferred else None,
     }
     return {name: value for name, value in body.items() if value}
 
 
-def _read_progress(text: str) -> dict[str, Any]:
-    body = cast(dict[str, Any], json.loads(text))
-    erased_at, erased_by = body.get("erased", (None, ""))
-    deferred, deferred_until = body.get("deferred", (0, 0))
+def _read_progress(body: dict[str, Any]) -> dict[str, Any]:
+    erased = body.get("erased")
     return {
-        "alarms": tuple(body["alarms"]),
+        "findings": Findings(tuple(body["alarms"]), tuple(Problem(*each) for each in body.get("misfits", ()))),
         "votes": tuple(Vote(*vote) for vote in body["votes"]),
         "editors": tuple(body["editors"]),
         "delegations": tuple(
             Delegation(by, frozenset(teams), role, People(frozenset(users), frozenset(to)))
             for by, teams, role, users, to in body["delegations"]
         ),
-        "escalated": body["escalated"],
-        "reminded": body["reminded"],
-        "erased_at": erased_at,
-        "erased_by": erased_by,
-        "claimed_by": body.get("claimed", ""),
-        "asked": body.get("asked", 0),
-        "replied": tuple(body.get("replied", ())),
-        "misfits": tuple(Problem(*each) for each in body.get("misfits", ())),
-        "deferred": deferred,
-        "deferred_until": deferred_until,
+        "timers": TimerProgress(body["reminded"], body["escalated"]),
+        "erasure": None if erased is None else ErasureRecord(*erased),
+        "discussion": Discussion(body.get("claimed", ""), body.get("asked", 0), tuple(body.get("replied", ()))),
     }
 
 

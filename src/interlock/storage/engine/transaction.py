@@ -134,7 +134,7 @@ class Transaction:
         if known is None and not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         approval = known or rows.read_approval(found[0], self.terms)
-        kept = found and not approval.erased_by  # rows that this batch erases stay in the database until its end
+        kept = found and not approval.erasure  # rows that this batch erases stay in the database until its end
         payload = rows.read_payload(found[0][-rows.PAYLOAD_COLUMN_COUNT :]) if kept else Payload()
         return Stored(approval, _merge_payloads(payload, self._payloads.get(key)))
 
@@ -278,11 +278,11 @@ class Transaction:
         key = (old.subject.workspace, new.id)
         self._writes["erase_approval"].append(rows.erase_values(new, old.version))
         self._approvals[key] = new
-        if new.erased_by and not old.erased_by:
+        if new.erasure and not old.erasure:
             self._payloads.pop(key, None)
             self.write("erase_payload", *key)
             self.write("forget_applied", *key)  # its tool's result; it has ended, so this key is never retried
-        payload = Payload() if new.erased_by else self.stored(*key).payload
+        payload = Payload() if new.erasure else self.stored(*key).payload
         self.write("erase_doc", search_document(Stored(new, payload)), *key)
         back = (key[0], "search", 0)
         if back not in self._writes["step_back"]:  # an index batch read before this must not be written after it

@@ -197,7 +197,12 @@ class BatchRunner:
             if read[0] in ("freezes", "user"):
                 continue
             approval = self._cache.approvals[read[1], read[2]]
-            for deadline in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
+            for deadline in (
+                approval.deadlines.expires_at,
+                approval.deadlines.start_by,
+                approval.lease.until,
+                approval.deadlines.release_at,
+            ):
                 if deadline is not None:
                     yield deadline
 

@@ -21,7 +21,7 @@ from interlock.core.call import PRIORITIES
 from interlock.core.errors import Conflict, NotFound, StoreUnavailable
 from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 from interlock.core.notify import delivery as deliveries
-from interlock.core.notify.delivery import MINUTE, Delivery, DeliveryTarget, group_by_target
+from interlock.core.notify.delivery import MINUTE, Delivery, DeliveryTarget, ReminderCounts, group_by_target
 from interlock.core.ports import IsRunnerDead
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
@@ -383,7 +383,7 @@ def _finish_delivery(
     changed = seen[delivery.id] = step(found, tx.moment(delivery.workspace).now)
     if changed.status == "parked":
         tx.append_events(delivery.workspace, [delivery_event("delivery_parked", changed, delivery)])
-    elif (changed.sent_state, changed.reminders_sent) != (found.sent_state, found.reminders_sent):
+    elif (changed.sent_state, changed.reminders.sent) != (found.sent_state, found.reminders.sent):
         tx.append_events(delivery.workspace, [delivery_event("delivered", changed, delivery)])
     save_delivery(tx, changed)
     return changed
@@ -521,8 +521,8 @@ def save_delivery(tx: Transaction, d: Delivery) -> None:
             d.status,
             d.desired_state,
             d.sent_state,
-            d.reminders_due,
-            d.reminders_sent,
+            d.reminders.due,
+            d.reminders.sent,
         ),
         *(d.ref, d.attempts, d.fence, d.runner, d.error, d.created_at, d.pending_since, d.due_at, d.sent_at, d.used_at),
     )
@@ -550,8 +550,7 @@ def read_delivery(row: Row) -> Delivery:
         pending_since=since,
         due_at=due_at,
         sent_state=said,
-        reminders_due=nudge,
-        reminders_sent=nudged,
+        reminders=ReminderCounts(nudge, nudged),
         ref=ref,
         attempts=attempts,
         fence=fence,

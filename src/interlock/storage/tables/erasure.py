@@ -177,7 +177,7 @@ class ErasurePlan:
     def write(self) -> None:
         for old, new in self.rows.values():
             self.tx.erase(old, new)
-            if new.erased_by:
+            if new.erasure:
                 for row in self.tx.fetch("finished_deliveries_of", self.workspace, new.id):
                     self.tx.write("drop_delivery", self.workspace, row[0])
         for seq in sorted(self.entries):
@@ -189,7 +189,7 @@ class ErasurePlan:
             self.tx.append_events(self.workspace, [erased_event(self.erasure, self.entries, taken.approvals)])
 
     def result(self) -> ErasureResult:
-        whole = sum(bool(new.erased_by) and not old.erased_by for old, new in self.rows.values())
+        whole = sum(new.erasure is not None and old.erasure is None for old, new in self.rows.values())
         return ErasureResult(whole, len(self.entries), tuple(self.skipped.items()))
 
     def _is_recent(self, trail: Sequence[Row], unwritten: Sequence[int]) -> bool:
@@ -201,7 +201,7 @@ class ErasurePlan:
             self.entries.update(entries)
             if self.erasure is not RETENTION:  # the state of a paused run holds the arguments of its calls
                 self.runs.add(approval.subject.run_id)
-            if not approval.erased_by:
+            if not approval.erasure:
                 self.rows[approval_id] = (approval, erase_content(approval, self.erasure.by, now))
 
     def _add_entry(self, seq: int, approval_id: str) -> None:

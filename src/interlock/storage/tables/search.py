@@ -127,7 +127,7 @@ class ApprovalSearch:
         limit = clamp_limit(query)
         items = tuple(await self._read(found[:limit]))
         last = items[-1].approval if len(found) > limit else None
-        return ApprovalPage(items, None if last is None else make_cursor(last.expires_at, last.id))
+        return ApprovalPage(items, None if last is None else make_cursor(last.deadlines.expires_at, last.id))
 
     def _scan_query(self, terms: SearchTerms, span: DocumentRange, scan_limit: int, limit: int) -> Sql:
         has, values = self._full_text_index.match_condition(terms)

@@ -259,7 +259,7 @@ def _size(blocks: list[Json]) -> int:
 
 def _deadline(approval_view: ApprovalView) -> Json:
     """Deadline in the reader's time zone, which Slack computes."""
-    at = approval_view.approval.expires_at
+    at = approval_view.approval.deadlines.expires_at
     date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{message_text.utc_time(at)}>"
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"Decide by {date}", "verbatim": True}]}
 

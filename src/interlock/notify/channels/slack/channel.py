@@ -257,7 +257,7 @@ class InteractionHandler:
                 message = (
                     _obstacle(approval_view, reviewer, kind, seen_digest) or f"{NOT_SHOWN_IN_FULL} {NOTHING_DECIDED}"
                 )
-            elif kind == "approve" and not (approval_view.is_open and approval_view.approval.alarms):
+            elif kind == "approve" and not (approval_view.is_open and approval_view.approval.findings.alarms):
                 message = await self._approve(approval_view, seen_digest, reviewer, delivery, inbound)
             else:
                 message = _obstacle(approval_view, reviewer, kind, seen_digest) or await self._open(

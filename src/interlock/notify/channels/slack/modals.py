@@ -137,7 +137,7 @@ def call_arguments(approval_view: ApprovalView) -> dict[str, object]:
 
 
 def alarm_findings(approval_view: ApprovalView) -> list[Finding]:
-    return [finding for finding in approval_view.card.findings if finding.id in approval_view.approval.alarms]
+    return [finding for finding in approval_view.card.findings if finding.id in approval_view.approval.findings.alarms]
 
 
 def _approve_form(approval_view: ApprovalView) -> DecisionForm | None:
