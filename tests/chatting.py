@@ -26,7 +26,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.core.identity import Principal
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import ApprovalQuery, User
@@ -119,6 +119,7 @@ class Effects:
             Tool(ToolSpec("t_wipe_slow", "destructive", schema=page, confirm="chat"), "Deletes slowly", self._slow),
             Tool(ToolSpec("t_fail", "write"), "Fails", self._fail),
             Tool(ToolSpec("t_crash", "write", secret=("token",)), "Crashes", self._crash),
+            Tool(ToolSpec("t_unsure", "write", idempotent=True), "Gets no answer", self._lose),
             Tool(ToolSpec("t_slow", "read"), "Reads slowly", self._slow),
             Tool(ToolSpec("t_slow_write", "write"), "Writes slowly", self._slow),
             Tool(ToolSpec("t_much", "write"), "Gives much", self._much),
@@ -140,6 +141,10 @@ class Effects:
 
     async def _crash(self, use: ToolInvocation) -> object:
         raise ValueError(f"cannot use {use.args.get('token')}")
+
+    async def _lose(self, use: ToolInvocation) -> object:
+        self.done.append(("t_unsure", use.args))
+        raise EffectUnknown("The other side hung up.")
 
     async def _slow(self, use: ToolInvocation) -> object:
         self.begun.set()

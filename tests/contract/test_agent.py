@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from interlock import (
 )
 from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Decision
-from interlock.core.errors import CallMismatch, InvalidRequest
+from interlock.core.errors import CallMismatch, EffectUnknown, InvalidRequest
 from interlock.core.identity import KeyBindings
 from interlock.core.outcome import Proceed
 from interlock.sdk.agent import MAX_ID_LENGTH, Agent, Executed, bounded_id, to_model_message
@@ -158,6 +159,24 @@ async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted
         assert outcome.status == "unknown"
         assert "Do not call it again: a person has to look." in str(to_model_message(outcome, "send"))
     assert len(tool.ran) == 2
+
+
+async def test_of_tools_that_do_not_know_whether_they_took_effect_only_idempotent_ones_can_be_tried_again(
+    trusted: Agent, where: dict[str, Any]
+) -> None:  # R46
+    tool = Tool(EffectUnknown("It hung up."))
+    call = trusted.call("send", {"to": "bob"}, "run", "1", switch="off")
+    again = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
+    with pytest.raises(EffectUnknown, match=r"It hung up\."):
+        await trusted.attempt(call, SEND, tool)
+    outcome = await trusted.attempt(call, SEND, tool)
+    assert isinstance(outcome, Finished)
+    assert (outcome.status, len(tool.ran)) == ("unknown", 1)
+    idempotent = replace(SEND, idempotent=True)
+    with pytest.raises(EffectUnknown):
+        trusted.attempt_sync(again, idempotent, tool.now)
+    found = trusted.attempt_sync(again, idempotent, Tool().now)
+    assert type(found) is (Finished if "key" in where else Executed)  # a server does not take a program's word for it
 
 
 @pytest.mark.parametrize(

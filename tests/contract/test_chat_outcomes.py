@@ -155,6 +155,16 @@ async def test_a_tool_that_breaks_is_told_without_its_secrets(place: Place, cloc
         assert "s3cret" not in str([line.body for line in await chat.lines(thread, "resulted", "decided")])
 
 
+# R46
+async def test_a_tool_that_does_not_know_whether_it_took_effect_is_unknown_and_not_repeated(
+    place: Place, clock: Clock
+) -> None:
+    async with chatting(place, clock, calls(wish("c1", "t_unsure"))) as chat:
+        thread = await chat.say("Try")
+        await chat.approve((await chat.cards(thread))[0])
+        assert (chat.model.told["c1"]["status"], len(chat.effects.of("t_unsure"))) == ("unknown", 1)
+
+
 async def test_a_result_that_is_too_long_to_keep_does_not_make_a_failure_of_what_ran(
     place: Place, clock: Clock
 ) -> None:

@@ -161,7 +161,7 @@ async def test_errors_of_the_server_go_on_as_they_are_and_are_on_record(scene: S
         with pytest.raises(MCPError, match="Unknown tool: absent"):
             await client.call_tool("absent", {})
     stored = await scene.parts.store.get("default", failed)
-    assert (stored.approval.status, stored.payload.error) == ("failed", "UpstreamToolFailed: no such file")
+    assert (stored.approval.status, stored.payload.error) == ("failed", "no such file")
 
 
 @pytest.mark.smoke

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
-from interlock.app.gate import Execution
+from interlock.app.executor import Executor, RunningLeases, error_text
+from interlock.app.gate import Execution, Gate
 from interlock.chat import results
 from interlock.chat.agents import ChatServices
 from interlock.chat.confirmation import ConfirmationFlow
@@ -16,21 +17,19 @@ from interlock.chat.thread_lease import LeasedThread
 from interlock.chat.tool import Tool, ToolInvocation
 from interlock.chat.tool_registry import ToolSelection
 from interlock.config.agents import AGENT_TOOL_PREFIX
-from interlock.core.call import QUESTION_TOOL, Args, ToolCall, propose, secret_texts
+from interlock.core.call import QUESTION_TOOL, Args, ToolCall, propose
 from interlock.core.canonical import canonical, parse_json, read_canonical
 from interlock.core.chat.thread import NewThreadEntry
 from interlock.core.chat.transcript import PendingCall
 from interlock.core.errors import (
     BindingBroken,
     Conflict,
-    EffectUnknown,
     Error,
     Expired,
     InvalidRequest,
     LeaseLost,
     NotFound,
     StoreUnavailable,
-    ToolFailed,
 )
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
@@ -161,7 +160,7 @@ class ToolCallRunner:
         if tool.name.startswith(AGENT_TOOL_PREFIX):
             tool = replace(tool, run=lambda invocation: self.subagents.begin(self.leased_thread, call, invocation.args))
         if not outcome.approval_id:
-            reading = _run_read(tool, ToolInvocation(cast(Args, read_canonical(outcome.args)), ""))
+            reading = _run_read(tool, outcome.args)
             result, status = await self.leased_thread.run_unless_lost(reading)
             await self._record_result(call, result, status, took=self.clock() - began)
             return
@@ -181,47 +180,14 @@ class ToolCallRunner:
 
     async def _run(self, tool: Tool, started: Execution) -> None:
         """Run the tool. It finishes even if the thread is stopped: the gate has its own lease."""
-        renewing = asyncio.create_task(self._renew(started))
+        reports = GateReports(self.services.gate, self._workspace, self.clock, self.lease)
+        leases = RunningLeases(reports.renew, self.lease)
+        invocation = ToolInvocation(cast(Args, read_canonical(started.args)), started.idempotency_key)
+        renewing = asyncio.create_task(leases.keep_renewed())
         try:
-            try:
-                args = cast(Args, read_canonical(started.args))
-                result = await tool.run(ToolInvocation(args, started.idempotency_key))
-                ok, payload = True, Payload(result=canonical(results.bound_result(result)))
-            except EffectUnknown:
-                await self.services.gate.mark_effect_unknown(self._workspace, started.approval_id, started.fence)
-                return
-            except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
-                ok, payload = False, Payload(error=_error_text(error, started.args, tool))
-            except BaseException:
-                with suppress(Error):
-                    await asyncio.shield(
-                        self.services.gate.abandon(self._workspace, started.approval_id, started.fence)
-                    )
-                raise
-            with suppress(LeaseLost):  # it is recorded as unknown, and the late result is kept as evidence
-                await self._finish(started, payload, ok=ok)
+            await Executor(reports, leases, _encode_result).run(started, tool.spec, lambda: tool.run(invocation))
         finally:
             renewing.cancel()
-
-    async def _finish(self, started: Execution, payload: Payload, *, ok: bool) -> None:
-        """Record the result, with retries while the database is down; recording it twice changes nothing."""
-        until = self.clock() + self.lease
-        while True:
-            try:
-                await self.services.gate.finish(
-                    self._workspace, started.approval_id, started.fence, ok=ok, payload=payload
-                )
-                return
-            except StoreUnavailable:
-                if self.clock() >= until:
-                    raise
-            await asyncio.sleep(FINISH_RETRY_SECONDS)
-
-    async def _renew(self, started: Execution) -> None:
-        while True:
-            await asyncio.sleep(self.lease / 3000)
-            with suppress(Error):  # a lost lease shows when it is finished
-                await self.services.gate.renew(self._workspace, started.approval_id, started.fence, self.lease)
 
     async def _record_proposal(self, call: PendingCall, status: str) -> None:
         """Record that the gate knows the call. A pending one is shown as a card, also in the person's own thread."""
@@ -335,8 +301,52 @@ class ToolCallRunner:
         )
 
 
-async def _run_read(tool: Tool, invocation: ToolInvocation) -> tuple[object, str]:
+@dataclass(frozen=True, slots=True)
+class GateReports:
+    """Reports of the executor to the gate, for calls of one workspace."""
+
+    gate: Gate
+    workspace: str
+    clock: Clock
+    lease: int
+
+    async def renew(self, approval_id: str, fence: int) -> None:
+        await self.gate.renew(self.workspace, approval_id, fence, self.lease)
+
+    async def finish(self, execution: Execution, payload: Payload, *, ok: bool) -> None:
+        """Record the result, with retries while the database is down; recording it twice changes nothing.
+
+        After a lost lease the call is recorded as unknown, and the late result is kept as evidence.
+        """
+        until = self.clock() + self.lease
+        with suppress(LeaseLost):
+            while True:
+                try:
+                    await self.gate.finish(
+                        self.workspace, execution.approval_id, execution.fence, ok=ok, payload=payload
+                    )
+                    return
+                except StoreUnavailable:
+                    if self.clock() >= until:
+                        raise
+                await asyncio.sleep(FINISH_RETRY_SECONDS)
+
+    async def mark_effect_unknown(self, execution: Execution) -> None:
+        """Mark the outcome as unknown, also of an idempotent tool: the chat would repeat it at once."""
+        await self.gate.mark_effect_unknown(self.workspace, execution.approval_id, execution.fence)
+
+    async def abandon(self, execution: Execution) -> None:
+        with suppress(Error):
+            await self.gate.abandon(self.workspace, execution.approval_id, execution.fence)
+
+
+def _encode_result(result: object) -> bytes:
+    return canonical(results.bound_result(result))
+
+
+async def _run_read(tool: Tool, data: bytes) -> tuple[object, str]:
     """Run a read. The gate allows reads without checking their arguments, so they are validated here."""
+    invocation = ToolInvocation(cast(Args, read_canonical(data)), "")
     problems = validate(tool.spec.schema, invocation.args) if tool.spec.schema is not None else ()
     if problems:
         words = "; ".join(map(str, problems))
@@ -346,7 +356,7 @@ async def _run_read(tool: Tool, invocation: ToolInvocation) -> tuple[object, str
     try:
         result = results.bound_result(await tool.run(invocation))
     except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
-        return {"success": False, "status": "failed", "error": _error_text(error, b"{}", tool)}, "failed"
+        return {"success": False, "status": "failed", "error": error_text(error, data, tool.spec)}, "failed"
     return result, "succeeded"
 
 
@@ -355,12 +365,3 @@ def _arguments(text: str) -> Args:
     if not isinstance(value, dict):
         raise InvalidRequest("The arguments of a call are a JSON object.")
     return value
-
-
-def _error_text(error: Exception, args: bytes, tool: Tool) -> str:
-    """Return the error text, without the tool's secrets and internal details."""
-    plain = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
-    for secret in secret_texts(args, tool.spec):
-        plain = plain.replace(secret, "[hidden]")
-    words = plain[:2_000].replace("\x00", "").encode("utf-8", "replace").decode()
-    return words if isinstance(error, ToolFailed) else f"The tool failed. {words}"

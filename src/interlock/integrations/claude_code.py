@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,6 +15,7 @@ from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused
 
 if TYPE_CHECKING:
     from interlock.sdk.agent import Agent
+    from interlock.sdk.session import RunSession
 from interlock.core.names import matches_pattern
 from interlock.core.outcome import refusal_message
 
@@ -162,9 +161,8 @@ class Hook:
 
     async def _record_end(self, event: HookEvent) -> None:
         """Record how a call ended. One that was checked without an id is found by its arguments."""
-        keys = [_running_key(event, event.args), _note_key("running", event, event.call_digest)]
         payload = None if event.interrupted else event_payload(event)
-        await self._finish(keys, payload, ok=event.name == "PostToolUse")
+        await self._finish(_end_keys(event), payload, ok=event.name == "PostToolUse")
 
     async def _finish(self, keys: Sequence[str], payload: Payload | None, *, ok: bool) -> None:
         """Finish a call that was started by this hook; ignores others, such as reads and calls of another hook."""
@@ -209,6 +207,11 @@ def _running_key(event: HookEvent, args: Args) -> str:
     return _note_key("running", event, event.id or event.digest_with(args))
 
 
+def _end_keys(event: HookEvent) -> tuple[str, str]:
+    """The keys under which the hook after the tool looks for the note: with the arguments that ran, then without id."""
+    return _running_key(event, event.args), _note_key("running", event, event.call_digest)
+
+
 def _note_key(sort: str, event: HookEvent, name: str) -> str:
     return digest(canonical([sort, event.session, name]))
 
@@ -238,7 +241,6 @@ class HookCallbacks:
         self._agent = agent
         self._options = hook_options
         self._notes = MemoryNotes()
-        self._leases: dict[str, Future[None]] = {}
 
     async def before(self, data: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
         try:
@@ -248,34 +250,25 @@ class HookCallbacks:
             words = error.message if isinstance(error, Error) else f"The hook failed: {type(error).__name__}."
             return answer_json("PreToolUse", HookAnswer("deny", words))
         if answer.args is not None:
-            self._keep(_running_key(event, answer.args))
+            approval_id, _, fence = self._notes.find(_running_key(event, answer.args)).partition(" ")
+            (await self._session()).leases.add(approval_id, int(fence))
         return answer_json(event.name, answer)
 
     async def after(self, data: Mapping[str, Any], _: str | None, __: object) -> dict[str, object]:
         event = parse_event(data)
-        lease = self._leases.pop(_running_key(event, event.args), None)
-        if lease is not None:
-            lease.cancel()
+        noted = next(filter(None, map(self._notes.find, _end_keys(event))), "")
+        (await self._session()).leases.discard(noted.partition(" ")[0])
         await (await self._hook()).answer(event)
         return {}
 
     async def _hook(self) -> Hook:
-        lock, program = self._agent.lock, self._agent.lock.program
-        session = lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
-        return Hook(
-            session.backend, self._notes, HookIdentity(program.workspace, program.user, self._agent.path), self._options
-        )
+        program, backend = self._agent.lock.program, (await self._session()).backend
+        identity = HookIdentity(program.workspace, program.user, self._agent.path)
+        return Hook(backend, self._notes, identity, self._options)
 
-    def _keep(self, key: str) -> None:
-        approval_id, _, fence = self._notes.find(key).partition(" ")
-        self._leases[key] = self._agent.lock.loop_thread.submit(self._renewed(approval_id, int(fence)))
-
-    async def _renewed(self, approval_id: str, fence: int) -> None:
+    async def _session(self) -> RunSession:
         lock = self._agent.lock
-        while True:
-            await asyncio.sleep(lock.program.lease / 3000)
-            with suppress(Error):  # a lost lease surfaces when the tool finishes
-                await lock.renew(approval_id, fence)
+        return lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
 
 
 class MemoryNotes:

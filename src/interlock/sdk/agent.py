@@ -6,15 +6,13 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from interlock.core.call import Args, ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest, read_canonical
-from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
+from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting, refusal_message
 from interlock.core.run import Pause, check_pause
-from interlock.runtime.offload import LoopThread
-from interlock.sdk.functions import stored_result
 from interlock.sdk.session import Runnable, RunSession
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.run import retry_delay
 
-T = TypeVar("T")
 MAX_ID_LENGTH = 150  # maximum length in characters of an id that is used unchanged
 
 
@@ -83,7 +80,7 @@ class Agent:
         if not isinstance(step, Runnable):
             return step
         args: Args = read_canonical(step.args)  # type: ignore[assignment]  # the arguments of a call are a JSON object
-        return Executed(await execute(session, step, spec, lambda: body(args)))
+        return Executed(await session.execute(step, spec, lambda: body(args)))
 
     def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Executed | Outcome:
         """`attempt` for synchronous code; the tool runs in the caller's thread."""
@@ -92,7 +89,7 @@ class Agent:
         if not isinstance(step, Runnable):
             return step
         args: Args = read_canonical(step.args)  # type: ignore[assignment]  # the arguments of a call are a JSON object
-        return Executed(execute_sync(session, step, spec, lambda: body(args), loop_thread))
+        return Executed(session.execute_sync(step, spec, lambda: body(args), loop_thread))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         """Wait for an outcome other than `Waiting`, up to `timeout` seconds; blocks only this coroutine."""
@@ -205,42 +202,6 @@ def invalid_arguments_message(error: InvalidRequest) -> dict[str, object]:
 def bounded_id(name: str) -> str:
     """A framework's id, replaced by its digest if it is empty, too long or not printable."""
     return name if 0 < len(name) <= MAX_ID_LENGTH and name.isprintable() else f"sha256:{digest(canonical(name))}"
-
-
-async def execute(session: RunSession, runnable: Runnable, spec: ToolSpec, run: Callable[[], Awaitable[T]]) -> T:
-    with session.running(runnable):
-        try:
-            result = await run()
-        except EffectUnknown:
-            await session.mark_unknown(runnable)
-            raise
-        except Exception as error:
-            await session.record_failure(runnable, spec, error)
-            raise
-        except BaseException:
-            await asyncio.shield(session.mark_unknown(runnable))
-            raise
-    await session.record_success(runnable, stored_result(result))
-    return result
-
-
-def execute_sync(
-    session: RunSession, runnable: Runnable, spec: ToolSpec, run: Callable[[], T], loop_thread: LoopThread
-) -> T:
-    with session.running(runnable):
-        try:
-            result = run()
-        except EffectUnknown:
-            loop_thread.run(session.mark_unknown(runnable))
-            raise
-        except Exception as error:
-            loop_thread.run(session.record_failure(runnable, spec, error))
-            raise
-        except BaseException:
-            loop_thread.run(session.mark_unknown(runnable))
-            raise
-    loop_thread.run(session.record_success(runnable, stored_result(result)))
-    return result
 
 
 EDITED = "A reviewer changed the arguments before it ran"

@@ -31,7 +31,7 @@ from interlock.runtime.faults import FaultPoint
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import make_runner_id
-from interlock.sdk.agent import Agent, execute, execute_sync
+from interlock.sdk.agent import Agent
 from interlock.sdk.backend import ApprovalStatus, Backend, ProgramIdentity
 from interlock.sdk.client import Client
 from interlock.sdk.embedded import EmbeddedBackend
@@ -135,7 +135,7 @@ class Interlock:
         if isinstance(runnable, CachedResult):
             return function.restore_result(runnable.result)
         body = self._effect_async(function)
-        return await execute(session, runnable, function.spec, lambda: body(**function.unpack(runnable.args)))
+        return await session.execute(runnable, function.spec, lambda: body(**function.unpack(runnable.args)))
 
     def _call_sync(self, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         session, loop_thread = self.open(), self.loop_thread
@@ -143,8 +143,8 @@ class Interlock:
         if isinstance(runnable, CachedResult):
             return function.restore_result(runnable.result)
         body = self._effect(function)
-        return execute_sync(
-            session, runnable, function.spec, lambda: body(**function.unpack(runnable.args)), loop_thread
+        return session.execute_sync(
+            runnable, function.spec, lambda: body(**function.unpack(runnable.args)), loop_thread
         )
 
     async def _wait_until_runnable(

@@ -1,17 +1,19 @@
-"""A program's session: its run, the ids of its calls, starting and finishing calls, and lease renewal."""
+"""A program's session: its run, the ids of its calls, starting and executing calls, and lease renewal."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
+from interlock.app.executor import Executor, RunningLeases
 from interlock.app.gate import Execution
-from interlock.core.call import ToolCall, ToolSpec, propose, redact, secret_texts
+from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.errors import (
     AlreadyStarted,
     CallAnswered,
@@ -26,8 +28,11 @@ from interlock.core.errors import (
 )
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, refusal_message
+from interlock.runtime.offload import LoopThread
 from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
+from interlock.sdk.functions import stored_result
 
+T = TypeVar("T")
 FROZEN_RETRY_SECONDS = 1.0  # seconds between two attempts to start a frozen call
 
 
@@ -54,7 +59,8 @@ class RunSession:
         self._owns_run = run_id is None
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
         self._count_lock = threading.Lock()
-        self._running: dict[str, int] = {}  # approval id → fence of running calls
+        self.leases = RunningLeases(backend.renew, program.lease)
+        self._executor = Executor(self, self.leases, stored_result)
         self._resuming: set[tuple[str, str, int]] = set()  # agent, run id and fence of runs being resumed
         self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
         self._has_unknown_call = False  # an unknown effect keeps the run open, so that the next start reports it
@@ -151,36 +157,44 @@ class RunSession:
                 case _:
                     return outcome
 
-    async def record_success(self, runnable: Runnable, result: bytes) -> None:
-        await self._finish(runnable, Payload(result=result), ok=True)
+    async def execute(self, runnable: Runnable, spec: ToolSpec, tool: Callable[[], Awaitable[T]]) -> T:
+        """Run the tool and report how it ended; its error is raised unchanged. A read has nothing to report."""
+        with self._as_current(runnable.execution):
+            if runnable.execution is None:
+                return await tool()
+            return (await self._executor.run(runnable.execution, spec, tool)).unwrap()
 
-    async def record_failure(self, runnable: Runnable, spec: ToolSpec, error: Exception) -> None:
-        """Record the error as text, without the secrets among the arguments."""
-        words = f"{type(error).__name__}: {error}"
-        for secret in secret_texts(runnable.args, spec):
-            words = words.replace(secret, "[hidden]")
-        plain = words[:2_000].replace("\x00", "").encode("utf-8", "replace").decode()
-        await self._finish(runnable, Payload(error=plain), ok=False)
+    def execute_sync(self, runnable: Runnable, spec: ToolSpec, tool: Callable[[], T], loop_thread: LoopThread) -> T:
+        with self._as_current(runnable.execution):
+            if runnable.execution is None:
+                return tool()
+            return self._executor.run_sync(runnable.execution, spec, tool, loop_thread).unwrap()
 
-    async def mark_unknown(self, runnable: Runnable) -> None:
-        """Record that the effect of an interrupted tool is unknown."""
-        if runnable.execution is not None:
-            self._has_unknown_call = True
-            with suppress(Error):
-                await self.backend.abandon(runnable.execution.approval_id, runnable.execution.fence)
+    # Reports of the executor
+
+    async def finish(self, execution: Execution, payload: Payload, *, ok: bool) -> None:
+        try:
+            await self.backend.finish(execution.approval_id, execution.fence, ok=ok, payload=payload)
+        except LeaseLost as error:
+            raise CallUnknown(error.message, approval_id=execution.approval_id) from error
+
+    async def mark_effect_unknown(self, execution: Execution) -> None:
+        """Abandon the call: an idempotent one may be started again, when the program tries it again."""
+        await self.abandon(execution)
+
+    async def abandon(self, execution: Execution) -> None:
+        self._has_unknown_call = True
+        with suppress(Error):
+            await self.backend.abandon(execution.approval_id, execution.fence)
 
     @contextmanager
-    def running(self, runnable: Runnable) -> Iterator[None]:
-        """Renew the call's lease and set `current_execution` while the tool runs."""
-        token = self._current.set(runnable.execution)
-        if runnable.execution is not None:
-            self._running[runnable.execution.approval_id] = runnable.execution.fence
+    def _as_current(self, execution: Execution | None) -> Iterator[None]:
+        """Set `current_execution` while the tool runs."""
+        token = self._current.set(execution)
         try:
             yield
         finally:
             self._current.reset(token)
-            if runnable.execution is not None:
-                self._running.pop(runnable.execution.approval_id, None)
 
     @contextmanager
     def resuming(self, agent: str, run_id: str, fence: int) -> Iterator[None]:
@@ -211,26 +225,16 @@ class RunSession:
                 await self.backend.cancel(approval_id, GAVE_UP)
             raise
 
-    async def _finish(self, runnable: Runnable, payload: Payload, *, ok: bool) -> None:
-        execution = runnable.execution
-        if execution is None:
-            return
-        try:
-            await self.backend.finish(execution.approval_id, execution.fence, ok=ok, payload=payload)
-        except LeaseLost as error:
-            raise CallUnknown(error.message, approval_id=execution.approval_id) from error
-
     # The run and its leases
 
     async def _renew_leases(self) -> None:
         """Renew all leases at a third of their length, on the loop thread, which no tool can block."""
         while True:
             await asyncio.sleep(self.program.lease / 3000)
-            held = [self.backend.renew(approval_id, fence) for approval_id, fence in list(self._running.items())]
             resumed = [self.backend.renew_pause(*each) for each in list(self._resuming)]
             run = [self.backend.renew_run(self.run_id)] if self._owns_run else []
-            found = await asyncio.gather(*held, *resumed, *run, return_exceptions=True)
-            for error in found:  # a lost lease surfaces when the tool finishes
+            found = await asyncio.gather(self.leases.renew_all(), *resumed, *run, return_exceptions=True)
+            for error in found:
                 if isinstance(error, BaseException) and not isinstance(error, Error):
                     raise error
 
