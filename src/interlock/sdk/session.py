@@ -108,54 +108,39 @@ class RunSession:
             call = await self._with_call_id(call, spec)
             outcome = await self.backend.check(call, spec)
         while True:
-            match outcome:
-                case Proceed(args, ""):
-                    return Runnable(args)
-                case Proceed(_, approval_id):
-                    if runnable := await self._start_or_wait(approval_id, spec):
-                        return runnable
-                    outcome = await self.wait_decided(approval_id)
-                case Waiting(approval_id):
-                    outcome = await self.wait_decided(approval_id)
+            match await self._start_if_approved(outcome, spec):
+                case Runnable() as runnable:
+                    return runnable
+                case Waiting(approval_id, status):
+                    outcome = await self.wait_decided(approval_id, is_frozen=status == "approved")
                 case Finished("succeeded", result):
                     return CachedResult(result)
-                case _:
-                    raise to_not_run_error(outcome, call.tool)
-
-    async def _start_or_wait(self, approval_id: str, spec: ToolSpec) -> Runnable | None:
-        """Start the call; None if the caller should wait: started elsewhere, frozen, denied now, or lease lost."""
-        try:
-            started = await self.backend.start(approval_id, spec)
-        except Frozen:
-            await asyncio.sleep(FROZEN_RETRY_SECONDS)
-        except (AlreadyStarted, DeniedNow, LeaseLost):
-            pass
-        else:
-            return Runnable(started.args, started)
-        return None
+                case ended:
+                    raise to_not_run_error(ended, call.tool)
 
     async def try_start(self, call: ToolCall, spec: ToolSpec) -> Runnable | Outcome:
         """Start the call if it may run now; waits only for another process that runs it.
 
         Execute a `Runnable` exactly once.
         """
-        outcome = await self.backend.check(call, spec)
-        while True:
-            match outcome:
-                case Proceed(args, ""):
-                    return Runnable(args)
-                case Proceed(_, approval_id):
-                    try:
-                        started = await self.backend.start(approval_id, spec)
-                        return Runnable(started.args, started)
-                    except Frozen:
-                        return Waiting(approval_id, "approved")
-                    except (AlreadyStarted, DeniedNow, LeaseLost):
-                        outcome = await self.backend.wait(approval_id, 0)
-                case Waiting(approval_id, "running"):
-                    outcome = await self.backend.wait(approval_id)
-                case _:
-                    return outcome
+        outcome = await self._start_if_approved(await self.backend.check(call, spec), spec)
+        while isinstance(outcome, Waiting) and outcome.status == "running":
+            outcome = await self._start_if_approved(await self.backend.wait(outcome.approval_id), spec)
+        return outcome
+
+    async def _start_if_approved(self, outcome: Outcome, spec: ToolSpec) -> Runnable | Outcome:
+        """Start a call that may proceed; returns its outcome if it may not, or not any more, or not yet."""
+        while isinstance(outcome, Proceed):
+            if not outcome.approval_id:
+                return Runnable(outcome.args)
+            try:
+                started = await self.backend.start(outcome.approval_id, spec)
+                return Runnable(started.args, started)
+            except Frozen:
+                return Waiting(outcome.approval_id, "approved")
+            except (AlreadyStarted, DeniedNow, LeaseLost):
+                outcome = await self.backend.wait(outcome.approval_id, 0)
+        return outcome
 
     async def execute(self, runnable: Runnable, spec: ToolSpec, tool: Callable[[], Awaitable[T]]) -> T:
         """Run the tool and report how it ended; its error is raised unchanged. A read has nothing to report."""
@@ -216,9 +201,14 @@ class RunSession:
             number = self._counts[spec.name, shown]
         return call.with_call_id(f"{spec.name[:100]}:{shown}:{number}")
 
-    async def wait_decided(self, approval_id: str) -> Outcome:
-        """Wait for a decision; if interrupted, cancel the approval: nobody should approve a call that will not run."""
+    async def wait_decided(self, approval_id: str, *, is_frozen: bool = False) -> Outcome:
+        """Wait for a decision; if interrupted, cancel the approval: nobody should approve a call that will not run.
+
+        Of a frozen call the outcome may be Proceed for a moment longer, so there is a pause before it is looked at.
+        """
         try:
+            if is_frozen:
+                await asyncio.sleep(FROZEN_RETRY_SECONDS)
             return await self.backend.wait(approval_id)
         except asyncio.CancelledError:
             with suppress(Error):
