@@ -11,7 +11,7 @@ import sys
 import uuid
 from typing import Any
 
-from interlock import Answered, Finished, Interlock, Proceed, Refused, ToolCall, Waiting, propose, refusal_message
+from interlock import Interlock, Proceed, ToolCall, Waiting, propose, to_model_message
 
 Message = dict[str, Any]
 
@@ -48,14 +48,8 @@ async def result_of(lock: Interlock, call: ToolCall) -> object:
             return TOOLS[call.tool](**json.loads(args))
         case Proceed(_, approval_id):
             return await execute(lock, call.tool, approval_id)
-        case Finished("succeeded", result):  # it ran before this program was started again
-            return result
-        case Finished(status, _, error):
-            return {"error": error or f"{call.tool}: {status}"}
-        case Answered(message):
-            return message
-        case Refused():
-            return refusal_message(outcome, call.tool)
+        case _:  # the result, if it ran before this program was started again; what a person answered; or why not
+            return to_model_message(outcome, call.tool)
 
 
 async def execute(lock: Interlock, tool: str, approval_id: str) -> object:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
         NotRun,
         StoreUnavailable,
     )
-    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, refusal_message
+    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
+    from interlock.presenters.model_message import refusal_message, to_model_message
     from interlock.sdk.interlock import Interlock
 
 _ROOMS = {
@@ -33,7 +34,8 @@ _ROOMS = {
         "NotRun",
         "StoreUnavailable",
     ),
-    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting", "refusal_message"),
+    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting"),
+    "presenters.model_message": ("refusal_message", "to_model_message"),
     "sdk.interlock": ("Interlock",),
 }
 
@@ -63,6 +65,7 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "Waiting",
     "propose",
     "refusal_message",
+    "to_model_message",
 ]
 
 

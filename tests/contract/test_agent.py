@@ -12,24 +12,23 @@ import pytest
 
 from interlock import (
     Acknowledgement,
-    Answered,
     Approve,
     Edit,
     Finished,
     Interlock,
     Misconfigured,
-    Refused,
     Reject,
     Respond,
     ToolSpec,
     Waiting,
+    to_model_message,
 )
 from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, EffectUnknown, InvalidRequest
 from interlock.core.identity import KeyBindings
 from interlock.core.outcome import Proceed
-from interlock.sdk.agent import MAX_ID_LENGTH, Agent, Executed, bounded_id, to_model_message
+from interlock.sdk.agent import MAX_ID_LENGTH, Agent, Executed, bounded_id
 from tests.places import Place
 from tests.support import BOB
 
@@ -296,24 +295,7 @@ async def test_what_an_agents_own_configuration_says_goes_with_the_call(trusted:
     assert len(tool.ran) == 1
 
 
-# Words and ids
-
-
-def test_of_what_still_waits_or_may_run_there_is_nothing_to_tell() -> None:
-    for outcome in (Waiting("1"), Proceed(b"{}")):
-        with pytest.raises(TypeError, match="There is nothing to tell"):
-            to_model_message(outcome, "send")
-
-
-def test_the_model_is_told_what_became_of_a_call() -> None:
-    assert to_model_message(Finished("succeeded", None), "send") is None
-    assert to_model_message(Answered({"choice": "red"}), "send") == {"choice": "red"}
-    refused = to_model_message(Refused("", "expired"), "send")
-    assert isinstance(refused, dict)
-    assert (refused["status"], refused["error"]) == (
-        "expired",
-        "Access denied: send requires approval and was not permitted",
-    )
+# Ids
 
 
 @pytest.mark.parametrize("name", ["run", "thread-7", "a/b c", "Gespräch", "x" * MAX_ID_LENGTH])

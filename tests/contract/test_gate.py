@@ -22,7 +22,8 @@ from interlock.core.errors import (
 )
 from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
-from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, refusal_message
+from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
+from interlock.presenters.model_message import refusal_message
 from tests.afar import from_afar, is_afar, known_as
 from tests.places import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status

@@ -24,7 +24,7 @@ def test_question_with_choices_is_answered_in_the_chat(world: World) -> None:  #
         assert refused.status_code == 422
         world.bob.decide(card, "respond", answer="green")
         talk.rest()
-    assert talk.results == [{"answer": "green"}]
+    assert talk.results == ["green"]
     assert "green" in talk.text
     assert talk.of("approval_resolved")[0]["status"] == "responded"
 
@@ -35,7 +35,7 @@ def test_question_is_answered_from_the_inbox_while_nobody_reads(world: World) ->
     [item] = world.ada.pending(talk.thread)
     world.ada.decide(world.ada.approval(item["id"]), "respond", answer="blue")
     world.wait_for_rest(talk.thread)
-    assert world.mind.told == [{"answer": "blue"}]
+    assert world.mind.told == ["blue"]
     assert world.bob.approval(item["id"])["decision"]["by"] == "ada"
 
 
@@ -52,7 +52,7 @@ def test_question_by_schema_gives_data_and_approves_nothing(world: World) -> Non
         assert (card["tool"], world.titled("Asked")) == ("linear_create_issue", 0)
         world.bob.decide(card, "reject")
         talk.rest()
-    assert talk.results[0] == {"answer": {"ok": True}}
+    assert talk.results[0] == {"ok": True}
     assert world.titled("Asked") == 0
 
 

@@ -63,7 +63,8 @@ class Told(NamedTuple):
 
     @property
     def results(self) -> list[Any]:
-        return [json.loads(event["content"]) for event in self.of("TOOL_CALL_RESULT")]
+        """JSON, or plain text where a result is text."""
+        return [_read_result(event["content"]) for event in self.of("TOOL_CALL_RESULT")]
 
     @property
     def text(self) -> str:
@@ -190,6 +191,13 @@ def check(told: Told) -> None:
         event = EVENT.validate_python(frame, strict=False)
         assert strange(event) == [], frame
         assert event.model_dump(by_alias=True, mode="json") == frame
+
+
+def _read_result(content: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content
 
 
 def strange(value: Any) -> list[str]:

@@ -100,7 +100,7 @@ def test_rejected_call_does_not_run_and_the_model_hears_why(client: Client) -> N
 
 def test_call_can_be_answered_in_place_of_a_run(client: Client) -> None:
     told = client.answer({"approved": False, "response": "We have that one already."}, client.ask())
-    assert (told.results[0]["status"], told.results[0]["answered"]) == ("responded", "We have that one already.")
+    assert told.results == ["We have that one already."]
     assert client.titled("Fix") == 0
 
 
@@ -119,7 +119,7 @@ def test_question_with_choices_takes_one_of_them(client: Client) -> None:
     for wrong in ("pink", True, {"approved": True}, None, "", 0, {}, []):
         assert client.answer(wrong, asked).refused() == (422, "invalid_decision")
     told = client.answer("green", asked)
-    assert (told.outcome, told.results) == ("success", [{"answer": "green"}])
+    assert (told.outcome, told.results) == ("success", ["green"])
 
 
 def test_open_question_takes_a_text_and_nothing_else(client: Client) -> None:
@@ -127,7 +127,7 @@ def test_open_question_takes_a_text_and_nothing_else(client: Client) -> None:
     for wrong in (None, "", 0, {}, [], True, {"answer": "Ann"}):
         assert client.answer(wrong, asked).refused() == (422, "invalid_decision")
     told = client.answer("Ann", asked)
-    assert told.results == [{"answer": "Ann"}]
+    assert told.results == ["Ann"]
 
 
 def test_question_by_schema_takes_what_fits_it_even_if_it_is_nothing_much(client: Client) -> None:
@@ -137,7 +137,7 @@ def test_question_by_schema_takes_what_fits_it_even_if_it_is_nothing_much(client
     assert asked.interrupts[0]["responseSchema"] == schema
     for wrong in (None, "", {}, [], False, "0", -1, 0.5):
         assert client.answer(wrong, asked).refused() == (422, "invalid_decision")
-    assert client.answer(0, asked).results == [{"answer": 0}]
+    assert client.answer(0, asked).results == [0]
 
 
 def test_cancelled_question_is_withdrawn(client: Client) -> None:

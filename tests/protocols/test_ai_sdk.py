@@ -79,7 +79,7 @@ def test_a_question_is_answered_by_an_output(tabs: Browser, world: World) -> Non
     assert (call["toolName"], call["input"]["choices"]) == ("request_human_input", ["red", "green", "blue"])
     page.do("output", given={"tool": call["toolName"], "toolCallId": call["toolCallId"], "output": "green"})
     told = page.until(lambda shown: shown["status"] == "ready" and "green" in words(shown), "it goes on")
-    assert in_state(told, "output-available")[0]["output"] == {"answer": "green"}
+    assert in_state(told, "output-available")[0]["output"] == "green"
     assert told["requests"] == 2
 
 
@@ -93,7 +93,7 @@ def test_an_answer_that_does_not_fit_the_question_is_refused_and_it_stays_open(t
     page.do("resume")
     assert "output" not in calls(page.ended("input-available"))[0]
     page.do("output", given={**given, "output": "blue"})
-    assert calls(page.ended("output-available"))[0]["output"] == {"answer": "blue"}
+    assert calls(page.ended("output-available"))[0]["output"] == "blue"
 
 
 def test_an_edit_from_the_page_runs_with_what_the_person_wrote(tabs: Browser, world: World) -> None:
@@ -151,7 +151,7 @@ def test_a_call_answered_by_a_person_elsewhere_has_their_words_as_its_output(tab
     [call] = page.asked()
     world.ada.decide(world.ada.approval(call["approval"]["id"]), "respond", message="There is one already.")
     page.do("click", selector=".yes")
-    assert calls(page.ended("output-available"))[0]["output"]["answered"] == "There is one already."
+    assert calls(page.ended("output-available"))[0]["output"] == "There is one already."
     assert world.made("Answered") == 0
 
 

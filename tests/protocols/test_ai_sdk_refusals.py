@@ -304,7 +304,7 @@ def test_a_question_in_words_is_answered_in_words(world: World) -> None:
     for output in (None, "", 0, False, {}, [], {"answer": "yes"}, 1):
         refused = answer(output)
         assert (refused.status_code, refused.json()["error"]) == (422, "invalid_decision"), output
-    assert {"answer": "Slowly."} in [part.get("output") for part in parts_of(answer("Slowly.").text)]
+    assert "Slowly." in [part.get("output") for part in parts_of(answer("Slowly.").text)]
 
 
 def test_a_question_is_not_approved(world: World) -> None:

@@ -139,9 +139,9 @@ def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
     ("outcome", "words"),
     [
         (Answered("Ask Carol"), "Ask Carol"),
-        (Answered({"colour": "green"}), '{"colour":"green"}'),
+        (Answered({"colour": "green"}), '{"colour": "green"}'),
         (Refused("Not today", "rejected"), "Access denied: Not today"),
-        (Finished("succeeded", {"out": "ok"}), '{"out":"ok"}'),
+        (Finished("succeeded", {"out": "ok"}), '{"out": "ok"}'),
         (Finished("failed", error="exit 2"), "exit 2"),
         (Finished("unknown"), "nobody knows"),
         (Waiting("a-1", "running"), "already started"),

@@ -14,7 +14,6 @@ from interlock.core.outcome import (
     Refused,
     Waiting,
     approval_outcome,
-    refusal_message,
     status_at,
 )
 from interlock.core.policy.policy import Ask
@@ -107,17 +106,3 @@ def test_a_rejection_is_told_to_the_agent_only_when_it_is_released() -> None:
     assert approval_outcome(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
     bare = replace(approval, decision=None, deadlines=approval.deadlines._replace(release_at=None))
     assert approval_outcome(bare, PAYLOAD, NOW) == Refused("A person rejected this call.", "rejected", "id")
-
-
-# R17, R35
-def test_a_refused_call_gives_the_model_one_result() -> None:
-    assert refusal_message(Refused("Too much.", "rejected", "id"), "pay") == {
-        "success": False,
-        "cancelled": True,
-        "declined": True,
-        "status": "rejected",
-        "reason": "Too much.",
-        "error": "Access denied: Too much.",
-    }
-    assert refusal_message(Refused(""), "pay")["error"] == "Access denied: pay requires approval and was not permitted"
-    assert refusal_message(Refused(""), "pay")["status"] == "denied"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from interlock.chat.results import answer_response, compare_arguments, invalid_arguments_response, outcome_response
+from interlock.chat.results import compare_arguments, outcome_response
 from interlock.core.chat.transcript import (
     Delta,
     ModelReply,
@@ -16,8 +16,9 @@ from interlock.core.chat.transcript import (
     ToolResult,
 )
 from interlock.core.errors import InvalidRequest
-from interlock.core.outcome import Answered, Finished, Refused, refusal_message
+from interlock.core.outcome import Answered, Finished, Refused
 from interlock.demo.scripted_model import LABEL, ScriptedModel, make_reply
+from interlock.presenters.model_message import error_message, refusal_message
 
 TOOLS = (
     *("linear_list_issues", "linear_create_issue", "cms_list_posts", "cms_list_pages", "cms_list_images"),
@@ -219,15 +220,15 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
         (
             "cms_publish_post",
             outcome_response(Answered("Wait until Monday"), "x"),
-            "answered instead: Wait until Monday",
+            "`cms_publish_post`: Wait until Monday",
         ),
-        ("cms_publish_post", invalid_arguments_response(InvalidRequest("slug is missing")), "slug is missing"),
+        ("cms_publish_post", error_message(InvalidRequest("slug is missing"), "x"), "slug is missing"),
         (
             "cms_publish_post",
             outcome_response(Finished("succeeded", {"slug": "b"}), "x", EDIT),
             'it ran with {"slug": "b"}',
         ),
-        ("request_human_input", answer_response("green"), "You answered: green."),
+        ("request_human_input", outcome_response(Answered({"n": 3}), "x"), 'You answered: {"n": 3}.'),
         ("request_human_input", "green", "You answered: green."),
         (
             "agent_writer",

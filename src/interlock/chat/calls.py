@@ -34,6 +34,7 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.ports import Clock
+from interlock.presenters.model_message import error_message, problem_message, refusal_message
 from interlock.runtime.json_schema import validate
 
 TOOL_LEASE = 60_000  # milliseconds, of a running tool; renewed while it runs
@@ -62,15 +63,12 @@ class ToolCallRunner:
         try:
             args = _arguments(call.tool_request.args)
             if withdrawal and not await self._is_known(call):
-                await self._record_result(
-                    call,
-                    results.withdrawn_response(call.tool_request.tool, WITHDRAWAL_REASONS[withdrawal]),
-                    "cancelled",
-                )
+                withdrawn = Refused(WITHDRAWAL_REASONS[withdrawal], "cancelled")
+                await self._record_result(call, refusal_message(withdrawn, call.tool_request.tool), "cancelled")
             else:
                 await self._propose_or_resume(call, args)
         except InvalidRequest as error:
-            await self._record_result(call, results.invalid_arguments_response(error), "invalid")
+            await self._record_result(call, error_message(error, call.tool_request.tool), "invalid")
 
     async def start(self, call: PendingCall, withdrawal: str) -> None:
         """Start an approved call. One that has started cannot be stopped: its outcome is recorded."""
@@ -225,10 +223,7 @@ class ToolCallRunner:
                 status = decided = "responded"
             case Refused():
                 status = decided = outcome.status
-        if call.tool_request.tool == QUESTION_TOOL and isinstance(outcome, Answered):
-            result = results.answer_response(outcome.message)
-        else:
-            result = results.outcome_response(outcome, call.tool_request.tool, await self._find_edit(call))
+        result = results.outcome_response(outcome, call.tool_request.tool, await self._find_edit(call))
         if decided != "denied":
             await self._record_decision(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
         await self._record_result(call, result, status, took=took)
@@ -350,13 +345,11 @@ async def _run_read(tool: Tool, data: bytes) -> tuple[object, str]:
     problems = validate(tool.spec.schema, invocation.args) if tool.spec.schema is not None else ()
     if problems:
         words = "; ".join(map(str, problems))
-        return results.invalid_arguments_response(
-            InvalidRequest(f"The arguments do not fit the tool's schema: {words}.")
-        ), "invalid"
+        return problem_message("invalid", f"The arguments do not fit the tool's schema: {words}."), "invalid"
     try:
         result = results.bound_result(await tool.run(invocation))
     except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
-        return {"success": False, "status": "failed", "error": error_text(error, data, tool.spec)}, "failed"
+        return problem_message("failed", error_text(error, data, tool.spec)), "failed"
     return result, "succeeded"
 
 

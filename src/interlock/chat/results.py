@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from interlock.core.canonical import canonical
-from interlock.core.errors import Error, InvalidRequest
-from interlock.core.outcome import Answered, Finished, Outcome, Refused, refusal_message
+from interlock.core.errors import InvalidRequest
+from interlock.core.outcome import Finished, Outcome
+from interlock.presenters.model_message import problem_message, to_model_message
 
 MAX_TEXT = 100_000  # characters of a text in a result
 MAX_RESULT_BYTES = 500_000  # of a whole result: with its envelope, it has to fit into one entry
-EFFECT_UNKNOWN = (
-    "It was started, and nobody knows whether it took effect. Do not repeat it. "
-    "Tell the person that somebody has to look and say how it ended."
-)
 
 
 class ArgumentEdit(NamedTuple):
@@ -33,39 +30,20 @@ def compare_arguments(proposed: Mapping[str, object], ran_with: Mapping[str, obj
 
 
 def outcome_response(outcome: Outcome, tool: str, edit: ArgumentEdit | None = None) -> object:
+    """Return the message for the model; of a call that ran with edited arguments it says so."""
+    message = to_model_message(outcome, tool)
     match outcome:
-        case Finished("succeeded", result):
-            return result if edit is None else with_edit({"success": True, "result": result}, edit)
-        case Finished("failed", _, error):
-            return with_edit({"success": False, "status": "failed", "error": error or "The tool failed."}, edit)
-        case Finished():
-            return with_edit({"success": False, "status": "unknown", "error": EFFECT_UNKNOWN}, edit)
-        case Answered(message):
-            note = "A person answered instead of letting it run. It did not run."
-            return {"success": False, "status": "responded", "answered": message, "note": note}
-        case Refused():
-            return refusal_message(outcome, tool)
+        case Finished("succeeded") if edit is not None:
+            return with_edit({"success": True, "result": message}, edit)
+        case Finished("failed" | "unknown"):
+            return with_edit(cast(dict[str, object], message), edit)
         case _:
-            raise TypeError(f"{type(outcome).__name__} is no result.")
-
-
-def answer_response(message: object) -> object:
-    """Return a person's answer to the agent's question."""
-    return {"answer": message}
+            return message
 
 
 def unknown_tool_response(tool: str, offered: Sequence[str]) -> object:
     names = ", ".join(sorted(offered)[:100]) or "none"
-    return {"success": False, "status": "failed", "error": f"There is no tool {tool[:200]!r}. The tools are: {names}."}
-
-
-def invalid_arguments_response(error: Error) -> object:
-    """Return the error for invalid arguments; nobody was asked."""
-    return {"success": False, "status": "invalid", "error": f"Not run. {error.message}"}
-
-
-def withdrawn_response(tool: str, reason: str) -> object:
-    return refusal_message(Refused(reason, "cancelled"), tool)
+    return problem_message("failed", f"There is no tool {tool[:200]!r}. The tools are: {names}.")
 
 
 def bound_result(value: object) -> object:

@@ -69,7 +69,8 @@ def line_events(entry: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
                 "approved": approved,
                 **_agent_path(body),
             }
-            data |= {name: body[name] for name in ("reason", "result") if body.get(name)}
+            data |= {"reason": body["reason"]} if body.get("reason") else {}
+            data |= {"result": body["result"]} if "result" in body else {}  # an answer, which may be 0 or false
             return [("approval_resolved", data, "")]
         case "resulted":
             call = {"id": body["call"], "name": body["tool"], "result": body["result"], "status": body["status"]}

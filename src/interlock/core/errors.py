@@ -37,7 +37,7 @@ Error
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -203,7 +203,7 @@ class NotRun(Error):
 
     code, status = "not_run", 409
 
-    def __init__(self, message: str, result: Mapping[str, object] | str | None = None, **ids: object) -> None:
+    def __init__(self, message: str, result: object = None, **ids: object) -> None:
         super().__init__(message, **ids)
         self.result = result
 

@@ -105,19 +105,6 @@ def approval_outcome(approval: Approval, payload: Payload, now: int) -> Outcome:
             return Refused(_reason(approval, status), status, approval.id, sha256)
 
 
-def refusal_message(refused: Refused, tool: str) -> dict[str, object]:
-    """The one result that a model gets for a call that was not run; it keeps the conversation valid."""
-    reason = refused.reason or f"{tool} requires approval and was not permitted"
-    return {
-        "success": False,
-        "cancelled": True,
-        "declined": True,
-        "status": refused.status,
-        "reason": reason,
-        "error": f"Access denied: {reason}",
-    }
-
-
 def _result(payload: Payload) -> object:
     return None if payload.result is None else read_canonical(payload.result)
 

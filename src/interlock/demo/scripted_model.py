@@ -299,7 +299,7 @@ def _describe_result(result: ToolResult) -> str:
     if _field(content, "success") is False:
         return _describe_failure(name, content) + _describe_edit(content)
     if result.tool == "request_human_input":
-        return f"You answered: {_short(_field(content, 'answer') or content)}."
+        return f"You answered: {_short(content)}."
     if result.tool.startswith("agent_"):
         return _describe_report(result.tool.removeprefix("agent_"), content)
     return _describe_success(name, content)
@@ -321,8 +321,6 @@ def _describe_not_run(name: str, content: object) -> str:
 def _describe_failure(name: str, content: object) -> str:
     error = _short(_field(content, "error") or "no error was given").rstrip(".")
     match _field(content, "status"):
-        case "responded":
-            return f"{name} did not run; a person answered instead: {_short(_field(content, 'answered'))}."
         case "unknown":
             return f"Nobody knows whether {name} took effect. Somebody has to look before it is tried again."
         case "invalid":
@@ -344,6 +342,8 @@ def _describe_success(name: str, content: object) -> str:
         lines = [f"- {_line(item)}" for item in items[:MAX_ITEMS]]
         more = [f"- and {len(items) - MAX_ITEMS} more"] if len(items) > MAX_ITEMS else []
         return "\n".join([f"{name} found {len(items)}:", *lines, *more])
+    if isinstance(content, str):  # the tool's, or a person's who answered instead of letting it run
+        return f"{name}: {_short(content)}"
     facts = _line(_field(content, "result") or content)
     return f"{name} ran{f': {facts}' if facts else ''}.{_describe_edit(content)}"
 

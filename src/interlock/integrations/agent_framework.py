@@ -25,7 +25,8 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import CallMismatch, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.run import Pause
-from interlock.sdk.agent import Agent, Executed, edit_note, to_model_message
+from interlock.presenters.model_message import error_message, message_text, to_model_message
+from interlock.sdk.agent import Agent, Executed, edit_note
 
 STATE_KEY = "interlock"  # key of this module's entries in the session's state
 CALLS, FENCE = "calls", "fence"  # entries: the calls of each id, and the fence of the session's pause
@@ -239,7 +240,7 @@ def _set_error(context: FunctionInvocationContext, error: Error) -> None:
     """Return errors that the model can correct to the model. Others end the run: no tool runs without the gate."""
     if not isinstance(error, InvalidRequest | CallMismatch):
         raise MiddlewareFailure(error.message) from error
-    context.result = json.dumps({"success": False, "error": error.message})
+    context.result = message_text(error_message(error, context.function.name))
 
 
 def _set_result(context: FunctionInvocationContext, outcome: Executed | Outcome, edited: str) -> None:
@@ -251,8 +252,8 @@ def _set_result(context: FunctionInvocationContext, outcome: Executed | Outcome,
         case Executed():
             pass  # the framework has the result already
         case _:
-            said = to_model_message(outcome, context.function.name)
-            context.result = [Content.from_text(said if isinstance(said, str) else json.dumps(said))]
+            said = message_text(to_model_message(outcome, context.function.name))
+            context.result = [Content.from_text(said)]
     if edited and isinstance(context.result, list):
         context.result = [*context.result, Content.from_text(edited)]
 

@@ -18,9 +18,10 @@ from agno.tools.function import Function, FunctionCall, ToolResult
 
 from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.errors import CallMismatch, EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
-from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.core.outcome import Outcome, Waiting
 from interlock.core.run import Pause
-from interlock.sdk.agent import Agent, Executed, bounded_id, edit_note, to_model_message
+from interlock.presenters.model_message import error_message, message_text, to_model_message
+from interlock.sdk.agent import Agent, Executed, bounded_id, edit_note
 
 INJECTED_ARGUMENTS = (
     "_agent",
@@ -203,7 +204,10 @@ class _GatedFunction:
 
     def _to_model_result(self, call: ToolCall, outcome: Executed | Outcome, ran: list[Args]) -> Any:
         edited = edit_note(call, self.spec, outcome, ran[-1] if ran else None)
-        result = outcome.result if isinstance(outcome, Executed) else _text(to_model_message(outcome, self.spec.name))
+        if isinstance(outcome, Executed):
+            result = outcome.result
+        else:
+            result = message_text(to_model_message(outcome, self.spec.name))
         if not edited:
             return result
         if isinstance(result, ToolResult):
@@ -401,15 +405,9 @@ def _result(done: Any, unsure: list[EffectUnknown]) -> Any:
 
 def _error_result(error: Error, tool: str) -> Any:
     """Return tool failures, and errors that the model can correct, to the model. Others end the run."""
-    if isinstance(error, EffectUnknown):
-        return _text(to_model_message(Finished("unknown"), tool))
     if isinstance(error, InvalidRequest | CallMismatch | ToolFailed):
-        return _text({"success": False, "error": error.message})
+        return message_text(error_message(error, tool))
     raise StopAgentRun(error.message) from error
-
-
-def _text(said: object) -> str:
-    return said if isinstance(said, str) else json.dumps(said)
 
 
 def _state(run: Any) -> bytes:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interlock.sdk.agent import Agent
     from interlock.sdk.session import RunSession
 from interlock.core.names import matches_pattern
-from interlock.core.outcome import refusal_message
+from interlock.presenters.model_message import plain_text
 
 __all__ = ["hooks"]
 
@@ -443,18 +443,14 @@ def _permission_json(answer: HookAnswer) -> dict[str, object]:
 def denial_reason(outcome: Outcome, tool: str) -> str:
     """The message for the model about a call that must not or need not run."""
     match outcome:
-        case Answered(message):
-            words = message if isinstance(message, str) else canonical(message).decode()
-        case Refused():
-            words = str(refusal_message(outcome, tool)["error"])
-        case Finished("succeeded", result):
-            words = f"{tool} ran before under this id and is not run again. Its result: {canonical(result).decode()}"
-        case Finished("failed", _, error):
-            words = f"{tool} ran before under this id, failed, and is not run again: {error}"
-        case Finished():
-            words = f"{tool} was started and nobody knows how it ended. Do not call it again: a person has to look."
-        case _:
+        case Waiting() | Proceed():
             words = f"{tool} was already started under this id, and runs at most once. Wait for what comes of it."
+        case Finished("succeeded"):
+            words = f"{tool} ran before under this id and is not run again. Its result: {plain_text(outcome, tool)}"
+        case Finished("failed"):
+            words = f"{tool} ran before under this id, failed, and is not run again: {plain_text(outcome, tool)}"
+        case _:
+            words = plain_text(outcome, tool)
     return words if len(words) <= MAX_MODEL_TEXT else f"{words[:MAX_MODEL_TEXT]}…"
 
 

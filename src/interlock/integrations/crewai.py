@@ -16,7 +16,8 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.sdk.agent import Agent, Executed, bounded_id, to_model_message
+from interlock.presenters.model_message import plain_text
+from interlock.sdk.agent import Agent, Executed, bounded_id
 
 
 def gated(
@@ -182,9 +183,7 @@ def _to_tool_result(outcome: Executed | Outcome, name: str) -> Any:
         case Executed(result) | Finished("succeeded", result):
             return result
         case _:
-            words = to_model_message(outcome, name)
-            words = words.get("error") if isinstance(words, Mapping) and "error" in words else words
-            return ToolFailure(message=words if isinstance(words, str) else canonical(words).decode())
+            return ToolFailure(message=plain_text(outcome, name))
 
 
 def _to_tool_failure(error: Exception) -> ToolFailure:

@@ -31,7 +31,8 @@ from interlock.core.errors import (
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.run import Pause
 from interlock.integrations.workflow_tools import call_function
-from interlock.sdk.agent import Agent, Executed, bounded_id, invalid_arguments_message, to_model_message
+from interlock.presenters.model_message import error_message, to_model_message
+from interlock.sdk.agent import Agent, Executed, bounded_id
 from interlock.sdk.functions import stored_result
 
 Workflow = Callable[[Any], Awaitable[Any]]
@@ -119,7 +120,7 @@ class Segments:
             call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
             outcome = await self._outcome(call, spec, function)
         except InvalidRequest as error:
-            return {"told": invalid_arguments_message(error)}
+            return {"told": error_message(error, spec.name)}
         except (StoreUnavailable, TooManyRequests):  # the run resumes from here when the backend is available again
             return waits
         match outcome:

@@ -20,11 +20,12 @@ from agents.tool import ToolOriginType, get_function_tool_origin
 from agents.tool_context import ToolContext
 
 from interlock.core.call import Args, ToolCall, ToolSpec
-from interlock.core.canonical import canonical_args, digest
+from interlock.core.canonical import digest
 from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.run import Pause
-from interlock.sdk.agent import Agent, Executed, to_model_message
+from interlock.presenters.model_message import error_message, message_text, problem_message, to_model_message
+from interlock.sdk.agent import Agent, Executed, edit_note
 
 __all__ = ["GatedAgent", "gated"]
 
@@ -165,7 +166,8 @@ class GatedAgent:
                 case Waiting(status=status) if status != "running":
                     continue
                 case Refused() | Answered():
-                    state.reject(item, rejection_message=to_text(to_model_message(outcome, item.qualified_name)))
+                    said = message_text(to_model_message(outcome, item.qualified_name))
+                    state.reject(item, rejection_message=said)
                 case _:
                     state.approve(item)  # only makes the SDK call the gate, which checks the decision
             news = True
@@ -285,7 +287,6 @@ def _handoff_agent(handoff: Any) -> Any:
     return known() if known is not None else None
 
 
-EDITED = "A reviewer changed the arguments before it ran"
 CLIENT_SIDE_CODES = (408, -32000, -32001)  # codes that an MCP client sets itself: timeout and connection closed
 OUTPUTS = (agents.ToolOutputText, agents.ToolOutputImage, agents.ToolOutputFileContent)
 
@@ -368,7 +369,7 @@ class GatedInvoker:
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
         conversation, args = current_conversation(self.spec.name), parse_arguments(text)
         if not isinstance(args, dict):
-            return _refusal("The arguments are not a JSON object.")
+            return message_text(problem_message("invalid", "The arguments are not a JSON object."))
         attempt = ToolAttempt(self.tool, context, self.spec.effect != "read")
         try:
             call = await self._call(conversation, context, args, context.tool_call_id)
@@ -422,10 +423,8 @@ class GatedInvoker:
 
     async def _handle_error(self, attempt: ToolAttempt, text: str, error: Exception) -> Any:
         """Pass errors of the tool to the SDK's `failure_error_function`; raise errors of the gate."""
-        if isinstance(error, EffectUnknown):
-            return to_text(to_model_message(Finished("unknown"), self.spec.name))
-        if isinstance(error, InvalidRequest) and error is not attempt.error:
-            return _refusal(error.message)
+        if isinstance(error, EffectUnknown) or (isinstance(error, InvalidRequest) and error is not attempt.error):
+            return message_text(error_message(error, self.spec.name))
         handler: Any = copy.copy(self.tool.on_invoke_tool)
         if error is not attempt.error or not hasattr(handler, "_invoke_tool_impl"):
             raise error
@@ -439,18 +438,14 @@ class GatedInvoker:
     def _to_model_result(self, outcome: Executed | Outcome, call: ToolCall, args: Args | None) -> Any:
         """The result for the model, with a note if a reviewer edited the arguments."""
         match outcome:
-            case Executed(result):
-                edited = args is not None and canonical_args(args) != call.args
-                words = f"{EDITED}." if self.spec.secret else f"{EDITED}: {json.dumps(args)}"
-                return self._with_note(result, words) if edited else result
-            case Finished("succeeded", result, args_sha256=ran):
-                edited = bool(ran) and not self.spec.secret and ran != digest(call.args)
-                return self._with_note(result, f"{EDITED}.") if edited else result
+            case Executed(result) | Finished("succeeded", result):
+                edited = edit_note(call, self.spec, outcome, args)
+                return self._with_note(result, edited) if edited else result
             case Waiting(approval_id):
                 said = f"{call.tool} was not run: a person has to decide first ({approval_id}). Do not call it again."
-                return _refusal(said, "pending")
+                return message_text(problem_message("pending", said))
             case _:
-                return to_text(to_model_message(outcome, call.tool))
+                return message_text(to_model_message(outcome, call.tool))
 
     def _with_note(self, result: Any, note: str) -> Any:
         if self.tool.output_json_schema is not None:
@@ -507,10 +502,6 @@ def parse_arguments(text: str | None) -> object:
         return text
 
 
-def to_text(said: object) -> str:
-    return said if isinstance(said, str) else json.dumps(said)
-
-
 def _is_unanswered(tool: Any, error: Exception) -> bool:
     """Whether the effect of a call to an MCP server is unknown: any error, unless the server itself reported it."""
     origin = get_function_tool_origin(tool)
@@ -526,7 +517,3 @@ def _recorded_arguments(outcome: Executed | Outcome) -> Mapping[str, Any] | None
             return args
         case _:
             return None
-
-
-def _refusal(said: str, status: str = "invalid") -> str:
-    return json.dumps({"success": False, "status": status, "error": said})

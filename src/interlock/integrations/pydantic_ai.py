@@ -34,7 +34,8 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import BindingBroken, EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
 from interlock.core.run import Pause
-from interlock.sdk.agent import Agent, Executed, to_model_message
+from interlock.presenters.model_message import error_message, message_text, refusal_message, to_model_message
+from interlock.sdk.agent import Agent, Executed
 
 Effects = Mapping[str, str | ToolSpec]
 Wait = Literal["", "pause", "inline"]
@@ -128,7 +129,7 @@ class GatedToolset(WrapperToolset[Any]):
         except InvalidRequest as error:
             raise ModelRetry(error.message) from error
         except EffectUnknown as error:
-            raise ToolFailed(_text(Finished("unknown"), name)) from error
+            raise ToolFailed(message_text(error_message(error, name))) from error
         except BindingBroken as error:
             raise ToolFailed(f"{name} is not the tool any more that was approved. It was not run.") from error
         return _result(outcome, name)
@@ -297,15 +298,9 @@ def _result(outcome: Executed | Outcome, tool: str) -> Any:
             raise ApprovalRequired(metadata={METADATA_KEY: approval_id})
         case Finished("succeeded", {"kind": "tool-return", "return_value": value}):
             return value
-        case Finished("succeeded", result):
-            return result
-        case Answered(message):
-            return message
+        case Finished("succeeded") | Answered():
+            return to_model_message(outcome, tool)
         case Refused():
-            return ToolDenied(_text(outcome, tool))
+            return ToolDenied(message_text(refusal_message(outcome, tool)))
         case _:
-            raise ToolFailed(_text(outcome, tool))
-
-
-def _text(outcome: Outcome, tool: str) -> str:
-    return json.dumps(to_model_message(outcome, tool), ensure_ascii=False)
+            raise ToolFailed(message_text(to_model_message(outcome, tool)))

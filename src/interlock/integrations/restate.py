@@ -20,7 +20,8 @@ from interlock.core.canonical import read_canonical
 from interlock.core.errors import Error, InvalidRequest, Stale
 from interlock.core.outcome import Outcome, Waiting
 from interlock.integrations.workflow_tools import call_function
-from interlock.sdk.agent import Agent, Executed, invalid_arguments_message, to_model_message
+from interlock.presenters.model_message import error_message, to_model_message
+from interlock.sdk.agent import Agent, Executed
 from interlock.sdk.functions import stored_result
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ async def gated(
     try:
         call = agent.call(spec.name, args, RUN_ID_PREFIX + ctx.request().id, name, **more)
     except InvalidRequest as error:
-        return invalid_arguments_message(error)
+        return error_message(error, spec.name)
 
     async def look() -> dict[str, Any]:
         return await _finish_if_cancelled(_attempt(agent, call, spec, function))
@@ -94,7 +95,7 @@ async def _attempt(agent: Agent, call: ToolCall, spec: ToolSpec, function: Calla
             outcome = await agent.attempt(call, spec, body)  # it ran: this returns the recorded end
         return _journal_entry(outcome, call.tool)
     except InvalidRequest as error:
-        return {"told": invalid_arguments_message(error)}
+        return {"told": error_message(error, call.tool)}
     except Stale as error:  # a replay with other arguments; other errors may be temporary, and Restate retries
         raise restate.TerminalError(error.message, error.status) from error
 

@@ -17,7 +17,8 @@ from interlock.core.call import Args
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.sdk.agent import Agent, Executed, to_model_message
+from interlock.presenters.model_message import error_message
+from interlock.sdk.agent import Agent, Executed
 from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
 from interlock.sdk.session import to_not_run_error
 
@@ -59,8 +60,8 @@ class WorkflowTools:
         try:
             outcome = await attempt.outcome(args, run_id, call_id)
         except (InvalidRequest, Conflict, NotRun) as error:  # a retry cannot fix these
-            words = {"success": False, "status": error.code, "error": error.message}
-            return CallSnapshot(state="not_run", code=error.code, message=error.message, told=words)
+            told = error_message(error, tool)
+            return CallSnapshot(state="not_run", code=error.code, message=error.message, told=told)
         return _call_snapshot(outcome, tool)
 
     def _function(self, tool: str) -> FunctionTool:
@@ -113,9 +114,7 @@ def _call_snapshot(outcome: Executed | Outcome, tool: str) -> CallSnapshot:
             return CallSnapshot(state="waiting", approval_id=approval_id)
         case _:
             error = to_not_run_error(outcome, tool)
-            ended = CallSnapshot(
-                state="not_run", code=error.code, message=error.message, told=to_model_message(outcome, tool)
-            )
+            ended = CallSnapshot(state="not_run", code=error.code, message=error.message, told=error.result)
             return {**ended, "approval_id": outcome.approval_id}
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from interlock.core.call import Args, ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest, read_canonical
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting, refusal_message
+from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.core.run import Pause, check_pause
+from interlock.presenters.model_message import error_message, to_model_message
 from interlock.sdk.session import Runnable, RunSession
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Agent:
                 await self.wait(outcome.approval_id)
                 outcome = await self.attempt(call, spec, body)
         except InvalidRequest as error:
-            return invalid_arguments_message(error)
+            return error_message(error, call.tool)
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
 
     def result_sync(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
@@ -123,7 +124,7 @@ class Agent:
                 self.lock.loop_thread.run(self.lock.open().backend.wait(outcome.approval_id))
                 outcome = self.attempt_sync(call, spec, lambda args: function(**args))
         except InvalidRequest as error:
-            return invalid_arguments_message(error)
+            return error_message(error, call.tool)
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
 
     # Paused runs; they belong to the outermost agent
@@ -174,29 +175,6 @@ class Agent:
 
     async def _open_session(self) -> RunSession:
         return self.lock.open() if self.lock.is_open else await asyncio.to_thread(self.lock.open)
-
-
-def to_model_message(outcome: Outcome, tool: str) -> object:
-    """The message for the model about a call that did not run just now: an earlier result, an answer, or a refusal."""
-    match outcome:
-        case Finished("succeeded", result):
-            return result
-        case Finished("failed", _, error):
-            return {"success": False, "status": "failed", "error": error}
-        case Finished(status):
-            said = f"{tool} was started and nobody knows how it ended. Do not call it again: a person has to look."
-            return {"success": False, "status": status, "error": said}
-        case Answered(message):
-            return message
-        case Refused():
-            return refusal_message(outcome, tool)
-        case _:
-            raise TypeError(f"There is nothing to tell of {outcome!r} yet.")
-
-
-def invalid_arguments_message(error: InvalidRequest) -> dict[str, object]:
-    """The message for the model about invalid arguments: no approval was requested, and the model may retry."""
-    return {"success": False, "status": "invalid", "error": error.message}
 
 
 def bounded_id(name: str) -> str:

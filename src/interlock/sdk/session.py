@@ -27,7 +27,8 @@ from interlock.core.errors import (
     NotRun,
 )
 from interlock.core.ledger.event import Payload
-from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, refusal_message
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from interlock.presenters.model_message import to_model_message
 from interlock.runtime.offload import LoopThread
 from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
 from interlock.sdk.functions import stored_result
@@ -161,7 +162,8 @@ class RunSession:
         try:
             await self.backend.finish(execution.approval_id, execution.fence, ok=ok, payload=payload)
         except LeaseLost as error:
-            raise CallUnknown(error.message, approval_id=execution.approval_id) from error
+            told = to_model_message(Finished("unknown"), "The call")
+            raise CallUnknown(error.message, told, approval_id=execution.approval_id) from error
 
     async def mark_effect_unknown(self, execution: Execution) -> None:
         """Abandon the call: an idempotent one may be started again, when the program tries it again."""
@@ -230,20 +232,21 @@ class RunSession:
 
 
 def to_not_run_error(outcome: Outcome, tool: str) -> NotRun:
-    """The error that the program gets instead of a result."""
+    """The error that the program gets instead of a result, with the message for the model."""
     match outcome:
         case Refused():
             ids = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
             message = f"{tool} was not run ({outcome.status}): {outcome.reason}"
-            return CallRefused(message, refusal_message(outcome, tool), status_of_call=outcome.status, **ids)
+            return CallRefused(message, to_model_message(outcome, tool), status_of_call=outcome.status, **ids)
         case Answered(said, approval_id):
-            content = said if isinstance(said, str) else {"answer": said}
-            return CallAnswered(f"{tool} was not run; a person answered: {said}", content, approval_id=approval_id)
+            message = f"{tool} was not run; a person answered: {said}"
+            return CallAnswered(message, to_model_message(outcome, tool), approval_id=approval_id)
         case Finished("failed", _, error, approval_id):
-            return CallFailed(f"{tool} ran and failed: {error}", approval_id=approval_id)
+            message = f"{tool} ran and failed: {error}"
+            return CallFailed(message, to_model_message(outcome, tool), approval_id=approval_id)
         case Finished(approval_id=approval_id):
             how = f"interlock approvals resolve {approval_id} --succeeded, or --failed"
             message = f"{tool} was started and nobody knows how it ended. Look, then say so: {how}"
-            return CallUnknown(message, approval_id=approval_id)
+            return CallUnknown(message, to_model_message(outcome, tool), approval_id=approval_id)
         case _:
             return NotRun(f"{tool} was not run.")

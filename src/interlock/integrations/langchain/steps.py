@@ -21,7 +21,8 @@ from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Waiting
 from interlock.integrations.langchain.interrupts import InterruptMark, InterruptRequest, read_mark, safe_sentence
 from interlock.integrations.langchain.tools import message_content, result_content, single_use_tool
-from interlock.sdk.agent import Agent, Executed, to_model_message
+from interlock.presenters.model_message import to_model_message
+from interlock.sdk.agent import Agent, Executed
 
 Config = Mapping[str, Any]
 Handler = Callable[[Any], Any]

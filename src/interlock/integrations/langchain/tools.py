@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from interlock.core.call import MAX_TEXT_LENGTH, Args, ToolSpec
 from interlock.core.canonical import canonical_args
 from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.presenters.model_message import message_text
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,9 @@ def result_content(result: Any, call_id: str) -> object:
 
 def message_content(value: object) -> str | list[Any]:
     """The content of a message: text, or the content blocks that a tool returned."""
-    if isinstance(value, str):
-        return value
-    blocks = isinstance(value, Sequence) and value and all(isinstance(v, Mapping) and "type" in v for v in value)
-    return list(value) if blocks else json.dumps(value, ensure_ascii=False)  # type: ignore[call-overload]  # a list
+    if isinstance(value, list | tuple) and value and all(isinstance(v, Mapping) and "type" in v for v in value):
+        return list(value)
+    return message_text(value)
 
 
 def _is_about(message: object, call_id: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hmac
-import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -24,7 +23,8 @@ from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
 from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
 from interlock.integrations.mcp_gate.frames import CALL_MEMBERS, Object, Rejections, Reply
 from interlock.integrations.mcp_gate.upstream import UpstreamLost
-from interlock.sdk.agent import Agent, Executed, to_model_message
+from interlock.presenters.model_message import message_text, plain_text, refusal_message
+from interlock.sdk.agent import Agent, Executed
 
 STATE_PREFIX = "interlock1."
 
@@ -526,16 +526,14 @@ def outcome_result(outcome: Outcome, tool: str, *, has_output_schema: bool, earl
         case Finished("succeeded", Mapping() as result) if "content" in result:
             return _with_earlier_note(dict(result)) if earlier else dict(result)
         case Finished("succeeded", result, _, approval_id):
-            return text_result(_text(result), failed=False, approval=approval_id)
+            return text_result(message_text(result), failed=False, approval=approval_id)
         case Answered(message, approval_id):
             return _answer_result(message, approval_id, has_output_schema=has_output_schema)
         case Refused(_, status, approval_id):
             ids = {"approval": approval_id} if approval_id else {}
-            return text_result(_text(to_model_message(outcome, tool)), failed=True, **ids, status=status)
+            return text_result(message_text(refusal_message(outcome, tool)), failed=True, **ids, status=status)
         case Finished(status, _, _, approval_id):
-            content = to_model_message(outcome, tool)
-            words = content["error"] if isinstance(content, Mapping) else content
-            return text_result(_text(words), failed=True, approval=approval_id, status=status)
+            return text_result(plain_text(outcome, tool), failed=True, approval=approval_id, status=status)
         case _:
             raise TypeError(f"There is nothing to tell of {outcome!r} yet.")
 
@@ -551,15 +549,12 @@ def error_text(result: Mapping[str, object]) -> str:
 def _answer_result(message: object, approval_id: str, *, has_output_schema: bool) -> Object:
     """A person's answer as the result; if the tool has an output schema, anything but an object is an error."""
     if has_output_schema and isinstance(message, Mapping):
-        return {**text_result(_text(message), failed=False, approval=approval_id), "structuredContent": dict(message)}
-    return text_result(_text(message), failed=has_output_schema, approval=approval_id, status="responded")
+        result = text_result(message_text(message), failed=False, approval=approval_id)
+        return {**result, "structuredContent": dict(message)}
+    return text_result(message_text(message), failed=has_output_schema, approval=approval_id, status="responded")
 
 
 def _with_earlier_note(result: Object) -> Object:
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
     return {**result, "content": [*blocks, {"type": "text", "text": EARLIER_RESULT_NOTE}]}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

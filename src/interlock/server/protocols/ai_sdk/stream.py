@@ -221,7 +221,7 @@ class MessageStream:
         if body["status"] in NOT_RUN:
             yield {"type": "tool-output-denied", "toolCallId": number}
         else:
-            yield _output(number, body.get("result") or {"status": body["status"]})
+            yield _output(number, body.get("result", {"status": body["status"]}))
 
     async def _result(self, body: Mapping[str, Any]) -> list[Part]:
         number = call_id(self._step, {"call": body["call"]})
