@@ -177,12 +177,15 @@ class ChannelQueue:
         if message.purpose == "woken" and not _is_final(message.approval_view, self._clock()):
             return None
         self._context.fault_point("before send")
-        if delivery.sent_state:
-            ref = await self._channel.update(message, delivery.ref)
-        else:
-            ref = await self._channel.send(message)
+        ref = await self._send_or_update(delivery, message)
         self._context.fault_point("after send")
         return ref
+
+    async def _send_or_update(self, delivery: Delivery, message: Notification) -> str:
+        """Send a first message, or update the one that was sent before."""
+        if delivery.sent_state:
+            return await self._channel.update(message, delivery.ref)
+        return await self._channel.send(message)
 
     # Recording the result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -117,25 +117,11 @@ class PostgresDatabase:
 
     def _open(self) -> None:
         with translate_errors(self.name):
-            connection = self._inject_faults(self._writer_connection.get_connection())
-            left = pending_migrations(connection)
-            if left == "all":
-                migrate(connection)
-            elif left:
-                raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
-            self._batches.statements = Statements(self._queries, column_types(connection))
-            self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
+            self._read_schema(self._inject_faults(self._writer_connection.get_connection()))
             self._writer_connection.get_pipeline()
-        point = self._point
-        quick, slow = (
-            PostgresConnection(self._url, READER_SETTINGS, point),
-            [PostgresConnection(self._url, SLOW_READER_SETTINGS, point) for _ in range(SLOW_CONNECTIONS)],
-        )
-        self._fast_pool = ReadPool("reader", [quick], self.name, MAX_FAST_BATCH, point)
-        self._slow_pool = ReadPool("slow-reader", slow, self.name, 1, point)
-        self._notify_pool = ReadPool(
-            "notifier", [PostgresConnection(self._url, SLOW_READER_SETTINGS, point)], self.name, 1, point
-        )
+        self._fast_pool = self._make_pool("reader", READER_SETTINGS, max_batch=MAX_FAST_BATCH)
+        self._slow_pool = self._make_pool("slow-reader", SLOW_READER_SETTINGS, connections=SLOW_CONNECTIONS)
+        self._notify_pool = self._make_pool("notifier", SLOW_READER_SETTINGS)
         self._notifier = Notifier(self._notify_pool)
         self._writer = Writer(self._commit, self._announce, stats=self.writer_stats)
         self._listener = Listener(
@@ -148,6 +134,22 @@ class PostgresDatabase:
         for part in (self._fast_pool, self._slow_pool, self._notify_pool, self._writer, self._listener, self._flusher):
             part.start()
         self._opened = True
+
+    def _read_schema(self, connection: Connection[Any]) -> None:
+        """Read the column types and the clock; create the tables of an empty database first."""
+        left = pending_migrations(connection)
+        if left == "all":
+            migrate(connection)
+        elif left:
+            raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
+        self._batches.statements = Statements(self._queries, column_types(connection))
+        self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
+
+    def _make_pool(
+        self, name: str, settings: Mapping[str, str], *, connections: int = 1, max_batch: int = 1
+    ) -> ReadPool:
+        made = [PostgresConnection(self._url, settings, self._point) for _ in range(connections)]
+        return ReadPool(name, made, self.name, max_batch, self._point)
 
     async def close(self) -> None:
         if self._opened:

@@ -38,6 +38,8 @@ BUSY_TIMEOUT = 10_000  # milliseconds to wait for a program that writes to the f
 MAX_INLINE_COMMIT = 0.005  # seconds that an event loop may be blocked now and then, but not twice in a row
 FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
+NewConnection = Callable[[], sqlite3.Connection]
+
 
 class SqliteDatabase:
     """Connections, locks and batches; the queries are in `store.py`."""
@@ -51,10 +53,10 @@ class SqliteDatabase:
         self.full_text_index: FullTextIndex = Fts5Index()
         self.watch_registry = WatchRegistry()
         self._point = raise_faults_as(point, _injected_error)
-        self._flock = with_fault_points(self._point, "flock", fcntl.flock)
         self._queries = load_queries()
-        self._inject_faults = connection_wrapper(self._point, {text: name for name, text in self._queries.items()})
-        self._readers = ReaderPool(path, self._inject_faults)
+        inject_faults = connection_wrapper(self._point, {text: name for name, text in self._queries.items()})
+        self._new_connection: NewConnection = lambda: inject_faults(connect(path))
+        self._readers = ReaderPool(self._new_connection)
         self._read_counter = ReadCounter(clock)
         self.count_read = self._read_counter.count
         self.note_tool = self._read_counter.note
@@ -73,8 +75,8 @@ class SqliteDatabase:
             return
         if not self.path.parent.is_dir():
             raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
-        with_fault_points(self._point, "create", _create)(self.path)
-        self._lock = with_fault_points(self._point, "open lock", _open_lock)(self.path)
+        with_fault_points(self._point, "create", self._create_file)()
+        self._lock = with_fault_points(self._point, "open lock", self._open_lock)()
         self._connection = self._open_connection()
         self._inode = os.stat(self.path).st_ino
         self._writer = Writer(self._commit, self.watch_registry.announce, self._try_commit, self.writer_stats)
@@ -105,7 +107,7 @@ class SqliteDatabase:
 
     def _open_connection(self) -> Any:
         """Open the file under the lock from the first statement on: two concurrent switches to WAL would collide."""
-        self._flock(self._lock, fcntl.LOCK_EX)
+        self._flock(fcntl.LOCK_EX)
         try:
             connection = self._connect()
             with translate_errors(self.path):
@@ -113,17 +115,37 @@ class SqliteDatabase:
         except BaseException:
             os.close(self._lock)
             raise
-        self._flock(self._lock, fcntl.LOCK_UN)
+        self._flock(fcntl.LOCK_UN)
         return connection
 
     def _connect(self) -> Any:
         with translate_errors(self.path):
-            connection = self._inject_faults(connect(self.path))
+            connection = self._new_connection()
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma wal_autocheckpoint = 4000")
             connection.execute("pragma secure_delete = on")  # erased content is overwritten, not only unlinked
         return connection
+
+    def _create_file(self) -> None:
+        """Create a database that only its owner can read: it holds agents' actions and their secrets.
+
+        An existing file is never opened here. Closing any descriptor of it drops every lock that this process has on
+        the file, including SQLite's; another process would then take the log in use for an abandoned one.
+        """
+        with suppress(OSError):  # the file exists, or SQLite gives a better error
+            os.close(os.open(self.path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+    def _open_lock(self) -> int:
+        """Open the lock file, with the same write permissions as the database."""
+        lock = self.path.with_name(self.path.name + ".lock")
+        try:
+            return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, os.stat(self.path).st_mode & 0o666)
+        except OSError as error:
+            raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
+
+    def _flock(self, operation: int) -> None:
+        with_fault_points(self._point, "flock", fcntl.flock)(self._lock, operation)
 
     def wrap_connection(self, recorder: Callable[[Any], Any]) -> None:
         """Wrap the writer's connection, so that benchmarks can record its statements."""
@@ -179,12 +201,12 @@ class SqliteDatabase:
     def _commit(self, batch: list[BatchItem]) -> BatchResult:
         """Commit a batch. The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
         with translate_errors(self.path):
-            self._flock(self._lock, fcntl.LOCK_EX)
+            self._flock(fcntl.LOCK_EX)
             try:
                 self._set_busy_timeout(BUSY_TIMEOUT)
                 return self._transact(batch)
             finally:
-                self._flock(self._lock, fcntl.LOCK_UN)
+                self._flock(fcntl.LOCK_UN)
 
     def _try_commit(self, batch: list[BatchItem]) -> BatchResult | None:
         """Commit in the event loop, only while the disk is fast and no other program writes; else None."""
@@ -192,7 +214,7 @@ class SqliteDatabase:
             return None
         with translate_errors(self.path):
             try:
-                self._flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._flock(fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
             try:
@@ -203,7 +225,7 @@ class SqliteDatabase:
                     return None
                 raise
             finally:
-                self._flock(self._lock, fcntl.LOCK_UN)
+                self._flock(fcntl.LOCK_UN)
 
     def _set_busy_timeout(self, milliseconds: int) -> None:
         if milliseconds != self._busy_timeout:
@@ -311,9 +333,8 @@ class ReaderPool:
     `close` waits for running reads: SQLite crashes if a connection is closed during one.
     """
 
-    def __init__(self, path: Path, wrap: Callable[[sqlite3.Connection], Any]) -> None:
-        self._path = path
-        self._wrap = wrap
+    def __init__(self, new_connection: NewConnection) -> None:
+        self._new_connection = new_connection
         self._local = threading.local()
         self._all: list[tuple[Any, threading.Lock]] = []
 
@@ -331,7 +352,7 @@ class ReaderPool:
         self._local = threading.local()
 
     def _reader(self) -> tuple[Any, threading.Lock]:
-        connection = self._wrap(connect(self._path))
+        connection = self._new_connection()
         connection.execute("pragma query_only = on")
         self._local.reader = reader = (connection, threading.Lock())
         self._all.append(reader)
@@ -366,25 +387,6 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT / 1000
     )
-
-
-def _create(path: Path) -> None:
-    """Create a database that only its owner can read: it holds agents' actions and their secrets.
-
-    An existing file is never opened here. Closing any descriptor of it drops every lock that this process has on the
-    file, including SQLite's; another process would then take the log in use for an abandoned one.
-    """
-    with suppress(OSError):  # the file exists, or SQLite gives a better error
-        os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-
-
-def _open_lock(path: Path) -> int:
-    """Open the lock file, with the same write permissions as the database."""
-    lock = path.with_name(path.name + ".lock")
-    try:
-        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, os.stat(path).st_mode & 0o666)
-    except OSError as error:
-        raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
 
 
 def _injected_error(text: str) -> sqlite3.Error:
