@@ -22,25 +22,7 @@ from tests.places import Place
 from tests.serving import make_keys, serving
 from tests.support import BOB, faults, kinds
 
-PROGRAM = """
-import os, sys
-from interlock import CallUnknown, Interlock
-
-lock = Interlock(os.environ["SERVER"], key=os.environ["KEY"], agent=sys.argv[1], lease_seconds=float(sys.argv[2]))
-
-@lock.tool(effect="write")
-def send(to: str) -> str:
-    with open("ran", "a") as file:
-        file.write(to + "\\n")
-    return "sent to " + to
-
-try:
-    for to in sys.argv[3:]:
-        print(send(to), flush=True)
-except CallUnknown as unknown:
-    print("unknown", flush=True)
-    raise
-"""
+PROGRAM = str(Path(__file__).with_name("mailer.py"))
 PROGRAMS = 20
 LEASE = 2.0  # seconds; a program that a busy machine holds up for longer counts as lost
 ALLOW = "version: 1\nrules: [{name: all, then: allow}]\n"
@@ -71,7 +53,7 @@ def port() -> int:
 def program(
     folder: Path, url: str, key: str, agent: str, lease: float, *to: str, fault: str = ""
 ) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", PROGRAM, agent, str(lease), *to]
+    command = [sys.executable, PROGRAM, agent, str(lease), *to]
     env = {**os.environ, "SERVER": url, "KEY": key, "INTERLOCK_FAULT": fault}
     with (folder / "program.log").open("a") as log:
         process = subprocess.Popen(
