@@ -1,6 +1,6 @@
 """A process that counts up in what tool packs keep, once for each key: `python -m tests.counting URL KEY,KEY [PLAN]`.
 
-Says "ready", waits for a line, and prints what each change gave. A plan of `runtime.faults` counts from there.
+Says "ready", waits for a line, and prints what each change gave. A plan of `tests.faults.points` counts from there.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import json
 import sys
 import threading
 
-from interlock.app.bootstrap import build_services
 from interlock.core.ports import ToolItemTransaction
-from interlock.runtime.faults import parse_fault_plan
+from tests.faults.points import build_services_with_points, parse_fault_plan
 
 
 async def main(url: str, keys: str, fault: str = "") -> None:
     begun, act = threading.Event(), parse_fault_plan(fault)
-    parts = build_services(url, point=lambda name: act(name) if act and begun.is_set() else None)
+    parts = build_services_with_points(url, lambda name: act(name) if act and begun.is_set() else None)
     await parts.store.open()
     try:
         print("ready", flush=True)

@@ -34,6 +34,7 @@ WALL_CLOCK = {
     "datetime.datetime.today",
     "datetime.date.today",
 }
+FAULT_INJECTION = re.compile(r"INTERLOCK_FAULT|fault_?(?:plan|point)|inject_?(?:ed_?)?fault", re.IGNORECASE)
 FOLDERS_OF_ONE_MACHINE = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work|workspace)/\w")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -161,6 +162,11 @@ def test_only_the_settings_read_the_environment() -> None:
 def test_only_wiring_reads_the_wall_clock() -> None:
     """All others, the command line too, are given a clock."""
     assert users_of(WALL_CLOCK) <= {"src/interlock/app/bootstrap.py"}
+
+
+def test_no_module_of_the_package_knows_of_fault_injection() -> None:
+    """Tests wrap it from outside: `tests/faults/points.py`."""
+    assert [shown(path) for path in MODULES if FAULT_INJECTION.search(path.read_text())] == []
 
 
 def test_requirement_files_hold_hashes_and_no_address() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import AppServices, build_services
+from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Error
 from interlock.core.notify.delivery import DeliveryTarget, Notification, make_test_delivery
@@ -20,9 +20,8 @@ from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
 from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryUnknown
 from interlock.notify.channel_queue import CLAIM_BATCH, MAX_CONCURRENT
-from interlock.runtime import faults as plans
-from interlock.runtime.faults import FaultPoint
 from tests.contract.test_courier import Set, Told
+from tests.faults.points import FaultPoint, build_services_with_points, parse_fault_plan
 from tests.places import Place
 from tests.support import BOB, Clock, approve, faults, kinds, pending
 
@@ -360,7 +359,7 @@ async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
 ) -> None:  # R24
     clock.lead(place)
     faulty = Faulty()
-    parts = build_services(place.url, clock, faulty.point)
+    parts = build_services_with_points(place.url, faulty.point, clock)
     await parts.store.open()
     try:
         await parts.put_policy("default", None, "ada", {})
@@ -370,9 +369,8 @@ async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
         seen: Counter[str] = Counter()
         for name in list(names):
             seen[name] += 1
-            await scene(
-                there, faulty, clock, plans.parse_fault_plan(f"raise:{name}#{seen[name]}"), f"{name}#{seen[name]}"
-            )
+            where = f"{name}#{seen[name]}"
+            await scene(there, faulty, clock, parse_fault_plan(f"raise:{where}"), where)
         assert len(names) > 20
         assert await faults(parts) == []
         assert (await kinds(parts)).count("delivered") == 2 * (len(names) + 1)

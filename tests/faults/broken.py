@@ -19,11 +19,11 @@ from interlock.core.approval import execute as execution
 from interlock.core.approval.approval import Approval
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
-from interlock.runtime.faults import FaultyConnection
 from interlock.storage.postgres.batches import BatchRunner, BatchSession
 from interlock.storage.postgres.pipeline import PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.faults import scenes
+from tests.faults.points import FaultyConnection
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,10 @@ from interlock.core.chat.transcript import (
 from interlock.core.errors import ModelFailed
 from interlock.core.identity import Principal
 from interlock.core.ports import User
-from interlock.runtime.faults import FaultPoint
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.store import SqlStore
 from tests.faults.lives import lines, note
+from tests.faults.points import FaultPoint
 
 POLICY = """version: 1
 defaults: {expires_in: 1h, undo_window: 50ms}

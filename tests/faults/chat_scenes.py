@@ -11,10 +11,10 @@ from functools import partial
 from interlock.app.bootstrap import build_services
 from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.ports import ApprovalQuery
-from interlock.runtime import faults
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
 from tests.faults.lives import Life, note
+from tests.faults.points import build_services_with_points, parse_fault_plan
 
 SENDS = 'send {"to":"a"}'
 MIXED = 'look {}\nsend {"to":"a"}\nput {"k":"b"}\nsave {"k":"c"}\nsend {"to":"refused"}'
@@ -83,11 +83,11 @@ def play(victim: str, life: Life, plan: str) -> None:
 
 async def live(acts: Sequence[Act], life: Life, plan: str) -> None:
     """The person looks through a store of their own, which has no points: how often they look is chance."""
-    hit = faults.parse_fault_plan(plan)
+    hit = parse_fault_plan(plan)
     outside = Outside(life.folder, hit)
     if plan.startswith(("stop", "delay")):
         note(outside.late, str(os.getpid()))
-    parts, eyes = build_services(life.url, point=hit), build_services(life.url).store
+    parts, eyes = build_services_with_points(life.url, hit), build_services(life.url).store
     await parts.store.open()
     await eyes.open()
     chat, stop = chat_of(parts.store, outside, life.lease), asyncio.Event()

@@ -181,17 +181,11 @@ async def last_life(world: World) -> None:
 
 @asynccontextmanager
 async def working(world: World, plan: str = "") -> AsyncIterator[subprocess.Popen[bytes]]:
-    program, environ = http_server.program(world.broken)
+    program, environ = http_server.program(world.broken, plan)
     command = [*program, "worker"]
     with (world.folder / "worker.log").open("ab") as log:
         worker = await asyncio.to_thread(
-            lambda: subprocess.Popen(
-                command,
-                cwd=world.folder,
-                env={**os.environ, **environ, "INTERLOCK_FAULT": plan},
-                stdout=log,
-                stderr=log,
-            )
+            lambda: subprocess.Popen(command, cwd=world.folder, env={**os.environ, **environ}, stdout=log, stderr=log)
         )
     try:
         yield worker

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import psycopg
 
-from interlock.runtime import faults
-from interlock.runtime.faults import FaultPoint
 from interlock.storage.postgres import database as postgres
 from interlock.storage.sqlite.database import SqliteDatabase
+from tests.faults import points
+from tests.faults.points import FaultPoint
 from tests.postgres import Server
 from tests.support import START
 
@@ -68,7 +68,9 @@ class Files:
         return f"sqlite:///{path}"
 
     def migrate(self, url: str, plan: str) -> None:
-        database = SqliteDatabase(path_of(url), lambda: START, faults.parse_fault_plan(plan))
+        database = SqliteDatabase(path_of(url), lambda: START)
+        if point := points.parse_fault_plan(plan):
+            points.add_database_points(database, point)
         if self.broken:
             connect = database._connect
             database._connect = lambda: Unguarded(connect())  # type: ignore[method-assign]
@@ -138,7 +140,7 @@ class Bases:
 
     def migrate(self, url: str, plan: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
-            point = None if plan.startswith("end") else faults.parse_fault_plan(plan)
+            point = None if plan.startswith("end") else points.parse_fault_plan(plan)
             postgres.migrate(Watched(connection, point, self.broken))  # type: ignore[arg-type]
 
     def plans(self, url: str, clean: Callable[[Callable[[], None]], None]) -> Plans:
@@ -228,13 +230,13 @@ class Watched:
     def execute(self, text: str | bytes, *values: Any, **more: Any) -> Any:
         shown = text.decode() if isinstance(text, bytes) else text
         name = " ".join(shown.split()[:4]).lower()
-        return faults.with_fault_points(self._point, name, self._connection.execute)(text, *values, **more)
+        return points.with_fault_points(self._point, name, self._connection.execute)(text, *values, **more)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with nullcontext() if self._broken else self._connection.transaction():
             yield
-        faults.with_fault_points(self._point, "commit", lambda: None)()
+        points.with_fault_points(self._point, "commit", lambda: None)()
 
 
 def path_of(url: str) -> Path:

@@ -1,4 +1,7 @@
-"""`interlock`, broken on purpose: `python -m tests.faults.http_server CONTROL serve …`."""
+"""`interlock`, broken on purpose or with a plan: `python -m tests.faults.http_server CONTROL PLAN serve …`.
+
+Either may be empty. `points` has the plans.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from interlock.notify.channel_queue import ChannelQueue
 from interlock.storage.store import SqlStore
 from interlock.storage.tables import deliveries as claiming
 from tests.faults import sabotage
+from tests.faults.points import add_delivery_points, parse_fault_plan
 from tests.serving import INTERLOCK
 
 TOP = Path(__file__).resolve().parents[2]
@@ -29,11 +33,11 @@ UNHURRIED = 0.5  # seconds until what was acknowledged is written
 LATER: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran
 
 
-def program(broken: str) -> tuple[Sequence[str], dict[str, str]]:
+def program(broken: str, plan: str = "") -> tuple[Sequence[str], dict[str, str]]:
     """How such a server is started, and in which environment: it runs in another folder than this one."""
-    if not broken:
+    if not broken and not plan:
         return INTERLOCK, {}
-    return (sys.executable, "-m", "tests.faults.http_server", broken), {"PYTHONPATH": f"{TOP}:{TOP / 'src'}"}
+    return (sys.executable, "-m", "tests.faults.http_server", broken, plan), {"PYTHONPATH": f"{TOP}:{TOP / 'src'}"}
 
 
 def acknowledged_first() -> None:
@@ -132,7 +136,11 @@ CONTROLS: dict[str, Callable[[], None]] = {
 
 
 if __name__ == "__main__":
-    CONTROLS[sys.argv[1]]()
-    sys.argv = ["interlock", *sys.argv[2:]]
+    _, control, fault_plan, *words = sys.argv
+    if control:
+        CONTROLS[control]()
+    if point := parse_fault_plan(fault_plan):
+        add_delivery_points(point)
+    sys.argv = ["interlock", *words]
     os.environ.pop("PYTHONPATH", None)
     main()

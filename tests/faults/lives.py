@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.runtime.faults import FaultPoint
+from tests.faults.points import FaultPoint
 
 PATIENCE = 60.0  # seconds after which something counts as stuck
 STUCK = 99

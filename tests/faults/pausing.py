@@ -1,6 +1,6 @@
 """A process that pauses a run and goes on with it: `python -m tests.faults.pausing URL RUN [PLAN]`.
 
-Says what it has done: paused, went on, over. A plan of `runtime.faults` counts from where the database is open.
+Says what it has done: paused, went on, over. A plan of `points` counts from where the database is open.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ import asyncio
 import sys
 import threading
 
-from interlock.app.bootstrap import build_services
-from interlock.runtime.faults import parse_fault_plan
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.tables.pauses import LeaseHolder, PauseScope
+from tests.faults.points import build_services_with_points, parse_fault_plan
 
 MINE = PauseScope("default", "mailer")
 
 
 async def main(url: str, run_id: str, fault: str = "") -> None:
     begun, act = threading.Event(), parse_fault_plan(fault)
-    parts = build_services(url, point=lambda name: act(name) if act and begun.is_set() else None)
+    parts = build_services_with_points(url, lambda name: act(name) if act and begun.is_set() else None)
     await parts.store.open()
     try:
         begun.set()

@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock import CallUnknown, Interlock
 from interlock.app import ledger_file
-from interlock.app.bootstrap import AppServices, build_services, database_file
+from interlock.app.bootstrap import AppServices, database_file
 from interlock.cli.commands.audit import _atomic_file
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Reviewer
@@ -21,12 +21,11 @@ from interlock.core.ledger.chain import SignedHead
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import ApprovalQuery
-from interlock.runtime import faults
-from interlock.runtime.faults import FaultPoint
 from interlock.runtime.process_identity import make_runner_id
 from interlock.storage.sqlite.database import make_backup
-from tests.faults import chat_scenes
+from tests.faults import chat_scenes, points
 from tests.faults.lives import Life, note
+from tests.faults.points import FaultPoint
 
 POLICY = "version: 1\ndefaults: {expires_in: 1h}\n"
 DESK_POLICY = (
@@ -60,7 +59,8 @@ def run(victim: str, life: Life, plan: str) -> None:
 
 def program(life: Life, plan: str) -> None:
     """A read, a call that must run once, and an idempotent one; its effects are lines in a file."""
-    os.environ["INTERLOCK_FAULT"] = plan
+    if hit := points.parse_fault_plan(plan):
+        points.add_library_points(hit)
     lock = Interlock(
         life.url, policy=POLICY, agent="victim", workspace=life.workspace, user="ann", lease_seconds=life.lease / 1000
     )
@@ -139,7 +139,7 @@ async def paid(life: Life, parts: AppServices, name: str, deciding: Deciding) ->
 
 async def carry_out(life: Life, parts: AppServices, approval_id: str) -> None:
     execution = await parts.gate.start(life.workspace, approval_id, make_runner_id(), life.lease, PAY.sha256)
-    faults.with_fault_points(life.point, "the tool", note)(life.effects, approval_id, "pay", execution.args.decode())
+    points.with_fault_points(life.point, "the tool", note)(life.effects, approval_id, "pay", execution.args.decode())
     try:
         await parts.gate.finish(
             life.workspace, approval_id, execution.fence, ok=True, payload=Payload(result=b'"paid"')
@@ -254,7 +254,7 @@ async def approve_as_bob(life: Life, parts: AppServices, approval_id: str) -> No
 
 def files(life: Life, plan: str) -> None:
     """An export of the ledger, and a backup where the database is a file. Every touch of a file is a point."""
-    hit = faults.parse_fault_plan(plan) or (lambda _: None)
+    hit = points.parse_fault_plan(plan) or (lambda _: None)
 
     def touch(event: str, args: tuple[object, ...]) -> None:
         if event in TOUCHES and str(life.folder) in (path := str(args[0])) and "told.txt" not in path:
@@ -281,8 +281,8 @@ async def exported(life: Life, parts: AppServices, hit: FaultPoint) -> None:
 
 def opened(life: Life, plan: str, work: Callable[[Life, AppServices], Awaitable[None]]) -> None:
     async def live() -> None:
-        hit = faults.parse_fault_plan(plan)
-        parts = build_services(life.url, point=hit)
+        hit = points.parse_fault_plan(plan)
+        parts = points.build_services_with_points(life.url, hit)
         await parts.store.open()
         await work(replace(life, point=hit), parts)
         await parts.store.close()

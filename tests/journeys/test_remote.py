@@ -22,6 +22,7 @@ from tests.places import Place
 from tests.serving import make_keys, serving
 from tests.support import BOB, faults, kinds
 
+TOP = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(__file__).with_name("mailer.py"))
 PROGRAMS = 20
 LEASE = 2.0  # seconds; a program that a busy machine holds up for longer counts as lost
@@ -53,8 +54,9 @@ def port() -> int:
 def program(
     folder: Path, url: str, key: str, agent: str, lease: float, *to: str, fault: str = ""
 ) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, PROGRAM, agent, str(lease), *to]
-    env = {**os.environ, "SERVER": url, "KEY": key, "INTERLOCK_FAULT": fault}
+    with_faults = ["-m", "tests.faults.points", fault] if fault else []
+    command = [sys.executable, *with_faults, PROGRAM, agent, str(lease), *to]
+    env = {**os.environ, "SERVER": url, "KEY": key, "PYTHONPATH": f"{TOP}:{TOP / 'src'}"}
     with (folder / "program.log").open("a") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0

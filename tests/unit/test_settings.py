@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.config.load import InlinePolicy, Settings, fault_plan, load_settings
+from interlock.config.load import InlinePolicy, Settings, load_settings
 from interlock.config.models import (
     ActionSettings,
     ChannelSettings,
@@ -342,11 +342,6 @@ policy:
     loaded = load_policy(found.text.replace("qourum", "quorum"), compile_condition)
     assert loaded.rule_lines == {"money": 4, "more": 9}
     assert loaded.policy.rules[0].reason == "Ask ann."
-
-
-def test_the_fault_plan_is_empty_unless_a_test_sets_it(folder: Path) -> None:
-    assert (fault_plan({}), load_settings(None, {}).fault_plan) == ("", "")
-    assert load_settings(None, {"INTERLOCK_FAULT": "kill:3"}).fault_plan == "kill:3"
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import Clock, PolicyVersion, User
 from interlock.policy.conditions import compile_condition
-from interlock.runtime.faults import FaultPoint
 from interlock.runtime.json_schema import validate
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.engine.database import Database
@@ -139,15 +138,13 @@ def known_names(users: Sequence[User], channel_settings: PolicyChannelSettings) 
     return KnownNames(teams, channel_settings.channels, has_destinations=channel_settings.has_destinations)
 
 
-def build_services(
-    url: str, clock: Clock | None = None, point: FaultPoint | None = None, *, retention: int | None = None
-) -> AppServices:
+def build_services(url: str, clock: Clock | None = None, *, retention: int | None = None) -> AppServices:
     """Build the services; a database with a clock of its own uses that one, `clock` is for tests and for SQLite.
 
     With a `retention` the worker erases what ended longer ago; meant for long-running programs, as reading erases
     nothing.
     """
-    return build_services_from_store(SqlStore(make_database(url, clock, point)), retention=retention)
+    return build_services_from_store(SqlStore(make_database(url, clock)), retention=retention)
 
 
 def build_services_from_store(store: SqlStore, *, retention: int | None = None) -> AppServices:
@@ -190,16 +187,16 @@ async def load_stored_policy(store: SqlStore, workspace: str, configured: Config
     return load_effective_policy(stored, configured, lambda text: load_policy(text, compile_condition, names))[0].policy
 
 
-def make_database(url: str, clock: Clock | None = None, point: FaultPoint | None = None) -> Database:
+def make_database(url: str, clock: Clock | None = None) -> Database:
     """`sqlite:///relative.db`, `sqlite:////absolute.db` or `postgresql://…`."""
     kind, separator, rest = url.partition("://")
     match kind:
         case "sqlite" if separator and rest.startswith("/") and len(rest) > 1:
-            return SqliteDatabase(_sqlite_path(url), clock or wall_clock, point)
+            return SqliteDatabase(_sqlite_path(url), clock or wall_clock)
         case "postgresql" | "postgres" if separator:
             from interlock.storage.postgres.database import PostgresDatabase
 
-            return PostgresDatabase(url, clock, point)
+            return PostgresDatabase(url, clock)
         case "http" | "https":
             raise Misconfigured(
                 "This is the address of a server. Name its database: sqlite:///file.db or postgresql://…."

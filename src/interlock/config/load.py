@@ -51,8 +51,7 @@ from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.identity import MAX_QUOTA, check_workspace
 from interlock.core.notify.routing import DASHBOARD, DESTINATION_PREFIX
 
-__all__ = ["InlinePolicy", "Settings", "agent_key", "child_environment", "fault_plan", "gate_token", "load_settings"]
-__all__ += ["server_url"]
+__all__ = ["InlinePolicy", "Settings", "agent_key", "child_environment", "gate_token", "load_settings", "server_url"]
 
 DEFAULT_FILE = "interlock.yaml"
 
@@ -97,11 +96,6 @@ def gate_token(environ: Mapping[str, str] | None = None) -> str:
     return (os.environ if environ is None else environ).get("INTERLOCK_GATE_TOKEN", "")
 
 
-def fault_plan(environ: Mapping[str, str] | None = None) -> str:
-    """INTERLOCK_FAULT: fault injection for tests; empty in every real installation."""
-    return (os.environ if environ is None else environ).get("INTERLOCK_FAULT", "")
-
-
 def server_url(environ: Mapping[str, str] | None = None) -> str:
     """INTERLOCK_URL: the address of a server, for a command that takes one instead of a database."""
     return (os.environ if environ is None else environ).get("INTERLOCK_URL", "")
@@ -136,7 +130,6 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         tools=default_workspace.tools,
         models=models,
         default_model=default_model,
-        fault_plan=fault_plan(env),
         file=file,
         masked_values=interpolator.masked_values,
         workspaces=others,

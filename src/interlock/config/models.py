@@ -249,7 +249,6 @@ class Settings:
     tools: Mapping[str, JsonMapping] = field(default_factory=dict)
     models: Mapping[str, JsonMapping] = field(default_factory=dict)
     default_model: str = ""
-    fault_plan: str = ""
     file: Path | None = None
     masked_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)

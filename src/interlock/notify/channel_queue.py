@@ -21,7 +21,6 @@ from interlock.core.notify.delivery import ApprovalView, Delivery, Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.core.ports import Clock, IsRunnerDead
 from interlock.notify.channel import Channel, ChannelGone, DeliveryDelayed, DeliveryRejected, DeliveryUnknown
-from interlock.runtime.faults import FaultPoint
 from interlock.storage.tables.deliveries import DeliveryStep, SqlDeliveries
 
 POLL_SECONDS = 1.0  # seconds: a wake-up is only a hint, and other processes write to the same database
@@ -50,7 +49,6 @@ class DispatchContext:
     runner: str
     compose: ComposeMessage
     log: DispatchLog
-    fault_point: FaultPoint = lambda _: None
     is_dead: IsRunnerDead = lambda _: False
 
 
@@ -126,12 +124,10 @@ class ChannelQueue:
             if self._is_blocked:
                 return ()
             limit = MAX_CONCURRENT if self._failures else CLAIM_BATCH
-            taken = await self._store.lease(*self._key, self._context.runner, limit, self._capabilities.rate_per_minute)
+            return await self._store.lease(*self._key, self._context.runner, limit, self._capabilities.rate_per_minute)
         except Error:  # the database is down; deliveries stay due
             self._is_blocked = True
             return ()
-        self._context.fault_point("after claim")
-        return taken
 
     # One message
 
@@ -176,10 +172,7 @@ class ChannelQueue:
             return None
         if message.purpose == "woken" and not _is_final(message.approval_view, self._clock()):
             return None
-        self._context.fault_point("before send")
-        ref = await self._send_or_update(delivery, message)
-        self._context.fault_point("after send")
-        return ref
+        return await self._send_or_update(delivery, message)
 
     async def _send_or_update(self, delivery: Delivery, message: Notification) -> str:
         """Send a first message, or update the one that was sent before."""
@@ -201,7 +194,6 @@ class ChannelQueue:
 
     async def _record_sent(self, claimed: Delivery, ref: str) -> bool:
         finished = await self._record(claimed, lambda stored, now: deliveries.mark_sent(stored, claimed, ref, now))
-        self._context.fault_point("after record")
         return finished is not None
 
     async def _record_failure(

@@ -37,7 +37,6 @@ from interlock.notify.channel import Channel, InboundChannel, InboundResponse, L
 from interlock.notify.channel_queue import DispatchContext, DispatchLog
 from interlock.notify.dispatcher import Dispatcher
 from interlock.notify.workspace_channels import WorkspaceChannels, open_workspace_channels
-from interlock.runtime.faults import parse_fault_plan as faulty
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.engine.transaction import LEDGER_TOPIC
 from interlock.storage.store import SqlStore
@@ -111,7 +110,6 @@ class NotificationService:
         return [self.make_dispatcher().run, *listening]
 
     def make_dispatcher(self) -> Dispatcher:
-        point = faulty(self.settings.fault_plan)
         context = DispatchContext(
             store=self.store.deliveries,
             clock=self.store.clock,
@@ -121,7 +119,7 @@ class NotificationService:
             is_dead=is_dead,
         )
         return Dispatcher(
-            replace(context, fault_point=point) if point else context,
+            context,
             {name: each for name, each in self._channels_by_workspace().items() if each.channels},
             self.contacts,
             lambda: self.store.watch("", LEDGER_TOPIC),

@@ -21,7 +21,6 @@ from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.run import MAX_BODY, Pause
-from interlock.runtime.faults import FaultPoint
 from interlock.runtime.offload import LoopThread
 from interlock.sdk import codec
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
@@ -51,9 +50,8 @@ class Client:
         patience: float = PATIENCE,
         lease_seconds: float = DEFAULT_LEASE / 1000,
         insecure: bool = False,
-        point: FaultPoint | None = None,
     ) -> None:
-        self._transport = Transport(parse_server_address(url, key, insecure=insecure), patience, point)
+        self._transport = Transport(parse_server_address(url, key, insecure=insecure), patience)
         self._lease = lease_seconds
         self._redaction_key = secrets.token_bytes(32)  # hides secrets in descriptions
 

@@ -18,16 +18,13 @@ from typing import Any, Self
 
 from interlock.app.bootstrap import approval_link, build_services, os_user
 from interlock.app.gate import Execution
-from interlock.config.load import fault_plan
 from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import QUESTION_SPEC, QUESTION_TOOL, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Outcome, Waiting
-from interlock.runtime import faults
 from interlock.runtime.durations import parse_duration
-from interlock.runtime.faults import FaultPoint
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import make_runner_id
@@ -71,9 +68,8 @@ class Interlock:
         name = agent or Path(sys.argv[0]).stem or "agent"
         self.program = ProgramIdentity(workspace, name, user or os_user(), make_runner_id(), int(lease_seconds * 1000))
         self.approval_link_template = approval_link(url, workspace)
-        self._fault_point = faults.parse_fault_plan(fault_plan())
         options = BackendOptions(policy, tool_approvals, retention, key, insecure)
-        self._backend: Backend = make_backend(url, self.program, options, self._fault_point)
+        self._backend: Backend = make_backend(url, self.program, options)
         self._run_id = run_id
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
@@ -134,17 +130,15 @@ class Interlock:
         runnable = await self._wait_until_runnable(session, function, args, kwargs)
         if isinstance(runnable, CachedResult):
             return function.restore_result(runnable.result)
-        body = self._effect_async(function)
-        return await session.execute(runnable, function.spec, lambda: body(**function.unpack(runnable.args)))
+        return await session.execute(runnable, function.spec, lambda: function.body(**function.unpack(runnable.args)))
 
     def _call_sync(self, function: FunctionTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         session, loop_thread = self.open(), self.loop_thread
         runnable = loop_thread.run(self._wait_until_runnable(session, function, args, kwargs))
         if isinstance(runnable, CachedResult):
             return function.restore_result(runnable.result)
-        body = self._effect(function)
         return session.execute_sync(
-            runnable, function.spec, lambda: body(**function.unpack(runnable.args)), loop_thread
+            runnable, function.spec, lambda: function.body(**function.unpack(runnable.args)), loop_thread
         )
 
     async def _wait_until_runnable(
@@ -152,12 +146,6 @@ class Interlock:
     ) -> Any:
         call = await session.make_call(function.spec, function.bind(args, kwargs))
         return await session.wait_until_runnable(call, function.spec)
-
-    def _effect(self, function: FunctionTool) -> Callable[..., Any]:
-        return faults.with_fault_points(self._fault_point, "the tool", function.body)
-
-    def _effect_async(self, function: FunctionTool) -> Callable[..., Any]:
-        return faults.with_fault_points_async(self._fault_point, "the tool", function.body)
 
     # Agents of frameworks
 
@@ -355,27 +343,27 @@ class BackendOptions:
     insecure: bool = False
 
 
-def make_backend(url: str, program: ProgramIdentity, options: BackendOptions, point: FaultPoint | None) -> Backend:
+def make_backend(url: str, program: ProgramIdentity, options: BackendOptions) -> Backend:
     match url.partition("://")[0].lower():
         case "http" | "https":
-            return _remote_backend(url, program, options, point)
+            return _remote_backend(url, program, options)
         case _:
-            return _embedded_backend(url, program, options, point)
+            return _embedded_backend(url, program, options)
 
 
-def _remote_backend(url: str, program: ProgramIdentity, options: BackendOptions, point: FaultPoint | None) -> Backend:
+def _remote_backend(url: str, program: ProgramIdentity, options: BackendOptions) -> Backend:
     for name, where in NOT_WITH_SERVER.items():
         if getattr(options, name) is not None:
             raise Misconfigured(f"{name}= does not go with a server: {where}")
     if program.workspace != "default":
         raise Misconfigured("workspace= does not go with a server: a key belongs to one workspace, and leads there.")
     lease = program.lease / 1000
-    return RemoteBackend(Client(url, options.key, lease_seconds=lease, insecure=options.insecure, point=point), program)
+    return RemoteBackend(Client(url, options.key, lease_seconds=lease, insecure=options.insecure), program)
 
 
-def _embedded_backend(url: str, program: ProgramIdentity, options: BackendOptions, point: FaultPoint | None) -> Backend:
+def _embedded_backend(url: str, program: ProgramIdentity, options: BackendOptions) -> Backend:
     if options.key is not None:
         raise Misconfigured("key= goes with a server's address, such as https://interlock.example alone.")
     kept_for = None if options.retention is None else parse_duration(options.retention)
     toggles = {program.agent: dict(options.tool_approvals or {})}
-    return EmbeddedBackend(build_services(url, point=point, retention=kept_for), program, options.policy, toggles)
+    return EmbeddedBackend(build_services(url, retention=kept_for), program, options.policy, toggles)

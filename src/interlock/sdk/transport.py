@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
-from interlock.runtime.faults import FaultPoint, with_fault_points_async
 from interlock.sdk.codec import ResponseBody, parse_error
 
 if TYPE_CHECKING:
@@ -30,12 +29,11 @@ UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a 
 
 
 class Transport:
-    def __init__(self, address: ServerAddress, patience: float = PATIENCE, point: FaultPoint | None = None) -> None:
+    def __init__(self, address: ServerAddress, patience: float = PATIENCE) -> None:
         self.address = address
         self._patience = patience
         self._has_responded = False
         self._http: httpx2.AsyncClient | None = None
-        self._send = with_fault_points_async(point, "the server", self._send_once)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> ResponseBody:
         return await self._request_with_retry("GET", path, params=params, **how)
@@ -58,8 +56,7 @@ class Transport:
         began, attempt = now(), 0
         while True:
             try:
-                response: ResponseBody = await self._send(method, path, **what)
-                return response
+                return await self._send_once(method, path, **what)
             except _NoResponse as unheard:
                 trouble = unheard
             attempt += 1

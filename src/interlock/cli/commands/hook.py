@@ -242,7 +242,6 @@ async def _open_server(command_options: HookCommandOptions, lease: int) -> Async
         command_options.url,
         program,
         BackendOptions(key=command_options.key or None, insecure=command_options.insecure),
-        None,
     )
     loop_thread = LoopThread()
     try:

@@ -31,7 +31,6 @@ import psycopg
 
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.event import Payload
-from interlock.runtime.faults import FaultPoint, with_fault_points
 from interlock.storage.engine.cache import BatchCache, Interned
 from interlock.storage.engine.read_counts import ReadCounter, UnwrittenCounts, write_counts
 from interlock.storage.engine.rows import Row
@@ -88,12 +87,7 @@ class BatchRunner:
     """Commits batches; used by the writer's thread alone."""
 
     def __init__(
-        self,
-        connection: PostgresConnection,
-        interned: Interned,
-        counts: ReadCounter,
-        clock: AdjustableClock,
-        point: FaultPoint | None,
+        self, connection: PostgresConnection, interned: Interned, counts: ReadCounter, clock: AdjustableClock
     ) -> None:
         self.statements: Statements
         self.wrap_pipeline: Callable[[Any], Any] = lambda pipe: pipe
@@ -101,7 +95,6 @@ class BatchRunner:
         self._interned = interned
         self._read_counter = counts
         self._clock = clock
-        self._point = point
         self._cache = BatchCache()
         self._is_sole_writer = False  # no other process wrote to the ledgers of the last batch
         self._pipeline: Pipeline | None = None
@@ -122,7 +115,7 @@ class BatchRunner:
             self._pipeline = pipeline
             self._interned.clear()
             self._clear_cache()
-        session = BatchSession(self.wrap_pipeline(pipeline), self.statements, self._point)
+        session = BatchSession(self.wrap_pipeline(pipeline), self.statements)
         counts = self._read_counter.drain()
         try:
             done = self._commit_in_one_trip(session, batch, counts) if self._in_doubt is None else None
@@ -324,12 +317,6 @@ class Statements:
             name: bulk_read(text) for name, text in queries.items() if "?" in text and "values" not in text
         }
         self.bulk_writes: dict[str, BulkWrite] = {name: bulk_write(queries[name], types) for name in WRITE_NAMES}
-        self._names = {text: name for shape in (self.single, self.bulk_reads) for name, text in shape.items()}
-        self._names |= {statement.text: name for name, statement in self.bulk_writes.items()}
-        self._names |= {statement.single: name for name, statement in self.bulk_writes.items()}
-
-    def query_name(self, text: str) -> str:
-        return self._names.get(text) or " ".join(text.split()[:4])
 
 
 SentLookups = tuple[str, list[tuple[str, ...]], PipelineResult]
@@ -338,10 +325,9 @@ SentLookups = tuple[str, list[tuple[str, ...]], PipelineResult]
 class BatchSession:
     """One batch on a connection. `sync` waits for what was sent; `fetch` uses a prefetched result, or queries."""
 
-    def __init__(self, pipeline: Pipeline, statements: Statements, point: FaultPoint | None) -> None:
+    def __init__(self, pipeline: Pipeline, statements: Statements) -> None:
         self._pipeline = pipeline
         self._statements = statements
-        self._point = point
         self._results: dict[tuple[object, ...], list[Row]] = {}
 
     def begin(self, connection: PostgresConnection) -> None:
@@ -355,19 +341,10 @@ class BatchSession:
         self.query("rollback")
 
     def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
-        if self._point is None:
-            return self._pipeline.send(text, values)
-        sent: PipelineResult = with_fault_points(self._point, self._statements.query_name(text), self._pipeline.send)(
-            text, values
-        )
-        return sent
+        return self._pipeline.send(text, values)
 
     def sync(self) -> None:
-        if self._point is None:
-            self._pipeline.sync()
-            return
-        with_fault_points(self._point, "all is sent", self._pipeline.send_all)()
-        with_fault_points(self._point, "all is answered", self._pipeline.receive_all)()
+        self._pipeline.sync()
 
     def query(self, text: str, values: Sequence[object] = ()) -> list[Row]:
         response = self.send(text, values)

@@ -15,7 +15,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.runtime.faults import FaultPoint, with_fault_points
 from interlock.storage.postgres.pipeline import Pipeline
 
 RETRY_TIMEOUT = 15.0  # seconds that a caller waits for a lost server before it gets an error
@@ -41,8 +40,7 @@ T = TypeVar("T")
 class PostgresConnection:
     """For one thread at a time. `settings` hold for the connection; behind a pooler they go into each transaction."""
 
-    def __init__(self, url: str, settings: Mapping[str, str], point: FaultPoint | None = None) -> None:
-        self._connect_with_faults = with_fault_points(point, "connect", self._connect)
+    def __init__(self, url: str, settings: Mapping[str, str]) -> None:
         self._conninfo = complete_conninfo(url)
         self.settings = settings
         self.is_pooled = False
@@ -63,7 +61,7 @@ class PostgresConnection:
 
     def get_connection(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
-            self._connection = self._connect_with_faults()
+            self._connection = self._connect()
         return self._connection
 
     def close(self) -> None:

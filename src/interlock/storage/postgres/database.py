@@ -13,7 +13,6 @@ from psycopg import Connection
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.ports import Clock
 from interlock.core.search import SearchTerms
-from interlock.runtime.faults import FaultPoint, connection_wrapper, raise_faults_as
 from interlock.storage.engine.cache import Interned
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import Sql, load_queries
@@ -81,7 +80,7 @@ _CLAIM = placeholders(
 
 
 class PostgresDatabase:
-    def __init__(self, url: str, clock: Clock | None = None, point: FaultPoint | None = None) -> None:
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
         info = psycopg.conninfo.conninfo_to_dict(complete_conninfo(url))
         self.name = f"{info.get('dbname') or info.get('user') or 'postgres'} on {info.get('host') or 'localhost'}"
         self.interned = Interned()
@@ -95,12 +94,8 @@ class PostgresDatabase:
         self._read_counter = ReadCounter(self.clock)
         self.count_read = self._read_counter.count
         self.note_tool = self._read_counter.note
-        self._point = raise_faults_as(point, psycopg.OperationalError)
-        self._inject_faults = connection_wrapper(self._point, {})
-        self._writer_connection = PostgresConnection(url, WRITER_SETTINGS, self._point)
-        self._batches = BatchRunner(
-            self._writer_connection, self.interned, self._read_counter, self._server_clock, self._point
-        )
+        self._writer_connection = PostgresConnection(url, WRITER_SETTINGS)
+        self._batches = BatchRunner(self._writer_connection, self.interned, self._read_counter, self._server_clock)
         self.writer_stats = WriterStats()
         self._stopping = threading.Event()
         self._opened = False
@@ -117,7 +112,7 @@ class PostgresDatabase:
 
     def _open(self) -> None:
         with translate_errors(self.name):
-            self._read_schema(self._inject_faults(self._writer_connection.get_connection()))
+            self._read_schema(self._writer_connection.get_connection())
             self._writer_connection.get_pipeline()
         self._fast_pool = self._make_pool("reader", READER_SETTINGS, max_batch=MAX_FAST_BATCH)
         self._slow_pool = self._make_pool("slow-reader", SLOW_READER_SETTINGS, connections=SLOW_CONNECTIONS)
@@ -148,8 +143,8 @@ class PostgresDatabase:
     def _make_pool(
         self, name: str, settings: Mapping[str, str], *, connections: int = 1, max_batch: int = 1
     ) -> ReadPool:
-        made = [PostgresConnection(self._url, settings, self._point) for _ in range(connections)]
-        return ReadPool(name, made, self.name, max_batch, self._point)
+        made = [PostgresConnection(self._url, settings) for _ in range(connections)]
+        return ReadPool(name, made, self.name, max_batch)
 
     async def close(self) -> None:
         if self._opened:
@@ -175,10 +170,10 @@ class PostgresDatabase:
         return await asyncio.to_thread(self._migrate)
 
     def _migrate(self) -> list[str]:
-        connection = PostgresConnection(self._url, {}, self._point)
+        connection = PostgresConnection(self._url, {})
         try:
             with translate_errors(self.name):
-                return migrate(self._inject_faults(connection.get_connection()))
+                return migrate(connection.get_connection())
         finally:
             connection.close()
 

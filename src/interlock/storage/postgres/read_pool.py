@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import psycopg
 
 from interlock.core.errors import StoreUnavailable
-from interlock.runtime.faults import FaultPoint, with_fault_points
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.writer import AnyFuture, call_soon, resolve_future
 from interlock.storage.postgres.connection import (
@@ -34,15 +33,7 @@ class Lookup(NamedTuple):
 class ReadPool:
     """Reader threads. `max_batch` look-ups in one round trip: many for fast ones, one for those that may be slow."""
 
-    def __init__(
-        self,
-        name: str,
-        connections: Sequence[PostgresConnection],
-        database: str,
-        max_batch: int,
-        point: FaultPoint | None = None,
-    ) -> None:
-        self._run_with_faults = with_fault_points(point, f"{name} look-up", self._run_lookups)
+    def __init__(self, name: str, connections: Sequence[PostgresConnection], database: str, max_batch: int) -> None:
         self._database = database
         self._max_batch = max_batch
         self._queue: SimpleQueue[Lookup | None] = SimpleQueue()
@@ -104,7 +95,7 @@ class ReadPool:
     def _fetch_results(self, lookups: list[Lookup], connection: PostgresConnection) -> list[object]:
         try:
             answers: list[object] = retry_on_lost_connection(
-                lambda: self._run_with_faults(lookups, connection), connection, self._stopping
+                lambda: self._run_lookups(lookups, connection), connection, self._stopping
             )
             return answers
         except psycopg.Error as error:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,7 +20,6 @@ from urllib.parse import quote
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ledger.chain import Head
 from interlock.core.ports import Clock
-from interlock.runtime.faults import FaultPoint, connection_wrapper, raise_faults_as, with_fault_points
 from interlock.storage.engine.cache import BatchCache, Interned
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import load_queries
@@ -44,7 +44,7 @@ NewConnection = Callable[[], sqlite3.Connection]
 class SqliteDatabase:
     """Connections, locks and batches; the queries are in `store.py`."""
 
-    def __init__(self, path: Path, clock: Clock, point: FaultPoint | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
         self.name = str(path)
         self.clock = clock
@@ -52,10 +52,8 @@ class SqliteDatabase:
         self.interned = Interned()
         self.full_text_index: FullTextIndex = Fts5Index()
         self.watch_registry = WatchRegistry()
-        self._point = raise_faults_as(point, _injected_error)
         self._queries = load_queries()
-        inject_faults = connection_wrapper(self._point, {text: name for name, text in self._queries.items()})
-        self._new_connection: NewConnection = lambda: inject_faults(connect(path))
+        self._new_connection: NewConnection = partial(connect, path)
         self._readers = ReaderPool(self._new_connection)
         self._read_counter = ReadCounter(clock)
         self.count_read = self._read_counter.count
@@ -75,8 +73,8 @@ class SqliteDatabase:
             return
         if not self.path.parent.is_dir():
             raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
-        with_fault_points(self._point, "create", self._create_file)()
-        self._lock = with_fault_points(self._point, "open lock", self._open_lock)()
+        self._create_file()
+        self._lock = self._open_lock()
         self._connection = self._open_connection()
         self._inode = os.stat(self.path).st_ino
         self._writer = Writer(self._commit, self.watch_registry.announce, self._try_commit, self.writer_stats)
@@ -145,7 +143,7 @@ class SqliteDatabase:
             raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
 
     def _flock(self, operation: int) -> None:
-        with_fault_points(self._point, "flock", fcntl.flock)(self._lock, operation)
+        fcntl.flock(self._lock, operation)
 
     def wrap_connection(self, recorder: Callable[[Any], Any]) -> None:
         """Wrap the writer's connection, so that benchmarks can record its statements."""
@@ -387,13 +385,6 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT / 1000
     )
-
-
-def _injected_error(text: str) -> sqlite3.Error:
-    """Return an error as from a failing disk."""
-    error = sqlite3.OperationalError(text)
-    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
-    return error
 
 
 class translate_errors:
