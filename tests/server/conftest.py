@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from copy import deepcopy
 
 import httpx2
 import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.config.models import Settings
-from interlock.server.app import build_app, make_fast_routes
-from interlock.server.auth import Auth
+from interlock.server.app import build_app
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.openapi.document import Document
-from interlock.server.protocols import load_protocols
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
 from tests.places import Place
@@ -90,18 +87,9 @@ async def document(app: RequestMiddleware, documents: dict[str, Document]) -> Do
 
 
 @pytest.fixture
-async def world(
-    parts: AppServices, site: ServerState, app: RequestMiddleware, document: Document, documents: dict[str, Document]
-) -> matrix.World:
+async def world(parts: AppServices, site: ServerState, app: RequestMiddleware, document: Document) -> matrix.World:
     """Two workspaces, and all routes."""
-    if "matrix" not in documents:
-        auth = Auth(site.accounts, "")
-        routes = [
-            *make_fast_routes(site, auth),
-            *(live for each in load_protocols(site, auth) for live in each.streams),
-        ]
-        documents["matrix"] = matrix.written_down(deepcopy(document), routes)
-    made = matrix.World(parts, app, app, documents["matrix"])
+    made = matrix.World(parts, app, app, document)
     await made.make()
     for workspace in (matrix.OURS, matrix.THEIRS):
         await site.workspaces.refresh(workspace)

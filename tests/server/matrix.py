@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from interlock.core.identity import IDENTITY_LINK_TTL, ROLES, IdentityLink, KeyB
 from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_dead
 from interlock.notify.status import identity_id
 from interlock.server.http import AsgiApp
-from interlock.server.router import FastRoute, StreamRoute
 from interlock.storage.tables.deliveries import ChannelIdentity
 from tests.server.asking import HOST, Got, ask
 from tests.serving import make_keys
@@ -102,15 +101,6 @@ class Asking(NamedTuple):
     def plain(self) -> tuple[int, str]:
         """Without the id that was asked for, which is told back."""
         return self.got.status, self.got.text.replace(self.target.id, "ID") if self.target.id else self.got.text
-
-
-def written_down(document: Json, routes: Collection[FastRoute | StreamRoute]) -> Json:
-    """The routes without a framework are asked about even if somebody forgets to write them down."""
-    for route in routes:
-        content = {"text/event-stream": {}} if isinstance(route, StreamRoute) else {}
-        spec = {"x-roles": sorted(route.roles), "responses": {"200": {"content": content}}}
-        document["paths"].setdefault(route.template, {}).setdefault(route.method.lower(), spec)
-    return document
 
 
 def operations(document: Json) -> Iterator[Operation]:

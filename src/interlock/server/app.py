@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 
@@ -16,18 +16,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.core.run import MAX_BODY
-from interlock.server import protocols, static
+from interlock.server import static
 from interlock.server.audit_jobs import VerificationJobs
-from interlock.server.auth import Auth
-from interlock.server.dependencies import AGENTS, ALL_ROLES, DECIDERS, VIEWERS, to_starlette
+from interlock.server.dependencies import to_starlette
+from interlock.server.fast_route import bind_routes
 from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
 from interlock.server.metrics import MetricsExporter
 from interlock.server.middleware import RequestMiddleware, internal_error, make_host_and_cors_policy
 from interlock.server.openapi.fast_routes import make_docs_router
-from interlock.server.protocols import ProtocolRoutes
-from interlock.server.router import FastRoute, Router, StreamRoute
+from interlock.server.protocols import load_protocols
+from interlock.server.router import Router
 from interlock.server.routes import (
     agents,
     approvals,
@@ -56,11 +55,11 @@ from interlock.server.routes.approvals import DecisionRoutes
 from interlock.server.routes.calls import CallRoutes
 from interlock.server.routes.chat import ChatRoutes
 from interlock.server.routes.docs import ApiDocs
+from interlock.server.routes.events import EventRoutes
 from interlock.server.routes.pauses import PauseRoutes
 from interlock.server.routes.runs import RunRoutes
 from interlock.server.state import ServerState
 from interlock.server.stats_history import StatsHistoryCache
-from interlock.server.streams.ledger_stream import LedgerStreams
 
 ROUTE_MODULES = (
     operations,
@@ -89,29 +88,25 @@ ROUTE_MODULES = (
 )
 
 
+FAST_ROUTES: tuple[type, ...] = (CallRoutes, RunRoutes, PauseRoutes, DecisionRoutes, ChatRoutes, EventRoutes)
+
+
 def build_app(state: ServerState) -> RequestMiddleware:
     settings = state.settings.server
-    auth = Auth(state.accounts, settings.public_url)
-    fast_routes, protocol_routes = make_fast_routes(state, auth), protocols.load_protocols(state, auth)
-    fallback = build_fastapi(state, auth, fast_routes, protocol_routes)
     host_policy = make_host_and_cors_policy(settings.host, settings.public_url, settings.origins)
-    idempotency = IdempotencyHandler(state.store.idempotency, auth, state.quotas)
-    routes = [*fast_routes, *(route for each in protocol_routes for route in each.streams)]
-    return RequestMiddleware(state, Router(auth, idempotency, routes, fallback, host_policy, state.counters))
+    idempotency = IdempotencyHandler(state.store.idempotency, state.auth, state.quotas)
+    handlers = [*FAST_ROUTES, *(each for protocol in load_protocols() for each in protocol.handlers)]
+    routes = [route for each in handlers for route in bind_routes(each(state))]
+    fallback = _build_fastapi(state)
+    return RequestMiddleware(state, Router(state.auth, idempotency, routes, fallback, host_policy, state.counters))
 
 
-def build_fastapi(
-    state: ServerState,
-    auth: Auth,
-    fast_routes: Collection[FastRoute | StreamRoute],
-    protocol_routes: Collection[ProtocolRoutes],
-) -> FastAPI:
-    """The FastAPI app with all routes; fast routes and streams are in it for the OpenAPI document only."""
-    shared = _shared_routes(fast_routes, protocol_routes)
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=shared)
-    app.state.site, app.state.auth, app.state.metrics = state, auth, MetricsExporter(state)
+def _build_fastapi(state: ServerState) -> FastAPI:
+    """The FastAPI app with all routes; fast routes are in it for the OpenAPI document only."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=framework_routes())
+    app.state.site, app.state.metrics = state, MetricsExporter(state)
     app.state.plots, app.state.checks = StatsHistoryCache(state), VerificationJobs(state)
-    app.state.manual = ApiDocs(app, auth.cookie_name)
+    app.state.manual = ApiDocs(framework_routes(), state.auth.cookie_name)
     app.state.provider = oidc.make_provider(state)
     answers = (
         (Error, _handle_error),
@@ -124,63 +119,20 @@ def build_fastapi(
     return app
 
 
-def _shared_routes(
-    fast_routes: Collection[FastRoute | StreamRoute], protocol_routes: Collection[ProtocolRoutes]
-) -> list[BaseRoute]:
-    """The routes, shared by all servers of a process: they hold no state, which a request finds in `app.state`."""
-    streams = [route for each in protocol_routes for route in each.streams]
-    addresses = tuple(f"{each.method} {each.template}" for each in (*fast_routes, *streams))
-    made = _route_cache()
-    if addresses not in made:
-        made[addresses] = _make_routes(fast_routes, protocol_routes)
-    return made[addresses]
-
-
 @cache
-def _route_cache() -> dict[tuple[str, ...], list[BaseRoute]]:
-    """Cache of routes: building them takes a tenth of a second, and the first request to each a little more."""
-    return {}
+def framework_routes() -> list[BaseRoute]:
+    """The routes, shared by all servers of a process: they hold no state, which a request finds in `app.state`.
 
-
-def _make_routes(
-    fast_routes: Collection[FastRoute | StreamRoute], protocol_routes: Collection[ProtocolRoutes]
-) -> list[BaseRoute]:
+    To build them takes a tenth of a second, and the first request to each a little more.
+    """
     every = APIRouter()
-    every.include_router(make_docs_router(fast_routes))
-    for routes in ROUTE_MODULES:
-        every.include_router(routes.router)
-    for each in protocol_routes:
-        every.include_router(each.router)
+    every.include_router(make_docs_router(*FAST_ROUTES))
+    for module in ROUTE_MODULES:
+        every.include_router(module.router)
+    for protocol in load_protocols():
+        every.include_router(protocol.router)
+        every.include_router(make_docs_router(*protocol.handlers))
     return every.routes
-
-
-def make_fast_routes(state: ServerState, auth: Auth) -> list[FastRoute | StreamRoute]:
-    calls, deciding, runs, chat = CallRoutes(state), DecisionRoutes(state), RunRoutes(state), ChatRoutes(state, auth)
-    pauses = PauseRoutes(state)
-    return [
-        FastRoute("POST", "/api/calls", AGENTS, calls.propose),
-        FastRoute("GET", "/api/calls/{approval_id}", AGENTS, calls.show),
-        FastRoute("POST", "/api/calls/{approval_id}/start", AGENTS, calls.start),
-        FastRoute("POST", "/api/calls/{approval_id}/renew", AGENTS, calls.renew),
-        FastRoute("POST", "/api/calls/{approval_id}/finish", AGENTS, calls.finish),
-        FastRoute("POST", "/api/calls/{approval_id}/cancel", AGENTS, calls.cancel),
-        FastRoute("POST", "/api/calls/{approval_id}/abandon", AGENTS, calls.abandon),
-        FastRoute("GET", "/api/runs", AGENTS, runs.list_runs),
-        FastRoute("POST", "/api/runs", AGENTS, runs.acquire),
-        FastRoute("POST", "/api/runs/{run_id}/renew", AGENTS, runs.renew),
-        FastRoute("POST", "/api/runs/{run_id}/close", AGENTS, runs.close),
-        FastRoute("POST", "/api/runs/{run_id}/release", AGENTS, runs.release),
-        FastRoute("GET", "/api/pauses", ALL_ROLES, pauses.list_pauses),
-        FastRoute("POST", "/api/pauses", AGENTS, pauses.pause, MAX_BODY),
-        FastRoute("POST", "/api/pauses/claim", AGENTS, pauses.claim),
-        FastRoute("POST", "/api/pauses/renew", AGENTS, pauses.renew),
-        FastRoute("POST", "/api/pauses/release", AGENTS, pauses.release),
-        FastRoute("POST", "/api/pauses/complete", AGENTS, pauses.complete),
-        FastRoute("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
-        StreamRoute("POST", "/api/chat", DECIDERS, chat.send),
-        StreamRoute("GET", "/api/threads/{thread_id}/events", DECIDERS, chat.follow),
-        StreamRoute("GET", "/api/events", VIEWERS, LedgerStreams(state, auth.authenticate).stream),
-    ]
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from interlock.core.errors import Forbidden, Unauthenticated
 from interlock.core.identity import Principal
 from interlock.server.http import Header, HttpRequest
 
+COOKIE_NAME = "interlock"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 AGENT_INBOX_PREFIX = "/agent-inbox/"  # clients of this path send their key in X-API-Key
 UNAUTHENTICATED_MESSAGE = (
@@ -23,7 +24,7 @@ class Auth:
         self._accounts = accounts
         self._origin = _origin(public_url)
         self._secure = public_url.startswith("https://")
-        self.cookie_name = "__Host-interlock" if self._secure else "interlock"
+        self.cookie_name = f"__Host-{COOKIE_NAME}" if self._secure else COOKIE_NAME
 
     async def authenticate(self, request: HttpRequest) -> Principal:
         """The authenticated caller; people with the client's address, which the ledger records with their decisions."""

@@ -6,22 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
-from inspect import Parameter, Signature
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
 from interlock.app.inbox import Inbox
 from interlock.app.workspaces import WorkspaceServices
 from interlock.core.decision import Reviewer
-from interlock.core.errors import InvalidRequest, NotFound, Stale
+from interlock.core.errors import InvalidRequest, Stale
 from interlock.core.identity import ROLES, Principal, check_recent_sign_in
 from interlock.presenters.approval import approval_json
 from interlock.runtime.offload import offload
 from interlock.server.auth import Auth, check_allowed
 from interlock.server.http import HttpRequest, HttpResponse, encode_json, json_response
-from interlock.server.router import FastRoute, StreamRoute
 from interlock.server.state import ServerState
 
 AGENTS = frozenset({"agent"})
@@ -52,7 +50,7 @@ async def current_request(request: Request) -> HttpRequest:
 
 
 async def current_auth(request: Request) -> Auth:
-    return _auth(request)
+    return _state(request).auth
 
 
 StateDep = Annotated[ServerState, Depends(server_state)]
@@ -65,8 +63,8 @@ def require_roles(roles: frozenset[str]) -> dict[str, Any]:
     """Decorator arguments of a route: only these roles, also named in the OpenAPI document."""
 
     async def check(request: Request) -> None:
-        asked, auth = _http_request(request), _auth(request)
-        asked.principal = await auth.authenticate(asked)
+        asked = _http_request(request)
+        asked.principal = await _state(request).auth.authenticate(asked)
         check_allowed(asked.principal, roles)
 
     extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
@@ -78,8 +76,7 @@ def require_recent_sign_in(roles: frozenset[str]) -> dict[str, Any]:
     made = require_roles(roles)
 
     async def check(request: Request) -> None:
-        state: ServerState = request.app.state.site
-        check_recent_sign_in(_http_request(request).current_principal, state.clock())
+        check_recent_sign_in(_http_request(request).current_principal, _state(request).clock())
 
     extra = {**made["openapi_extra"], "x-recent-sign-in": True}
     return {"dependencies": [*made["dependencies"], Depends(check)], "openapi_extra": extra}
@@ -101,55 +98,14 @@ def to_starlette(response: HttpResponse) -> Response:
     return Response(response.body, response.status, headers, response.content_type.decode())
 
 
-class RouteDocs(NamedTuple):
-    """OpenAPI description of a fast route: its text, body, response and errors.
-
-    `no_content` says when it answers 204.
-    """
-
-    text: str
-    response: Any
-    body: type[BaseModel] | None = None
-    query: type[BaseModel] | None = None
-    error_statuses: tuple[int, ...] = ()
-    no_content: str = ""
-
-
-def document_route(router: APIRouter, route: FastRoute | StreamRoute, docs: RouteDocs) -> None:
-    """Add a fast route to the OpenAPI document; it is served before FastAPI sees it."""
-
-    async def endpoint(**_: Any) -> Response:
-        raise NotFound("There is nothing at this address.")  # unreachable: the router serves this path first
-
-    endpoint.__signature__ = _signature(route.template, docs)  # type: ignore[attr-defined]  # as FastAPI reads it
-    endpoint.__doc__ = docs.text
-    extra = require_roles(route.roles)
-    nothing: dict[int | str, Any] = {204: {"description": docs.no_content}} if docs.no_content else {}
-    router.add_api_route(
-        route.template,
-        endpoint,
-        methods=[route.method],
-        responses={200: docs.response, **nothing, **documented_errors(*docs.error_statuses)},
-        **extra,
-    )
-
-
-def _signature(template: str, docs: RouteDocs) -> Signature:
-    names = [part[1:-1] for part in template.split("/") if part.startswith("{")]
-    wanted: list[tuple[str, object]] = [(name, str) for name in names]
-    wanted += [("body", docs.body)] if docs.body else []
-    wanted += [("query", Annotated[docs.query, Query()])] if docs.query else []
-    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in wanted])
-
-
 def _http_request(request: Request) -> HttpRequest:
     http_request: HttpRequest = request.scope["interlock"]
     return http_request
 
 
-def _auth(request: Request) -> Auth:
-    auth: Auth = request.app.state.auth
-    return auth
+def _state(request: Request) -> ServerState:
+    state: ServerState = request.app.state.site
+    return state
 
 
 def etag(value: object) -> str:

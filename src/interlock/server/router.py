@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+import re
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 from interlock.core.canonical import MAX_BYTES
 from interlock.core.errors import Error, InvalidRequest
 from interlock.server.auth import Auth, check_allowed
+from interlock.server.fast_route import FastRoute
 from interlock.server.http import (
     MINIMAL_HEADERS,
     SECURITY_HEADERS,
@@ -28,6 +30,7 @@ from interlock.server.http import (
     is_json,
     read_json,
     send_response,
+    validate_model,
 )
 from interlock.server.idempotency import IdempotencyHandler, supports_idempotency
 from interlock.server.middleware import Deadlines, HostAndCorsPolicy, preflight_response, with_cors_headers
@@ -47,30 +50,7 @@ SINGLE_HEADERS = (
     b"origin",
     b"x-api-key",
 )
-Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
-StreamHandler = Callable[[HttpRequest, Receive, Send], Awaitable[None]]
-
-
-class FastRoute(NamedTuple):
-    """A route without a framework; `template` is its path in the OpenAPI document.
-
-    If `max_body` is larger than usual, the caller is authenticated before a large body is read.
-    """
-
-    method: str
-    template: str
-    roles: frozenset[str]
-    handle: Handler
-    max_body: int = MAX_BYTES
-
-
-class StreamRoute(NamedTuple):
-    """A route without a framework whose response is a stream."""
-
-    method: str
-    template: str
-    roles: frozenset[str]
-    stream: StreamHandler
+_FAST_TEMPLATE = re.compile(r"/api/[^/{]+/\{[^/]+\}(/[^/{]+)?")  # found by key; routes of other shapes one by one
 
 
 class Router:
@@ -78,7 +58,7 @@ class Router:
         self,
         auth: Auth,
         idempotency: IdempotencyHandler,
-        routes: Collection[FastRoute | StreamRoute],
+        routes: Collection[FastRoute],
         fallback: AsgiApp,
         host_policy: HostAndCorsPolicy,
         counters: ServerCounters,
@@ -89,14 +69,12 @@ class Router:
         self._fallback = fallback
         self._deadlines = Deadlines()
         self._host_policy = host_policy
-        ours = [each for each in routes if each.template.startswith("/api/")]
+        self._static_routes = {(each.method, each.template): each for each in routes if "{" not in each.template}
+        varying = [(each, each.template.split("/")) for each in routes if "{" in each.template]
         self._fast_routes = {
-            _route_key(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)
+            _route_key(each.method, parts): each for each, parts in varying if _FAST_TEMPLATE.fullmatch(each.template)
         }
-        self._protocol_routes = [
-            (each, each.template.split("/")) for each in routes if each not in ours and not _is_fixed(each)
-        ]
-        self._static_routes = {(each.method, each.template): each for each in routes if _is_fixed(each)}
+        self._other_routes = [(each, parts) for each, parts in varying if not _FAST_TEMPLATE.fullmatch(each.template)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -146,46 +124,48 @@ class Router:
                 ended = not message.get("more_body")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _serve(
-        self, request: HttpRequest, route: FastRoute | StreamRoute | None, receive: Receive, send: Send
-    ) -> None:
+    async def _serve(self, request: HttpRequest, route: FastRoute | None, receive: Receive, send: Send) -> None:
         try:
             if route is None:
                 await self._forward(request, receive, send)
                 return
             request.principal = await self._auth.authenticate(request)
             check_allowed(request.principal, route.roles)
-            match route:
-                case FastRoute():
-                    await send_response(send, await route.handle(request), MINIMAL_HEADERS)
-                case StreamRoute():
-                    await self._serve_stream(route, request, receive, send)
+            given: tuple[Any, ...] = ()
+            if route.body is not None:
+                given = (await request.parse_body(route.body, route.max_body),)
+            elif route.query is not None:
+                given = (validate_model(route.query, request.query),)
+            if route.streams:
+                await self._serve_stream(route, request, receive, send, given)
+            else:
+                await send_response(send, await route.handle(request, *given), MINIMAL_HEADERS)
         except Error as error:
             await send_response(send, error_response(error), SECURITY_HEADERS)
 
-    async def _serve_stream(self, route: StreamRoute, request: HttpRequest, receive: Receive, send: Send) -> None:
+    async def _serve_stream(
+        self, route: FastRoute, request: HttpRequest, receive: Receive, send: Send, given: tuple[Any, ...]
+    ) -> None:
         self._counters.streams += 1
         try:
-            await route.stream(request, receive, send)
+            await route.handle(request, receive, send, *given)
         finally:
             self._counters.streams -= 1
 
-    def _match_route(self, scope: Scope) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
+    def _match_route(self, scope: Scope) -> tuple[FastRoute | None, tuple[str, ...]]:
         """The route, and the parameters in its path."""
         method, path = scope["method"], scope["path"]
         parts = path.split("/")
         fixed = self._static_routes.get((method, path))
         route = fixed or self._fast_routes.get(_route_key(method, parts))
         if route is None:
-            return self._match_protocol_route(scope, parts)
+            return self._match_other_route(scope, parts)
         scope["template"] = route.template
         return route, () if fixed else tuple(parts[3:4])
 
-    def _match_protocol_route(
-        self, scope: Scope, parts: list[str]
-    ) -> tuple[FastRoute | StreamRoute | None, tuple[str, ...]]:
-        """A route of another protocol: there are few, and of any shape."""
-        for route, names in self._protocol_routes:
+    def _match_other_route(self, scope: Scope, parts: list[str]) -> tuple[FastRoute | None, tuple[str, ...]]:
+        """A route of any other shape, of which there are few."""
+        for route, names in self._other_routes:
             if route.method == scope["method"] and len(names) == len(parts):
                 varying = [name.startswith("{") for name in names]
                 if all(is_value or name == part for name, part, is_value in zip(names, parts, varying, strict=True)):
@@ -193,7 +173,7 @@ class Router:
                     return route, tuple(part for part, is_value in zip(parts, varying, strict=True) if is_value)
         return None, ()
 
-    async def _read(self, scope: Scope, receive: Receive, route: FastRoute | StreamRoute | None) -> HttpRequest:
+    async def _read(self, scope: Scope, receive: Receive, route: FastRoute | None) -> HttpRequest:
         headers = _headers(scope)
         self._host_policy.check_host(headers)
         if b"content-encoding" in headers:
@@ -201,7 +181,7 @@ class Router:
         length = headers.get(b"content-length")
         if length is None and b"transfer-encoding" not in headers:
             return HttpRequest(scope, headers, b"", receive)
-        max_bytes = route.max_body if isinstance(route, FastRoute) else MAX_BYTES
+        max_bytes = MAX_BYTES if route is None else route.max_body
         size = MAX_BYTES if length is None else _content_length(length, max_bytes)
         if size > MAX_BYTES and route is not None:
             check_allowed(await self._auth.authenticate(HttpRequest(scope, headers, b"", receive)), route.roles)
@@ -281,16 +261,9 @@ def _too_large(max_bytes: int) -> BodyTooLarge:
     return BodyTooLarge(f"A body has at most {max_bytes:,} bytes. Store large values elsewhere and pass a reference.")
 
 
-def _is_fixed(route: FastRoute | StreamRoute) -> bool:
-    """Whether there are no parameters in its path."""
-    return "{" not in route.template
-
-
 def _route_key(method: str, parts: list[str]) -> tuple[str, int, str, str]:
-    """The key of a fast route: all of them are /api/NAME, /api/NAME/{id} or /api/NAME/{id}/VERB."""
+    """The key of a route with `_FAST_TEMPLATE`."""
     match parts:
-        case ["", "api", name]:
-            return method, 3, name, ""
         case ["", "api", name, _]:
             return method, 4, name, ""
         case ["", "api", name, _, verb]:

@@ -15,6 +15,7 @@ from interlock.config.models import ActionSettings, Settings
 from interlock.core.ports import Clock
 from interlock.core.rate_limit import AttemptLimiter
 from interlock.notify.service import NotificationService
+from interlock.server.auth import Auth
 from interlock.server.logs import JsonLogger
 from interlock.server.quotas import QuotaEnforcer
 from interlock.storage.store import SqlStore
@@ -88,6 +89,7 @@ class ServerState:
     assistant: Assistant
     notifications: NotificationService
     code_rate_limiter: AttemptLimiter = field(default_factory=lambda: AttemptLimiter(CODES_PER_MINUTE))  # by address
+    auth: Auth = field(init=False)
     quotas: QuotaEnforcer = field(init=False)
     registered: RegisteredTools = field(init=False)
     background_tasks: BackgroundTaskGroup = field(default_factory=BackgroundTaskGroup)
@@ -96,6 +98,7 @@ class ServerState:
     rehearsal_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: a rehearsal reads a lot
 
     def __post_init__(self) -> None:
+        self.auth = Auth(self.accounts, self.settings.server.public_url)
         self.registered = RegisteredTools(self.settings.actions, self.assistant.tool_registry)
         self.quotas = QuotaEnforcer(self.settings.server.quotas, self.store, self.clock)
 

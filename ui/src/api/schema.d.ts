@@ -14,8 +14,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Proposes a call
-         * @description Proposes a call. A known call gets its stored outcome, even if the policy has changed.
+         * Propose a call
+         * @description Propose a call. A known call gets its stored outcome, even if the policy has changed since.
          */
         post: operations["post_api_calls"];
         delete?: never;
@@ -32,8 +32,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What has become of a call
-         * @description What has become of a call. With `wait` the answer is held back while there is nothing new.
+         * Show the outcome of a call
+         * @description Show the outcome of a call. With `wait`, the response is delayed until the outcome changes.
          */
         get: operations["get_api_calls_approval_id"];
         put?: never;
@@ -54,8 +54,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes the right to run an approved call
-         * @description Takes the right to run an approved call: one caller gets it. The same start sent again under the same Idempotency-Key is the same start: make it at random for each, and never out of the call.
+         * Start an approved call
+         * @description Start an approved call: one caller gets the right to run it. A retry with the same `Idempotency-Key` is the same start. Use a random key for each start, never one that is derived from the call.
          */
         post: operations["post_api_calls_approval_id_start"];
         delete?: never;
@@ -74,8 +74,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keeps the lease
-         * @description Keeps the lease. One that runs out leaves a call of which nobody knows how it ended.
+         * Renew the lease of a running call
+         * @description Renew the lease of a running call. If a lease expires, the status of the call becomes `unknown`.
          */
         post: operations["post_api_calls_approval_id_renew"];
         delete?: never;
@@ -94,8 +94,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Says how the call ended
-         * @description Says how the call ended. Under an old fence it is refused, and kept as evidence.
+         * Report the result or the error of a call
+         * @description Report the result or the error of a call. A report with an old fence is refused, and kept as evidence.
          */
         post: operations["post_api_calls_approval_id_finish"];
         delete?: never;
@@ -114,8 +114,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Withdraws a call that has not started
-         * @description Withdraws a call that has not started.
+         * Cancel a call that has not started
+         * @description Cancel a call that has not started. The body is optional.
          */
         post: operations["post_api_calls_approval_id_cancel"];
         delete?: never;
@@ -134,8 +134,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Says that the program was interrupted inside the tool
-         * @description Says that the program was interrupted inside the tool: nobody knows how far it came.
+         * Report that the program was interrupted while the tool ran; the status of the call becomes `unknown`
+         * @description Report that the program was interrupted while the tool ran; the status of the call becomes `unknown`.
          */
         post: operations["post_api_calls_approval_id_abandon"];
         delete?: never;
@@ -152,14 +152,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The open runs that programs with this key hold or held, the newest first
-         * @description The open runs that programs with this key hold or held, the newest first.
+         * List the open runs that were acquired with this key, newest first
+         * @description List the open runs that were acquired with this key, newest first.
          */
         get: operations["get_api_runs"];
         put?: never;
         /**
-         * Takes up the newest unfinished run of an agent that nobody holds, or opens one
-         * @description Takes up the newest unfinished run of an agent that nobody holds, or opens one.
+         * Acquire the newest unfinished run of the agent that no program holds, or open a new one
+         * @description Acquire the newest unfinished run of the agent that no program holds, or open a new one. With a `run_id`, no run is opened: the program manages its runs itself, and gets only the key.
          */
         post: operations["post_api_runs"];
         delete?: never;
@@ -178,8 +178,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A sign of life
-         * @description A sign of life: the run stays with this program.
+         * Renew the lease of a run, so that no other program acquires it
+         * @description Renew the lease of a run, so that no other program acquires it.
          */
         post: operations["post_api_runs_run_id_renew"];
         delete?: never;
@@ -198,8 +198,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ends a run for good
-         * @description Ends a run for good.
+         * Close a finished run; it cannot be acquired again
+         * @description Close a finished run; it cannot be acquired again.
          */
         post: operations["post_api_runs_run_id_close"];
         delete?: never;
@@ -218,8 +218,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Leaves a run
-         * @description Leaves a run: the next start of the program takes it up at once.
+         * Release a run that is not finished, so that the next start of the program acquires it at once
+         * @description Release a run that is not finished, so that the next start of the program acquires it at once.
          */
         post: operations["post_api_runs_run_id_release"];
         delete?: never;
@@ -236,14 +236,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Paused runs, the longest pause first, without their state
-         * @description Paused runs, the longest pause first, without their state. An agent sees those that were paused with a key of this name.
+         * List paused runs without their state, the longest pause first
+         * @description List paused runs without their state, the longest pause first. An agent's key gets only the runs that were paused with a key of the same name.
          */
         get: operations["get_api_pauses"];
         put?: never;
         /**
-         * Stores a paused run with what its program needs to resume it
-         * @description Stores a paused run with what its program needs to resume it: up to 4 MiB, which nobody but programs with a key of this name gets. It takes the place of an older pause of the run.
+         * Store a paused run, with the state that its program needs to resume it
+         * @description Store a paused run, with the state that its program needs to resume it. The state has at most 4 MiB, and only programs with a key of this name can read it. An earlier pause of the run is replaced.
          */
         post: operations["post_api_pauses"];
         delete?: never;
@@ -262,8 +262,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes runs of which nothing waits for people any more, to go on with them
-         * @description Takes runs of which nothing waits for people any more, to go on with them: each is given to one caller, who has it while the lease is renewed. With `wait` the answer is held back while there is none.
+         * Claim paused runs that have no pending approvals left, to resume them
+         * @description Claim paused runs that have no pending approvals left, to resume them. Each run is given to one caller, who keeps it by renewing the lease. With `wait`, the response is delayed until there is a run to claim.
          */
         post: operations["post_api_pauses_claim"];
         delete?: never;
@@ -282,8 +282,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A sign of life
-         * @description A sign of life: nobody else takes the run.
+         * Renew the lease of a claimed run, so that no other program claims it
+         * @description Renew the lease of a claimed run, so that no other program claims it.
          */
         post: operations["post_api_pauses_renew"];
         delete?: never;
@@ -302,8 +302,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Gives a run back
-         * @description Gives a run back. One that failed is left alone for a while, longer each time.
+         * Release a claimed run
+         * @description Release a claimed run. After a failure it cannot be claimed for a while, longer each time.
          */
         post: operations["post_api_pauses_release"];
         delete?: never;
@@ -322,8 +322,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The run went on, and its pause is over; one that paused again meanwhile stays
-         * @description The run went on, and its pause is over; one that paused again meanwhile stays.
+         * Delete the pause of a run that was resumed
+         * @description Delete the pause of a run that was resumed. If the run was paused again meanwhile, the new pause stays.
          */
         post: operations["post_api_pauses_complete"];
         delete?: never;
@@ -342,8 +342,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Decides
-         * @description Decides. It counts for the arguments of `args_sha256` only, and not without it; the same person's second vote changes nothing. With `Prefer: return=minimal` the answer has no card. With the token of a message's link in `Interlock-Link` it is recorded as made through that channel, and the link is spent.
+         * Decide an approval
+         * @description Decide an approval. The decision counts only for the arguments of `args_sha256`, which is required; a second vote of the same person changes nothing. With `Prefer: return=minimal`, the response has no card. With the token of a message link in `Interlock-Link`, the decision is recorded as made through that channel, and the link cannot be used again.
          */
         post: operations["post_api_approvals_approval_id_decision"];
         delete?: never;
@@ -362,8 +362,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Says something to an agent, and tells what comes of it until its turn is over
-         * @description Says something to an agent, and tells what comes of it until its turn is over: `delta`, `tool_call_start`, `tool_call_result`, `approval_request`, `approval_resolved`, then `done` or `error`. It stays open while people are asked; dropped, it is taken up again at the thread's own stream. Sent again under the same Idempotency-Key it is the same message, told from its beginning.
+         * Send a message to an agent, and stream the events of its turn
+         * @description Send a message to an agent, and stream the events of its turn. The events are `delta`, `tool_call_start`, `tool_call_result`, `approval_request`, `approval_resolved`, and at the end `done` or `error`. The stream stays open while approvals are pending; after a disconnect, resume it with `GET /api/threads/{thread_id}/events`. A retry with the same `Idempotency-Key` is the same message, streamed from its beginning.
          */
         post: operations["post_api_chat"];
         delete?: never;
@@ -380,8 +380,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A thread's events from any point on
-         * @description A thread's events from any point on: all of them, or those behind `Last-Event-ID`.
+         * Stream the events of a thread
+         * @description Stream the events of a thread: all of them, or those after `Last-Event-ID`, then new ones.
          */
         get: operations["get_api_threads_thread_id_events"];
         put?: never;
@@ -400,8 +400,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that happens in the workspace, in order, each event once
-         * @description Everything that happens in the workspace, in order, each event once. A stream that broke goes on with Last-Event-ID.
+         * Stream the events of the workspace, in order and each of them once
+         * @description Stream the events of the workspace, in order and each of them once. `Last-Event-ID` resumes the stream.
          */
         get: operations["get_api_events"];
         put?: never;
@@ -2260,8 +2260,8 @@ export interface paths {
         get: operations["get_ag_ui"];
         put?: never;
         /**
-         * A run of AG-UI
-         * @description A run of AG-UI: says the new message, or takes the answers to all open interrupts, and tells what comes.
+         * Run the assistant
+         * @description Run the assistant: send the new message, or the answers to all open interrupts, and stream the events.
          */
         post: operations["post_ag_ui"];
         delete?: never;
@@ -2284,8 +2284,8 @@ export interface paths {
         get: operations["get_ag_ui_agent"];
         put?: never;
         /**
-         * A run of AG-UI
-         * @description A run of AG-UI: says the new message, or takes the answers to all open interrupts, and tells what comes.
+         * Run an agent
+         * @description Run an agent: send the new message, or the answers to all open interrupts, and stream the events.
          */
         post: operations["post_ag_ui_agent"];
         delete?: never;
@@ -2450,8 +2450,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes the person's newest message, or their answers to what is open, and tells what comes of it
-         * @description Takes the person's newest message, or their answers to what is open, and tells what comes of it.
+         * Send the newest message, or the answers to pending approvals and questions, and stream the reply
+         * @description Send the newest message, or the answers to pending approvals and questions, and stream the reply.
          */
         post: operations["post_ai_sdk_chat"];
         delete?: never;
@@ -2468,8 +2468,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The newest message of the chat, from its beginning and as it stands now
-         * @description The newest message of the chat, from its beginning and as it stands now.
+         * Stream the newest message of the chat from its beginning, in its current state
+         * @description Stream the newest message of the chat from its beginning, in its current state.
          */
         get: operations["get_ai_sdk_chat_chat_id_stream"];
         put?: never;
@@ -5687,9 +5687,9 @@ export interface operations {
     get_api_calls_approval_id: {
         parameters: {
             query?: {
-                /** @description Seconds to hold the answer back while it waits. */
+                /** @description The seconds to wait for a change before the call is returned. */
                 wait?: number;
-                /** @description The last question that is known: a newer one ends the wait. */
+                /** @description The number of the last question that the agent knows; a newer one ends the wait. */
                 heard?: number | null;
             };
             header?: never;
@@ -6276,7 +6276,7 @@ export interface operations {
     get_api_runs: {
         parameters: {
             query?: {
-                /** @description The agent whose runs these are; the name of the key, if left out. */
+                /** @description The agent whose runs are listed; by default, the name of the key. */
                 agent?: string;
             };
             header?: never;
@@ -6742,9 +6742,9 @@ export interface operations {
     get_api_pauses: {
         parameters: {
             query?: {
-                /** @description Only runs of this agent. */
+                /** @description The agent whose runs are listed. */
                 agent?: string;
-                /** @description What the last page gave as next. */
+                /** @description `next` of the previous page. */
                 cursor?: string;
                 limit?: number;
             };
@@ -7458,7 +7458,7 @@ export interface operations {
     get_api_threads_thread_id_events: {
         parameters: {
             query?: {
-                /** @description The id of the last event that is known. */
+                /** @description The id of the last event that was received. */
                 after?: string;
             };
             header?: never;
@@ -7547,9 +7547,9 @@ export interface operations {
     get_api_events: {
         parameters: {
             query?: {
-                /** @description The last event that is known. */
+                /** @description The number of the last event that was received. */
                 after?: number | null;
-                /** @description Only these kinds of events, parted by commas. */
+                /** @description Only events of these kinds, separated by commas. */
                 kinds?: string;
                 /** @description Only events of this approval. */
                 approval_id?: string;
@@ -17127,7 +17127,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A UI message stream, until the turn is over or somebody has to answer. */
+            /** @description A UI message stream, until the turn is over or an approval or a question is pending. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17231,7 +17231,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A UI message stream, until the turn is over or somebody has to answer. */
+            /** @description A UI message stream, until the turn is over or an approval or a question is pending. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17241,7 +17241,7 @@ export interface operations {
                     "text/event-stream": Record<string, never>;
                 };
             };
-            /** @description Nothing was said in this chat. */
+            /** @description The chat has no messages. */
             204: {
                 headers: {
                     [name: string]: unknown;

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
 
 from interlock import __version__
 
@@ -36,6 +36,7 @@ TAGS = {
     "channels": "Notification channels, and the status of each delivery.",
     "audit": "The ledger of all that happened.",
     "operations": "For those who run the server.",
+    "chat": "For people: chat with an agent, and decide its calls in the conversation.",
 }
 IDEMPOTENCY_KEY_PARAMETER = {
     "name": "Idempotency-Key",
@@ -55,7 +56,7 @@ Document = dict[str, Any]
 Operation = dict[str, Any]
 
 
-def build_openapi(app: FastAPI, cookie: str) -> Document:
+def build_openapi(routes: Sequence[BaseRoute], cookie: str) -> Document:
     """Build the OpenAPI document; called once, since routes do not change while the server runs."""
     document = get_openapi(
         title="Interlock",
@@ -63,7 +64,7 @@ def build_openapi(app: FastAPI, cookie: str) -> Document:
         openapi_version="3.1.0",
         summary="The safety interlock between AI agents and the real world.",
         description=API_DESCRIPTION,
-        routes=app.routes,
+        routes=routes,
     )
     for method, path, operation in operations(document):
         _complete_operation(method, path, operation)

@@ -8,19 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from interlock.app.bootstrap import build_gate_and_inbox, build_services
-from interlock.app.workspaces import Workspaces
-from interlock.chat.assistant import build_assistant
-from interlock.config.models import Settings
-from interlock.notify.service import build_notification_service
-from interlock.server.app import build_fastapi, make_fast_routes
-from interlock.server.auth import Auth
-from interlock.server.logs import JsonLogger
-from interlock.server.openapi.document import API_DESCRIPTION, Document
+from interlock.server.app import framework_routes
+from interlock.server.auth import COOKIE_NAME
+from interlock.server.http import encode_json
+from interlock.server.openapi.document import API_DESCRIPTION, Document, build_openapi
 from interlock.server.openapi.html import DocField, DocModel, DocRoute, doc_groups, response_models
-from interlock.server.protocols import load_protocols
-from interlock.server.routes.docs import ApiDocs, allowed_roles
-from interlock.server.state import ServerState
+from interlock.server.routes.docs import allowed_roles
 
 INTRO = (
     "Made from the server's OpenAPI document, which every server has at `/openapi.json`, and as a page at `/docs`. "
@@ -78,27 +71,8 @@ def _one_line(text: str) -> str:
 
 
 def main() -> None:
-    """Write the reference. Nothing is opened: only the routes are needed."""
-    app_services = build_services("sqlite:///interlock.db")
-    workspaces = Workspaces(app_services.store, lambda policy: build_gate_and_inbox(app_services.store, policy), {})
-    log = JsonLogger(app_services.clock, "none")
-    assistant = build_assistant(Settings(), app_services.store, workspaces, log)
-    notifications = build_notification_service(Settings(), app_services.store, workspaces, log)
-    state = ServerState(
-        settings=Settings(),
-        store=app_services.store,
-        accounts=app_services.accounts,
-        workspaces=workspaces,
-        clock=app_services.clock,
-        log=log,
-        assistant=assistant,
-        notifications=notifications,
-    )
-    auth = Auth(app_services.accounts, "")
-    api_docs: ApiDocs = build_fastapi(
-        state, auth, make_fast_routes(state, auth), load_protocols(state, auth)
-    ).state.manual
-    sys.stdout.write(api_docs.json.decode() if "--openapi" in sys.argv else render_markdown(api_docs.document))
+    document = build_openapi(framework_routes(), COOKIE_NAME)
+    sys.stdout.write(encode_json(document).decode() if "--openapi" in sys.argv else render_markdown(document))
 
 
 if __name__ == "__main__":

@@ -33,15 +33,28 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, error_response, json_response
-from interlock.server.models import ApprovalJson, ApprovalPageJson, ResponseModel
+from interlock.server.fast_route import FastRouter
+from interlock.server.http import (
+    HttpRequest,
+    HttpResponse,
+    JsonList,
+    RequestBody,
+    error_response,
+    json_response,
+)
+from interlock.server.models import (
+    ApprovalJson,
+    ApprovalPageJson,
+    ApprovalSummaryJson,
+    ResponseModel,
+)
 from interlock.server.state import ServerState
 from interlock.storage.engine.queries import MAX_LIMIT
 
 MAX_BULK = 500
 MAX_NAME = 500  # characters of a filter
 
-router = APIRouter(prefix="/api/approvals", tags=["approvals"])
+router, fast = APIRouter(prefix="/api/approvals", tags=["approvals"]), FastRouter("approvals")
 
 
 def _check_statuses(text: str) -> str:
@@ -310,7 +323,21 @@ class DecisionRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
+    @fast.route(
+        "POST",
+        "/api/approvals/{approval_id}/decision",
+        DECIDERS,
+        ApprovalJson | ApprovalSummaryJson,
+        errors=(404, 409, 410, 422),
+        body=DecisionBody,
+    )
     async def decide(self, request: HttpRequest) -> HttpResponse:
+        """Decide an approval.
+
+        The decision counts only for the arguments of `args_sha256`, which is required; a second vote of the same person
+        changes nothing. With `Prefer: return=minimal`, the response has no card. With the token of a message link in
+        `Interlock-Link`, the decision is recorded as made through that channel, and the link cannot be used again.
+        """
         (approval_id,), principal = request.path_params, request.current_principal
         body = await request.parse_json()
         services = await self._state.workspaces.services(principal.workspace)

@@ -1,25 +1,34 @@
-"""Fast routes for agents: propose a call, show or long-poll it, start, renew, finish, abandon, cancel."""
+"""Fast routes for agents: propose a call, show or long-poll it, start, renew, finish, cancel, abandon."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from interlock.app.gate import Execution
 from interlock.app.workspaces import WorkspaceServices
 from interlock.core.call import redacted_sha256
 from interlock.core.canonical import canonical
-from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import MAX_SCHEMA, check_schema_size
 from interlock.runtime.offload import offload
-from interlock.server.http import HttpRequest, HttpResponse, RequestBody, encode_json, idempotency_key, json_response
+from interlock.server.dependencies import AGENTS
+from interlock.server.fast_route import FastRouter
+from interlock.server.http import (
+    HttpRequest,
+    HttpResponse,
+    RequestBody,
+    encode_json,
+    idempotency_key,
+    json_response,
+)
+from interlock.server.models import OutcomeJson, ResponseModel, Status, Timestamp
 from interlock.server.proposals import (
     ProposalBody,
     action_terms,
@@ -34,6 +43,22 @@ from interlock.server.state import ServerState
 MAX_WAIT = 60.0  # seconds of one long poll
 MAX_LEASE = 3_600  # seconds
 MAX_ERROR = 2_000
+
+fast = FastRouter("agents")
+
+
+class CallQuery(BaseModel):
+    wait: Annotated[
+        float, Field(ge=0, le=MAX_WAIT, description="The seconds to wait for a change before the call is returned.")
+    ] = 0
+    heard: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            lt=10**9,
+            description="The number of the last question that the agent knows; a newer one ends the wait.",
+        ),
+    ] = None
 
 
 class StartCallBody(RequestBody):
@@ -61,12 +86,34 @@ class CancelCallBody(RequestBody):
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
+class ExecutionJson(ResponseModel):
+    """The right to run the call once, with exactly these arguments; renew and finish have to present the `fence`."""
+
+    fence: int
+    args: dict[str, Any]
+    idempotency_key: str
+    lease_until: Timestamp
+
+
+class CallLease(ResponseModel):
+    approval_id: str
+    fence: int
+    status: Literal["running"]
+
+
+class CallStatusJson(ResponseModel):
+    approval_id: str
+    status: Status
+
+
 class CallRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    async def propose(self, request: HttpRequest) -> HttpResponse:
-        body, services = await request.parse_body(ProposalBody), await self._services(request)
+    @fast.route("POST", "/api/calls", AGENTS, OutcomeJson, errors=(409, 429))
+    async def propose(self, request: HttpRequest, body: ProposalBody) -> HttpResponse:
+        """Propose a call. A known call gets its stored outcome, even if the policy has changed since."""
+        services = await self._services(request)
         if body.schema_ is not None and len(request.body) > MAX_SCHEMA:
             check_schema_size(body.schema_)
         gate = services.gate_for(request.current_principal)
@@ -96,24 +143,24 @@ class CallRoutes:
             outcome = Proceed(outcome.args, "", redacted_sha256(call.args, spec, key))
         return outcome_response(outcome)
 
-    async def show(self, request: HttpRequest) -> HttpResponse:
-        """With `wait`, a long poll: the response is held back while there is nothing new, or until the server stops."""
+    @fast.route("GET", "/api/calls/{approval_id}", AGENTS, OutcomeJson, errors=(404,))
+    async def show(self, request: HttpRequest, query: CallQuery) -> HttpResponse:
+        """Show the outcome of a call. With `wait`, the response is delayed until the outcome changes."""
         services, (approval_id,) = await self._services(request), request.path_params
-        query = request.query
-        seconds, heard = _parse_wait(query.get("wait", "0")), _parse_heard(query.get("heard", ""))
-        if not seconds:
+        if not query.wait:
             return outcome_response(
                 await services.gate_for(request.current_principal).get_outcome(services.workspace, approval_id)
             )
-        return outcome_response(await self._long_poll(request, services, approval_id, seconds, heard))
+        return outcome_response(await self._long_poll(request, services, approval_id, query))
 
-    async def start(self, request: HttpRequest) -> HttpResponse:
-        """Start a call; a retry with the same Idempotency-Key is the same start."""
-        body, services, (approval_id,) = (
-            await request.parse_body(StartCallBody),
-            await self._services(request),
-            request.path_params,
-        )
+    @fast.route("POST", "/api/calls/{approval_id}/start", AGENTS, ExecutionJson, errors=(404, 409, 410))
+    async def start(self, request: HttpRequest, body: StartCallBody) -> HttpResponse:
+        """Start an approved call: one caller gets the right to run it.
+
+        A retry with the same `Idempotency-Key` is the same start. Use a random key for each start, never one that is
+        derived from the call.
+        """
+        services, (approval_id,) = await self._services(request), request.path_params
         attempt = idempotency_key(request) or secrets.token_hex(16)
         runner = f"attempt:{request.current_principal.credential}:{attempt}"
         lease = int(body.lease_seconds * 1000)
@@ -122,42 +169,35 @@ class CallRoutes:
         )
         return HttpResponse(200, _execution_json(started))
 
-    async def renew(self, request: HttpRequest) -> HttpResponse:
-        body, services, (approval_id,) = (
-            await request.parse_body(RenewCallBody),
-            await self._services(request),
-            request.path_params,
-        )
+    @fast.route("POST", "/api/calls/{approval_id}/renew", AGENTS, CallLease, errors=(404, 409))
+    async def renew(self, request: HttpRequest, body: RenewCallBody) -> HttpResponse:
+        """Renew the lease of a running call. If a lease expires, the status of the call becomes `unknown`."""
+        services, (approval_id,) = await self._services(request), request.path_params
         await services.gate_for(request.current_principal).renew(
             services.workspace, approval_id, body.fence, int(body.lease_seconds * 1000)
         )
         return json_response({"approval_id": approval_id, "fence": body.fence, "status": "running"})
 
-    async def finish(self, request: HttpRequest) -> HttpResponse:
-        body, services, (approval_id,) = (
-            await request.parse_body(FinishCallBody),
-            await self._services(request),
-            request.path_params,
-        )
+    @fast.route("POST", "/api/calls/{approval_id}/finish", AGENTS, CallStatusJson, errors=(404, 409))
+    async def finish(self, request: HttpRequest, body: FinishCallBody) -> HttpResponse:
+        """Report the result or the error of a call. A report with an old fence is refused, and kept as evidence."""
+        services, (approval_id,) = await self._services(request), request.path_params
         payload = Payload(result=canonical(body.result)) if body.ok else Payload(error=body.error or "It failed.")
         approval = await services.gate_for(request.current_principal).finish(
             services.workspace, approval_id, body.fence, ok=body.ok, payload=payload
         )
         return json_response({"approval_id": approval_id, "status": approval.status})
 
-    async def abandon(self, request: HttpRequest) -> HttpResponse:
-        """Report that the program was interrupted inside the tool: nobody knows how far it came."""
-        body, services, (approval_id,) = (
-            await request.parse_body(AbandonCallBody),
-            await self._services(request),
-            request.path_params,
-        )
-        approval = await services.gate_for(request.current_principal).abandon(
-            services.workspace, approval_id, body.fence
-        )
-        return json_response({"approval_id": approval_id, "status": approval.status})
-
+    @fast.route(
+        "POST",
+        "/api/calls/{approval_id}/cancel",
+        AGENTS,
+        CallStatusJson,
+        errors=(404, 409, 410),
+        body=CancelCallBody,
+    )
     async def cancel(self, request: HttpRequest) -> HttpResponse:
+        """Cancel a call that has not started. The body is optional."""
         services, (approval_id,) = await self._services(request), request.path_params
         body = await request.parse_body(CancelCallBody) if request.body else CancelCallBody()
         approval = await services.gate_for(request.current_principal).cancel(
@@ -165,15 +205,25 @@ class CallRoutes:
         )
         return json_response({"approval_id": approval_id, "status": approval.status})
 
+    @fast.route("POST", "/api/calls/{approval_id}/abandon", AGENTS, CallStatusJson, errors=(404, 409))
+    async def abandon(self, request: HttpRequest, body: AbandonCallBody) -> HttpResponse:
+        """Report that the program was interrupted while the tool ran; the status of the call becomes `unknown`."""
+        services, (approval_id,) = await self._services(request), request.path_params
+        approval = await services.gate_for(request.current_principal).abandon(
+            services.workspace, approval_id, body.fence
+        )
+        return json_response({"approval_id": approval_id, "status": approval.status})
+
     async def _services(self, request: HttpRequest) -> WorkspaceServices:
         return await self._state.workspaces.services(request.current_principal.workspace)
 
     async def _long_poll(
-        self, request: HttpRequest, services: WorkspaceServices, approval_id: str, seconds: float, heard: int | None
+        self, request: HttpRequest, services: WorkspaceServices, approval_id: str, query: CallQuery
     ) -> Outcome:
+        """Wait until there is something new, or the server stops."""
         waiting = asyncio.ensure_future(
             services.gate_for(request.current_principal).wait(
-                services.workspace, approval_id, seconds, last_seen_question=heard
+                services.workspace, approval_id, query.wait, last_seen_question=query.heard
             )
         )
         stopping = asyncio.ensure_future(self._state.stopping.wait())
@@ -196,19 +246,3 @@ def _execution_json(started: Execution) -> bytes:
     until = rfc3339(started.lease_until)
     body = encode_json({"fence": started.fence, "idempotency_key": started.idempotency_key, "lease_until": until})
     return b'%b,"args":%b}' % (body[:-1], started.args)
-
-
-def _parse_wait(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 <= seconds <= MAX_WAIT:
-        raise InvalidRequest(f"wait is a number of seconds from 0 to {MAX_WAIT:.0f}.")
-    return seconds
-
-
-def _parse_heard(text: str) -> int | None:
-    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidRequest("heard is the number of the last question that the agent knows of; 0 if of none.")
-    return int(text) if text else None

@@ -6,15 +6,15 @@ import json
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from interlock.chat.stream import Position, StreamEvent, parse_position
 from interlock.chat.threads import UserMessage
 from interlock.core.call import MAX_NAME
 from interlock.core.chat.thread import MAX_TEXT, Thread
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.server.auth import Auth
-from interlock.server.dependencies import approval_response
+from interlock.server.dependencies import DECIDERS, approval_response
+from interlock.server.fast_route import FastRouter
 from interlock.server.http import Header, HttpRequest, Receive, RequestBody, Send, encode_json, idempotency_key
 from interlock.server.idempotency import REPLAYED_HEADER, IdempotencyMismatch, idempotency_slot, request_digest
 from interlock.server.state import ServerState
@@ -24,6 +24,12 @@ from interlock.storage.tables.threads import DONE_STATUS
 
 FINAL_EVENTS = frozenset({"done", "error"})
 NO_FINAL_EVENTS: frozenset[str] = frozenset()
+
+fast = FastRouter("chat")
+
+
+class ThreadEventsQuery(BaseModel):
+    after: Annotated[str, Field(max_length=32, description="The id of the last event that was received.")] = ""
 
 
 class ChatMessageBody(RequestBody):
@@ -39,17 +45,21 @@ class ChatMessageBody(RequestBody):
 
 
 class ChatRoutes:
-    def __init__(self, state: ServerState, auth: Auth) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._subscribers = ThreadSubscribers(state, auth)
+        self._subscribers = ThreadSubscribers(state)
 
-    async def send(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Add the message, then stream events until the turn is over.
+    @fast.stream("POST", "/api/chat", DECIDERS, "An event stream until the turn is over.", errors=(404, 409, 429))
+    async def send(self, request: HttpRequest, receive: Receive, send: Send, body: ChatMessageBody) -> None:
+        """Send a message to an agent, and stream the events of its turn.
 
-        A retry with the same Idempotency-Key is the same message, streamed from there on.
+        The events are `delta`, `tool_call_start`, `tool_call_result`, `approval_request`, `approval_resolved`, and at
+        the end `done` or `error`. The stream stays open while approvals are pending; after a disconnect, resume it with
+        `GET /api/threads/{thread_id}/events`. A retry with the same `Idempotency-Key` is the same message, streamed
+        from its beginning.
         """
         self._subscribers.check_capacity()
-        body, key = await request.parse_body(ChatMessageBody), idempotency_key(request)
+        key = idempotency_key(request)
         user_message, extra_headers = UserMessage(body.message, body.thread_id, body.agent), tuple[Header, ...]()
         if key:
             kept = await self._say_idempotent(request, user_message, key)
@@ -63,8 +73,16 @@ class ChatRoutes:
             request, thread, Position(line, 0), receive, send, final_events=FINAL_EVENTS, extra_headers=extra_headers
         )
 
+    @fast.stream(
+        "GET",
+        "/api/threads/{thread_id}/events",
+        DECIDERS,
+        "An event stream without an end.",
+        errors=(404, 429),
+        query=ThreadEventsQuery,
+    )
     async def follow(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Stream all events since `Last-Event-ID`, then new ones, without an end."""
+        """Stream the events of a thread: all of them, or those after `Last-Event-ID`, then new ones."""
         self._subscribers.check_capacity()
         (thread_id,), principal = request.path_params, request.current_principal
         thread = await self._state.assistant.threads.get(principal, thread_id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from html import escape
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from interlock import __version__
 from interlock.server.http import encode_json
@@ -24,13 +25,13 @@ router = APIRouter(include_in_schema=False)
 class ApiDocs:
     """Built at the first request."""
 
-    def __init__(self, rest: FastAPI, cookie: str) -> None:
-        self._rest = rest
+    def __init__(self, routes: Sequence[BaseRoute], cookie: str) -> None:
+        self._routes = routes
         self._cookie = cookie
 
     @cached_property
     def document(self) -> Document:
-        return build_openapi(self._rest, self._cookie)
+        return build_openapi(self._routes, self._cookie)
 
     @cached_property
     def json(self) -> bytes:

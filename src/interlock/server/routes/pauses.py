@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from interlock.core.call import MAX_NAME
 from interlock.core.canonical import plain_json
@@ -21,7 +21,10 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.run import MAX_BODY, MAX_RUN_ID, Pause, check_pause
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import offload
+from interlock.server.dependencies import AGENTS, ALL_ROLES
+from interlock.server.fast_route import FastRouter
 from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, encode_json, json_response
+from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
 from interlock.server.routes.calls import MAX_WAIT
 from interlock.server.routes.runs import Lease, Runner
@@ -29,7 +32,16 @@ from interlock.server.state import ServerState
 from interlock.storage.tables.pauses import FROM_OLDEST, LeaseHolder, PauseCursor, PauseScope
 
 MAX_CLAIMED = 10  # states in one response
+MAX_CURSOR = 300  # characters
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+fast = FastRouter("agents")
+
+
+class PausesQuery(BaseModel):
+    agent: Annotated[str, Field(max_length=MAX_NAME, description="The agent whose runs are listed.")] = ""
+    cursor: Annotated[str, Field(max_length=MAX_CURSOR, description="`next` of the previous page.")] = ""
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100
 
 
 class PauseBody(RequestBody):
@@ -70,13 +82,90 @@ class CompletePauseBody(RequestBody):
     fence: int
 
 
+class PauseJson(ResponseModel):
+    """A paused run. `run_id` is its id in its calls, `called` its name in its framework."""
+
+    run_id: str
+    called: str
+    agent: str
+    paused_at: Timestamp
+    fence: int
+    attempts: int
+
+
+class PauseInfo(PauseJson):
+    """`waiting` is the number of its pending approvals; `resuming` says that a program is resuming it now."""
+
+    waiting: int
+    resuming: bool
+
+
+class PauseList(ResponseModel):
+    items: list[PauseInfo]
+    next: str | None
+
+
+class ClaimedPause(PauseJson):
+    """`state` is returned as it was stored, in base64."""
+
+    state: str
+
+
+class ClaimedPauses(ResponseModel):
+    """`held` are the other programs with this key that are resuming runs of this agent now."""
+
+    items: list[ClaimedPause]
+    held: list[str]
+
+
+class PauseLease(ResponseModel):
+    run_id: str
+    fence: int
+
+
+class PauseRelease(ResponseModel):
+    """Nobody can claim the run for so many `seconds`."""
+
+    run_id: str
+    seconds: float
+
+
+class PauseCompletion(ResponseModel):
+    """`over` is false if the run was paused again, or claimed by another program, meanwhile."""
+
+    run_id: str
+    over: bool
+
+
 class PauseRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._pauses = state.store.pauses
 
-    async def pause(self, request: HttpRequest) -> HttpResponse:
-        body = await request.parse_body(PauseBody, MAX_BODY)
+    @fast.route("GET", "/api/pauses", ALL_ROLES, PauseList)
+    async def list_pauses(self, request: HttpRequest, query: PausesQuery) -> HttpResponse:
+        """List paused runs without their state, the longest pause first.
+
+        An agent's key gets only the runs that were paused with a key of the same name.
+        """
+        principal = request.current_principal
+        scope = _pause_owner(request, "") if principal.is_agent else PauseScope(principal.workspace, "")
+        page = await self._pauses.list_paused(
+            scope._replace(agent=_check_agent_name(query.agent)), _parse_cursor(query.cursor), query.limit
+        )
+        following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
+        items = [
+            {**_pause_json(pause), "waiting": pause.waiting, "resuming": pause.runner != ""} for pause in page.items
+        ]
+        return json_response({"items": items, "next": following})
+
+    @fast.route("POST", "/api/pauses", AGENTS, PauseJson, errors=(409, 429), max_body=MAX_BODY)
+    async def pause(self, request: HttpRequest, body: PauseBody) -> HttpResponse:
+        """Store a paused run, with the state that its program needs to resume it.
+
+        The state has at most 4 MiB, and only programs with a key of this name can read it. An earlier pause of the run
+        is replaced.
+        """
         state = await offload(len(request.body), lambda: _decode_state(body.state))
         called = body.called or body.run_id
         if not body.run_id.isprintable():
@@ -91,24 +180,13 @@ class PauseRoutes:
             pause = await self._pauses.pause(scope, body.run_id, called, state)
         return json_response(_pause_json(pause))
 
-    async def list_pauses(self, request: HttpRequest) -> HttpResponse:
-        """For people all paused runs, for an agent those of its key; never with their state."""
-        query, principal = request.query, request.current_principal
-        scope = _pause_owner(request, "") if principal.is_agent else PauseScope(principal.workspace, "")
-        page = await self._pauses.list_paused(
-            scope._replace(agent=_check_agent_name(query.get("agent", ""))),
-            _parse_cursor(query.get("cursor", "")),
-            _parse_limit(query),
-        )
-        following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
-        items = [
-            {**_pause_json(pause), "waiting": pause.waiting, "resuming": pause.runner != ""} for pause in page.items
-        ]
-        return json_response({"items": items, "next": following})
+    @fast.route("POST", "/api/pauses/claim", AGENTS, ClaimedPauses)
+    async def claim(self, request: HttpRequest, body: ClaimPausesBody) -> HttpResponse:
+        """Claim paused runs that have no pending approvals left, to resume them.
 
-    async def claim(self, request: HttpRequest) -> HttpResponse:
-        """With `wait`, a long poll: the response is held back until a run can be resumed, or the server stops."""
-        body = await request.parse_body(ClaimPausesBody)
+        Each run is given to one caller, who keeps it by renewing the lease. With `wait`, the response is delayed until
+        there is a run to claim.
+        """
         scope = _pause_owner(request, body.agent)
         runner_prefix = f"remote:{request.current_principal.credential}:"
         holder = LeaseHolder(f"{runner_prefix}{body.attempt}:{body.runner}", int(body.lease_seconds * 1000))
@@ -121,18 +199,21 @@ class PauseRoutes:
         ]
         return await offload(sum(len(pause.state) for pause in taken), lambda: _claimed_response(taken, names))
 
-    async def renew(self, request: HttpRequest) -> HttpResponse:
-        body = await request.parse_body(RenewPauseBody)
+    @fast.route("POST", "/api/pauses/renew", AGENTS, PauseLease, errors=(409,))
+    async def renew(self, request: HttpRequest, body: RenewPauseBody) -> HttpResponse:
+        """Renew the lease of a claimed run, so that no other program claims it."""
         await self._pauses.renew(_pause_owner(request, ""), body.run_id, body.fence, int(body.lease_seconds * 1000))
         return json_response({"run_id": body.run_id, "fence": body.fence})
 
-    async def release(self, request: HttpRequest) -> HttpResponse:
-        body = await request.parse_body(ReleasePauseBody)
+    @fast.route("POST", "/api/pauses/release", AGENTS, PauseRelease)
+    async def release(self, request: HttpRequest, body: ReleasePauseBody) -> HttpResponse:
+        """Release a claimed run. After a failure it cannot be claimed for a while, longer each time."""
         pause = await self._pauses.release_lease(_pause_owner(request, ""), body.run_id, body.fence, failed=body.failed)
         return json_response({"run_id": body.run_id, "seconds": pause / 1000})
 
-    async def complete(self, request: HttpRequest) -> HttpResponse:
-        body = await request.parse_body(CompletePauseBody)
+    @fast.route("POST", "/api/pauses/complete", AGENTS, PauseCompletion)
+    async def complete(self, request: HttpRequest, body: CompletePauseBody) -> HttpResponse:
+        """Delete the pause of a run that was resumed. If the run was paused again meanwhile, the new pause stays."""
         over = await self._pauses.complete(_pause_owner(request, ""), body.run_id, body.fence)
         return json_response({"run_id": body.run_id, "over": over})
 
@@ -209,10 +290,3 @@ def _parse_cursor(cursor: str) -> PauseCursor:
     if not (at.isascii() and at.isdigit() and len(at) < 16 and 0 < len(run_id) <= MAX_NAME and run_id.isprintable()):
         raise InvalidRequest("The cursor is what the last page gave as next.")
     return int(at), run_id
-
-
-def _parse_limit(query: dict[str, str]) -> int:
-    text = query.get("limit", "100")
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 1_000):
-        raise InvalidRequest("limit is a number from 1 to 1,000.")
-    return int(text)

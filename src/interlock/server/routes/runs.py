@@ -5,16 +5,19 @@ from __future__ import annotations
 import hmac
 import secrets
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from interlock.app.runs import RunHolder, RunService
 from interlock.core.call import MAX_NAME
 from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.runtime.durations import rfc3339
+from interlock.server.dependencies import AGENTS
+from interlock.server.fast_route import FastRouter
 from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, json_response
+from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
 from interlock.server.routes.calls import MAX_LEASE
 from interlock.server.state import ServerState
@@ -22,6 +25,12 @@ from interlock.server.state import ServerState
 API_VERSION = 1  # the version that a program has to speak; increased when an old program could no longer be right
 Runner = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._-]{0,120}$")]
 Lease = Annotated[float, Field(gt=0, le=MAX_LEASE)]
+
+fast = FastRouter("agents")
+
+
+class RunsQuery(BaseModel):
+    agent: Annotated[str, Field(description="The agent whose runs are listed; by default, the name of the key.")] = ""
 
 
 class AcquireRunBody(RequestBody):
@@ -43,13 +52,40 @@ class RunnerBody(RequestBody):
     runner: Runner
 
 
+class OpenRun(ResponseModel):
+    run_id: str
+    runner: str
+    lease_until: Timestamp
+
+
+class OpenRuns(ResponseModel):
+    items: list[OpenRun]
+    next: None
+
+
+class AcquiredRunJson(ResponseModel):
+    """`key` hides secrets in the ids of calls, and is of no use for any other run."""
+
+    run_id: str
+    runner: str
+    resumed: bool
+    key: str
+    api: int
+
+
+class RunStatusJson(ResponseModel):
+    run_id: str
+    status: Literal["open", "closed"]
+
+
 class RunRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    async def list_runs(self, request: HttpRequest) -> HttpResponse:
-        """The open runs of an agent that programs with this key hold or held, the newest first."""
-        agent, runner_prefix = _check_agent_name(request, request.query.get("agent", "")), _runner_name(request, "")
+    @fast.route("GET", "/api/runs", AGENTS, OpenRuns)
+    async def list_runs(self, request: HttpRequest, query: RunsQuery) -> HttpResponse:
+        """List the open runs that were acquired with this key, newest first."""
+        agent, runner_prefix = _check_agent_name(request, query.agent), _runner_name(request, "")
         items = [
             {
                 "run_id": run.id,
@@ -61,12 +97,12 @@ class RunRoutes:
         ]
         return json_response({"items": items, "next": None})
 
-    async def acquire(self, request: HttpRequest) -> HttpResponse:
-        """Acquire a run. With a `run_id` none is opened: the program keeps its runs itself, and needs only the key.
+    @fast.route("POST", "/api/runs", AGENTS, AcquiredRunJson, errors=(404, 409, 429))
+    async def acquire(self, request: HttpRequest, body: AcquireRunBody) -> HttpResponse:
+        """Acquire the newest unfinished run of the agent that no program holds, or open a new one.
 
-        The key hides secrets in the ids of calls. It is of no use for any other run, nor for what people are shown.
+        With a `run_id`, no run is opened: the program manages its runs itself, and gets only the key.
         """
-        body = await request.parse_body(AcquireRunBody)
         runner = body.runner or secrets.token_hex(8)
         run_id, resumed = body.run_id, False
         if is_thread_id(run_id):
@@ -81,19 +117,24 @@ class RunRoutes:
         key = hmac.new(secret, b"run\x1f" + run_id.encode(), "sha256").hexdigest()
         return json_response({"run_id": run_id, "runner": runner, "resumed": resumed, "key": key, "api": API_VERSION})
 
-    async def renew(self, request: HttpRequest) -> HttpResponse:
-        (run_id,), body = request.path_params, await request.parse_body(RenewRunBody)
+    @fast.route("POST", "/api/runs/{run_id}/renew", AGENTS, RunStatusJson, errors=(404, 409))
+    async def renew(self, request: HttpRequest, body: RenewRunBody) -> HttpResponse:
+        """Renew the lease of a run, so that no other program acquires it."""
+        (run_id,) = request.path_params
         await self._runs().renew(_holder(request, "", body.runner, body.lease_seconds), run_id)
         return json_response({"run_id": run_id, "status": "open"})
 
-    async def close(self, request: HttpRequest) -> HttpResponse:
-        (run_id,), body = request.path_params, await request.parse_body(RunnerBody)
+    @fast.route("POST", "/api/runs/{run_id}/close", AGENTS, RunStatusJson, errors=(404, 409))
+    async def close(self, request: HttpRequest, body: RunnerBody) -> HttpResponse:
+        """Close a finished run; it cannot be acquired again."""
+        (run_id,) = request.path_params
         await self._runs().close(_holder(request, "", body.runner, 0), run_id)
         return json_response({"run_id": run_id, "status": "closed"})
 
-    async def release(self, request: HttpRequest) -> HttpResponse:
-        """Release a run: the next start of the program acquires it at once."""
-        (run_id,), body = request.path_params, await request.parse_body(RunnerBody)
+    @fast.route("POST", "/api/runs/{run_id}/release", AGENTS, RunStatusJson, errors=(404, 409))
+    async def release(self, request: HttpRequest, body: RunnerBody) -> HttpResponse:
+        """Release a run that is not finished, so that the next start of the program acquires it at once."""
+        (run_id,) = request.path_params
         await self._runs().release(_holder(request, "", body.runner, 0), run_id)
         return json_response({"run_id": run_id, "status": "open"})
 

@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import chain
 from typing import cast
 
 from interlock.core.errors import Error, Forbidden, StoreUnavailable, TooManyRequests, Unauthenticated
-from interlock.core.identity import Principal
 from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
 from interlock.server.http import SECURITY_HEADERS, Header, HttpRequest, Receive, Send, error_response
@@ -72,8 +71,6 @@ SSE_HEADERS: tuple[Header, ...] = (
     *SECURITY_HEADERS,
 )
 
-Authenticate = Callable[[HttpRequest], Awaitable[Principal]]
-
 
 class LedgerFollower:
     """A stream is in `_joining` with its own position, or in a group, which has all events, or catches up.
@@ -81,15 +78,12 @@ class LedgerFollower:
     A stream that catches up has a task: its reader is slow, or its position is older than the buffer.
     """
 
-    def __init__(
-        self, state: ServerState, workspace: str, authenticate: Authenticate, reading: asyncio.Semaphore
-    ) -> None:
+    def __init__(self, state: ServerState, workspace: str, reading: asyncio.Semaphore) -> None:
         self.subscribers: set[LedgerSubscriber] = set()
         self.is_closed = False
         self._state = state
         self._store: Store = state.store
         self._workspace = workspace
-        self._authenticate = authenticate
         self._reading = reading
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -325,7 +319,7 @@ class LedgerFollower:
     async def _is_unchanged(self, subscriber: LedgerSubscriber) -> bool:
         before = subscriber.principal
         try:
-            now = await self._authenticate(subscriber.request)
+            now = await self._state.auth.authenticate(subscriber.request)
         except (Unauthenticated, Forbidden):
             return False
         except Error:  # unknown at the moment, and nothing can be read either
@@ -357,9 +351,8 @@ MAX_CATCHING_UP = 4  # streams that read from the store at the same time
 
 
 class LedgerStreams:
-    def __init__(self, state: ServerState, authenticate: Authenticate) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._authenticate = authenticate
         self._followers: dict[str, LedgerFollower] = {}
         self._reading = asyncio.Semaphore(MAX_CATCHING_UP)
 
@@ -384,8 +377,6 @@ class LedgerStreams:
     def _follower(self, workspace: str) -> LedgerFollower:
         follower = self._followers.get(workspace)
         if follower is None or follower.is_closed:
-            follower = self._followers[workspace] = LedgerFollower(
-                self._state, workspace, self._authenticate, self._reading
-            )
+            follower = self._followers[workspace] = LedgerFollower(self._state, workspace, self._reading)
             follower.follow()
         return follower

@@ -12,7 +12,6 @@ from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical_args, parse_json
 from interlock.core.chat.thread import Thread
 from interlock.core.errors import Error, Forbidden, InvalidRequest, StoreUnavailable, TooManyRequests, Unauthenticated
-from interlock.server.auth import Auth
 from interlock.server.http import Header, HttpRequest, Receive, Send
 from interlock.server.state import ServerState
 from interlock.server.streams.ledger_stream import SSE_HEADERS
@@ -49,9 +48,8 @@ class ThreadEventSource(Protocol):
 class ThreadSubscribers:
     """All streams of this process, in as many slots as there are ticks, so that their turns are spread."""
 
-    def __init__(self, state: ServerState, auth: Auth) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._auth = auth
         self._slots: list[set[ThreadSubscriber]] = [set() for _ in range(POLL_TICKS)]
         self._open = 0
         self._ticking: asyncio.Task[None] | None = None
@@ -102,7 +100,7 @@ class ThreadSubscribers:
     async def _may_read(self, request: HttpRequest) -> bool:
         before = request.current_principal
         try:
-            now = await self._auth.authenticate(request)
+            now = await self._state.auth.authenticate(request)
         except (Unauthenticated, Forbidden):
             return False
         except Error:  # unknown at the moment, and nothing can be read either

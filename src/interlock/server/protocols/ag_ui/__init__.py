@@ -4,6 +4,8 @@ Only four things of a request are read: its name for the thread, the text of a n
 the answers to them. The conversation, its calls and their arguments are looked up.
 """
 
-from interlock.server.protocols.ag_ui.routes import router, streams
+from interlock.server.protocols.ag_ui.routes import AgUiRoutes, router
 
-__all__ = ["router", "streams"]
+__all__ = ["HANDLERS", "router"]
+
+HANDLERS = (AgUiRoutes,)

@@ -32,15 +32,14 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.presenters.approval import shown_args
-from interlock.server.auth import Auth
 from interlock.server.dependencies import (
     DECIDERS,
     ContextDep,
-    RouteDocs,
     documented_responses,
     require_roles,
     to_starlette,
 )
+from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     SECURITY_HEADERS,
     HttpRequest,
@@ -61,7 +60,6 @@ from interlock.server.protocols.ag_ui.codec import (
     includes_requests,
     parse_interrupt_id,
 )
-from interlock.server.router import StreamRoute
 from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadSubscribers
 from interlock.storage.tables.idempotency import IdempotencyKey
@@ -71,12 +69,10 @@ MAX_ANSWERS = 500  # answers at once
 SHA256_LENGTH = 64  # characters
 CANCELLED_REASON = "Cancelled without a decision."
 UNKNOWN_INTERRUPT = "There is no interrupt with this id in this thread."
-AG_UI_EVENT_STREAM = {
-    "description": "Events of AG-UI 1.0, until the run is finished, has failed, or is interrupted.",
-    "content": {"text/event-stream": {"schema": {"type": "object"}}},
-}
+AG_UI_EVENT_STREAM = "Events of AG-UI 1.0, until the run is finished, has failed, or is interrupted."
+RUN_ERRORS = (404, 409, 410, 422, 429)
 
-router = APIRouter(prefix="/ag-ui", tags=["AG-UI"])
+router, fast = APIRouter(prefix="/ag-ui", tags=["AG-UI"]), FastRouter("AG-UI")
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
@@ -160,31 +156,27 @@ async def show_agent_capabilities(agent: str, context: ContextDep) -> Response:
     return to_starlette(json_response(_capabilities(agent)))
 
 
-def streams(state: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
-    runs = AgUiRoutes(state, auth)
-    text = "A run of AG-UI: says the new message, or takes the answers to all open interrupts, and tells what comes."
-    docs = RouteDocs(text, AG_UI_EVENT_STREAM, RunAgentInput, error_statuses=(404, 409, 410, 422, 429))
-    return (
-        (StreamRoute("POST", "/ag-ui", DECIDERS, runs.run), docs),
-        (StreamRoute("POST", "/ag-ui/{agent}", DECIDERS, runs.run), docs),
-    )
-
-
 class AgUiRoutes:
-    def __init__(self, state: ServerState, auth: Auth) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._subscribers = ThreadSubscribers(state, auth)
+        self._subscribers = ThreadSubscribers(state)
 
-    async def run(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+    @fast.stream("POST", "/ag-ui", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
+    async def run(self, request: HttpRequest, receive: Receive, send: Send, body: RunAgentInput) -> None:
+        """Run the assistant: send the new message, or the answers to all open interrupts, and stream the events."""
+        await self._run(request, receive, send, body, ASSISTANT)
+
+    @fast.stream("POST", "/ag-ui/{agent}", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
+    async def run_agent(self, request: HttpRequest, receive: Receive, send: Send, body: RunAgentInput) -> None:
+        """Run an agent: send the new message, or the answers to all open interrupts, and stream the events."""
+        await self._run(request, receive, send, body, request.path_params[0])
+
+    async def _run(self, request: HttpRequest, receive: Receive, send: Send, body: RunAgentInput, agent: str) -> None:
         """Serve a run; all input is checked before anything is said or decided."""
         from interlock.server.protocols.ag_ui.codec import fills_snapshot  # noqa: PLC0415  slow import
         from interlock.server.protocols.ag_ui.run import FINAL_EVENTS, AgUiRun, empty_run  # noqa: PLC0415  slow import
 
         self._subscribers.check_capacity()
-        body, agent = (
-            await request.parse_body(RunAgentInput),
-            request.path_params[0] if request.path_params else ASSISTANT,
-        )
         services = await self._state.workspaces.services(request.current_principal.workspace)
         _check_agent(self._state, services, agent)
         user_message = UserMessage("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)), via="ag_ui")

@@ -4,6 +4,8 @@ Of a request, only the person's newest message or the answers to open requests a
 arguments, results, earlier messages) is looked up here, and never read there.
 """
 
-from interlock.server.protocols.ai_sdk.routes import router, streams
+from interlock.server.protocols.ai_sdk.routes import AiSdkRoutes, router
 
-__all__ = ["router", "streams"]
+__all__ = ["HANDLERS", "router"]
+
+HANDLERS = (AiSdkRoutes,)

@@ -20,16 +20,15 @@ from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import Decision, read_decision
 from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.errors import Problem as Complaint
-from interlock.server.auth import Auth
 from interlock.server.dependencies import (
     DECIDERS,
     PrincipalDep,
-    RouteDocs,
     StateDep,
     documented_responses,
     require_roles,
     to_starlette,
 )
+from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     SECURITY_HEADERS,
     Header,
@@ -50,21 +49,17 @@ from interlock.server.protocols.ai_sdk.stream import (
     call_id,
     message_id,
 )
-from interlock.server.router import StreamRoute
 from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadSubscribers
 from interlock.storage.tables.threads import DONE_STATUS, MAX_ENTRY_NUMBER
 
-router = APIRouter(prefix="/ai-sdk", tags=["AI SDK"])
+router, fast = APIRouter(prefix="/ai-sdk", tags=["AI SDK"]), FastRouter("AI SDK")
 
 HEADERS: tuple[Header, ...] = ((b"x-vercel-ai-ui-message-stream", b"v1"),)
 FINAL_EVENTS = frozenset({"end"})
 FIRST_READ = 200  # entries that are read first
 MAX_DIGITS = 10
-UI_MESSAGE_STREAM = {
-    "description": "A UI message stream, until the turn is over or somebody has to answer.",
-    "content": {"text/event-stream": {"schema": {"type": "object"}}},
-}
+UI_MESSAGE_STREAM = "A UI message stream, until the turn is over or an approval or a question is pending."
 NO_APPROVAL = "There is no such approval in this chat. Load the chat anew and answer what is shown there."
 NOT_REPEATED = "What is done is not done again. Send a new message instead."
 
@@ -117,38 +112,15 @@ async def load_chat(chat_id: str, state: StateDep, principal: PrincipalDep) -> R
     return to_starlette(json_response({"messages": messages}))
 
 
-def streams(state: ServerState, auth: Auth) -> Sequence[tuple[StreamRoute, RouteDocs]]:
-    chat = AiSdkRoutes(state, auth)
-    return (
-        (
-            StreamRoute("POST", "/ai-sdk/chat", DECIDERS, chat.send),
-            RouteDocs(
-                "Takes the person's newest message, or their answers to what is open, and tells what comes of it.",
-                UI_MESSAGE_STREAM,
-                AiSdkChatBody,
-                error_statuses=(404, 409, 422, 429),
-            ),
-        ),
-        (
-            StreamRoute("GET", "/ai-sdk/chat/{chat_id}/stream", DECIDERS, chat.resume),
-            RouteDocs(
-                "The newest message of the chat, from its beginning and as it stands now.",
-                UI_MESSAGE_STREAM,
-                error_statuses=(429,),
-                no_content="Nothing was said in this chat.",
-            ),
-        ),
-    )
-
-
 class AiSdkRoutes:
-    def __init__(self, state: ServerState, auth: Auth) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._subscribers = ThreadSubscribers(state, auth)
+        self._subscribers = ThreadSubscribers(state)
 
-    async def send(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+    @fast.stream("POST", "/ai-sdk/chat", DECIDERS, UI_MESSAGE_STREAM, errors=(404, 409, 422, 429))
+    async def send(self, request: HttpRequest, receive: Receive, send: Send, body: AiSdkChatBody) -> None:
+        """Send the newest message, or the answers to pending approvals and questions, and stream the reply."""
         self._subscribers.check_capacity()
-        body = await request.parse_body(AiSdkChatBody)
         message = _newest_message(body)
         context = await self._make_context(request)
         if message.role == "assistant":
@@ -159,7 +131,16 @@ class AiSdkRoutes:
             start = await self._say(context, body, message)
         await self._serve(request, start, receive, send)
 
+    @fast.stream(
+        "GET",
+        "/ai-sdk/chat/{chat_id}/stream",
+        DECIDERS,
+        UI_MESSAGE_STREAM,
+        errors=(429,),
+        no_content="The chat has no messages.",
+    )
     async def resume(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        """Stream the newest message of the chat from its beginning, in its current state."""
         self._subscribers.check_capacity()
         (chat,), context = request.path_params, await self._make_context(request)
         try:
