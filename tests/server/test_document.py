@@ -46,7 +46,7 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(document: 
 async def test_every_body_has_an_example_that_fits(document: Document) -> None:
     for method, path, operation in operations(document):
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
-            assert "example" in content, f"{method} {path}: give an example in server/openapi/document.py"
+            assert "example" in content, f"{method} {path}: give the model of its body an example"
             if kind == "application/json":
                 assert fits(document, content["schema"], content["example"]), f"{method} {path}"
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from interlock.server.app import FAST_ROUTES
 from interlock.server.fast_route import FastRouter, bind_routes, declared_routes
-from interlock.server.http import HttpRequest, HttpResponse, RequestBody, json_response
+from interlock.server.http import HttpRequest, HttpResponse, RequestBody, example, json_response
 from interlock.server.openapi.document import TAGS, build_openapi
 from interlock.server.openapi.fast_routes import make_docs_router
 from interlock.server.protocols import load_protocols
@@ -22,6 +22,8 @@ class ShelfQuery(BaseModel):
 
 
 class BookBody(RequestBody):
+    model_config = example({"title": "Emma", "lent_to": None})
+
     title: str
     lent_to: str | None = None
 
@@ -78,6 +80,8 @@ def test_the_document_is_derived_from_the_same_declaration() -> None:
     for path in ("/api/books", "/api/books/lend"):
         content = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
         assert content["schema"]["$ref"].endswith("/BookBody")
+        assert list(content["example"].items()) == [("title", "Emma"), ("lent_to", None)]
+    assert "example" not in document["components"]["schemas"]["BookBody"]
 
 
 def test_every_fast_route_has_a_known_tag_and_a_description() -> None:

@@ -10,6 +10,8 @@ DecisionKind = Literal["approve", "edit", "respond", "reject"]
 OpenStatus = Literal["pending", "approved", "running"]
 EndedStatus = Literal["rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown"]
 Status = OpenStatus | EndedStatus
+EXAMPLE_ID = "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"
+EXAMPLE_SHA256 = "d2bb3a09ba4d8ad2d4c3b8b9d3f8c9a0a2c0c4a0a7c0d8a9a3e5b1d7c6f4e2a1"
 Timestamp = Annotated[str, Field(description="RFC 3339, in UTC.", json_schema_extra={"format": "date-time"})]
 Digest = Annotated[str, Field(description="SHA-256 in hex; changed where the content was erased.")]
 

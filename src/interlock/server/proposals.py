@@ -25,7 +25,7 @@ from interlock.core.policy.policy import People, Stage, imitation_reason, mixed_
 from interlock.core.ports import User
 from interlock.presenters.approval import outcome_json
 from interlock.runtime.durations import parse_duration
-from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_json
+from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_json, example
 
 _OTHER_KEY_HINT = (
     "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "
@@ -55,6 +55,17 @@ class WorkspaceDirectory(Protocol):
 
 class ProposalBody(RequestBody):
     """A tool call that an agent proposes."""
+
+    model_config = example(
+        {
+            "tool": "fund_transfer",
+            "args": {"amount": 100, "recipient": "ann@example.com"},
+            "run_id": "run-2027-03-01",
+            "call_id": "call-1",
+            "effect": "write",
+            "initiated_by": "rita",
+        }
+    )
 
     tool: str
     args: dict[str, object]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, Field, RootModel
 from starlette.responses import Response
 
 from interlock.app.inbox import ApprovalDetails
@@ -53,7 +53,15 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.http import HttpResponse, JsonList, RequestBody, encode_json, error_response, json_response
+from interlock.server.http import (
+    HttpResponse,
+    JsonList,
+    RequestBody,
+    encode_json,
+    error_response,
+    example,
+    json_response,
+)
 
 __all__ = ["router"]
 
@@ -84,6 +92,8 @@ router = APIRouter(prefix="/agent-inbox", tags=["Agent Inbox"])
 class InboxSearchBody(RequestBody):
     """`metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is always Interlock's own."""
 
+    model_config = example({"limit": 10, "offset": 0, "status": "interrupted", "metadata": {"graph_id": "interlock"}})
+
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 10
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
@@ -111,13 +121,15 @@ class ResumeCommand(RequestBody):
 class InboxResumeBody(RequestBody):
     """Other fields, which clients send for runs of their own, are ignored."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = example({"command": {"resume": [{"type": "accept", "args": None}]}}, extra="ignore")
 
     command: ResumeCommand
 
 
 class InboxStateUpdateBody(RequestBody):
     """Only "Mark as Resolved": no values, and `__end__` as the node."""
+
+    model_config = example({"values": None, "as_node": "__end__"})
 
     values: None = None
     as_node: Literal["__end__"]

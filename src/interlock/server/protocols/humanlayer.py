@@ -61,7 +61,7 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.http import HttpResponse, RequestBody, json_response
+from interlock.server.http import HttpResponse, RequestBody, example, json_response
 from interlock.server.proposals import ProposalBody, action_terms, known_spec, make_tool_call
 from interlock.server.state import ServerState
 from interlock.storage.tables.idempotency import IdempotencyKey
@@ -100,6 +100,18 @@ class FunctionCallSpec(RequestBody):
 class FunctionCallBody(RequestBody):
     """A function call that a program wants to run. Only the server sets its state: `status` stays empty."""
 
+    model_config = example(
+        {
+            "run_id": "billing-4fK2",
+            "call_id": "call-9QxZ",
+            "spec": {
+                "fn": "pay_invoice",
+                "kwargs": {"invoice": "2027-113", "amount": 100},
+                "reject_options": [{"name": "later", "title": "Not this month"}],
+            },
+        }
+    )
+
     run_id: str
     call_id: CallId
     spec: FunctionCallSpec
@@ -117,6 +129,14 @@ class HumanContactSpec(RequestBody):
 class HumanContactBody(RequestBody):
     """A question to people."""
 
+    model_config = example(
+        {
+            "run_id": "billing-4fK2",
+            "call_id": "call-7LmN",
+            "spec": {"msg": "Which account should it come from?"},
+        }
+    )
+
     run_id: str
     call_id: CallId
     spec: HumanContactSpec
@@ -125,6 +145,8 @@ class HumanContactBody(RequestBody):
 
 class FunctionCallAnswerBody(RequestBody):
     """A person's approval or rejection. The server sets the times, and ignores those in the body."""
+
+    model_config = example({"approved": False, "reject_option_name": "later"})
 
     approved: bool
     comment: Annotated[str, Field(max_length=MAX_COMMENT)] | None = None
@@ -137,6 +159,8 @@ class FunctionCallAnswerBody(RequestBody):
 class HumanContactAnswerBody(RequestBody):
     """A person's text, or one of the options by its name."""
 
+    model_config = example({"response": "The savings account."})
+
     response: Annotated[str, Field(max_length=MAX_MESSAGE)] | None = None
     response_option_name: str | None = None
     requested_at: str | None = None
@@ -145,6 +169,8 @@ class HumanContactAnswerBody(RequestBody):
 
 class EscalationBody(RequestBody):
     """The agent's message to the approvers. The policy determines who is notified."""
+
+    model_config = example({"escalation_msg": "The invoice is due today."})
 
     escalation_msg: str
     additional_recipients: Annotated[list[dict[str, object]], Field(max_length=MAX_OPTIONS)] | None = None

@@ -36,7 +36,7 @@ from interlock.server.dependencies import (
     require_recent_sign_in,
     require_roles,
 )
-from interlock.server.http import RequestBody, encode_json
+from interlock.server.http import RequestBody, encode_json, example
 from interlock.server.proposals import action_team
 from interlock.server.state import ServerState
 
@@ -54,6 +54,8 @@ class AgentBody(RequestBody):
     `tools` are names, patterns, packs such as `cms`, or `mcp:<server>`. `tool_approvals`: true makes a tool ask; false
     lifts only the tool's own default, never a rule of the policy. `limits` for each message: `turns`, `tokens`, `time`.
     """
+
+    model_config = example({"tools": ["read_file", "delete_file"], "tool_approvals": {"delete_file": True}})
 
     model: Annotated[str, Field(max_length=MAX_NAME)] = ""
     instructions: Annotated[str, Field(max_length=100_000)] = ""

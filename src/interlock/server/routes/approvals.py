@@ -40,9 +40,12 @@ from interlock.server.http import (
     JsonList,
     RequestBody,
     error_response,
+    example,
     json_response,
 )
 from interlock.server.models import (
+    EXAMPLE_ID,
+    EXAMPLE_SHA256,
     ApprovalJson,
     ApprovalPageJson,
     ApprovalSummaryJson,
@@ -100,28 +103,50 @@ class ApprovalsQuery(PendingApprovalsQuery):
 class BulkDecisionsBody(RequestBody):
     """At most 500 decisions, each with its id and the fields of a decision; each is accepted or refused on its own."""
 
+    model_config = example(
+        {
+            "decisions": [
+                {"id": EXAMPLE_ID, "kind": "approve", "args_sha256": EXAMPLE_SHA256},
+                {
+                    "id": "0192f0c1-2b3d-7c4e-9f60-718293a4b5c7",
+                    "kind": "reject",
+                    "args_sha256": EXAMPLE_SHA256,
+                    "reason": "Not this month.",
+                },
+            ]
+        }
+    )
+
     decisions: Annotated[JsonList[dict[str, object]], Field(min_length=1, max_length=MAX_BULK)]
 
 
 class DelegateBody(RequestBody):
     """Let others decide this approval in your place. A delegate votes in your seat, which is no additional vote."""
 
+    model_config = example({"users": ["eve"]})
+
     users: JsonList[str] = ()
     teams: JsonList[str] = ()
 
 
 class CommentBody(RequestBody):
+    model_config = example({"text": "I have asked finance."})
+
     text: Annotated[str, Field(min_length=1, max_length=MAX_COMMENT)]
 
 
 class AskAgentBody(RequestBody):
     """A question to the agent; it decides nothing."""
 
+    model_config = example({"question": "Which invoice is this for?"})
+
     question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
 
 
 class ResolveUnknownBody(RequestBody):
     """The result of a call whose outcome was unknown, after a person has checked."""
+
+    model_config = example({"ok": True, "note": "The bank shows the transfer.", "result": {"transfer": "T-1009"}})
 
     ok: bool
     note: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
@@ -130,6 +155,8 @@ class ResolveUnknownBody(RequestBody):
 
 class EmptyBody(RequestBody):
     """No fields."""
+
+    model_config = example({})
 
 
 class BulkDecisionResult(ResponseModel):
@@ -308,6 +335,8 @@ PREFER_MINIMAL = b"return=minimal"  # for programs that do not need the card
 
 class DecisionBody(RequestBody):
     """A decision. It is made by the signed-in person, never by a field of the body."""
+
+    model_config = example({"kind": "approve", "args_sha256": EXAMPLE_SHA256, "comment": "As agreed on the phone."})
 
     kind: Literal["approve", "edit", "respond", "reject"]
     args_sha256: Annotated[str, Field(min_length=64, max_length=64)]

@@ -25,6 +25,7 @@ from interlock.server.http import (
     HttpResponse,
     RequestBody,
     encode_json,
+    example,
     idempotency_key,
     json_response,
 )
@@ -62,16 +63,22 @@ class CallQuery(BaseModel):
 
 
 class StartCallBody(RequestBody):
+    model_config = example({"lease_seconds": 60})
+
     lease_seconds: Annotated[float, Field(gt=0, le=MAX_LEASE)] = 60
     spec_sha256: str = ""
 
 
 class RenewCallBody(RequestBody):
+    model_config = example({"fence": 1, "lease_seconds": 60})
+
     fence: int
     lease_seconds: Annotated[float, Field(gt=0, le=MAX_LEASE)] = 60
 
 
 class FinishCallBody(RequestBody):
+    model_config = example({"fence": 1, "ok": True, "result": {"transfer": "T-1009"}})
+
     fence: int
     ok: bool
     result: object = None
@@ -79,10 +86,14 @@ class FinishCallBody(RequestBody):
 
 
 class AbandonCallBody(RequestBody):
+    model_config = example({"fence": 1})
+
     fence: int
 
 
 class CancelCallBody(RequestBody):
+    model_config = example({"reason": "The user changed their mind."})
+
     reason: Annotated[str, Field(max_length=500)] = ""
 
 

@@ -15,7 +15,7 @@ from interlock.core.chat.thread import MAX_TEXT, Thread
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.server.dependencies import DECIDERS, approval_response
 from interlock.server.fast_route import FastRouter
-from interlock.server.http import Header, HttpRequest, Receive, RequestBody, Send, encode_json, idempotency_key
+from interlock.server.http import Header, HttpRequest, Receive, RequestBody, Send, encode_json, example, idempotency_key
 from interlock.server.idempotency import REPLAYED_HEADER, IdempotencyMismatch, idempotency_slot, request_digest
 from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadSubscribers
@@ -34,6 +34,10 @@ class ThreadEventsQuery(BaseModel):
 
 class ChatMessageBody(RequestBody):
     """A chat message. Without a `thread_id` it starts a thread, with `agent` or the built-in assistant."""
+
+    model_config = example(
+        {"message": "Publish the post hello-world.", "thread_id": "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"}
+    )
 
     message: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     thread_id: Annotated[

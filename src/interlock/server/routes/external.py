@@ -35,7 +35,7 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.http import RequestBody, json_response
+from interlock.server.http import RequestBody, example, json_response
 from interlock.server.models import ResponseModel, Status, Timestamp
 from interlock.server.proposals import ProposalBody, action_team, known_spec, make_tool_call, with_team
 from interlock.server.state import ServerState
@@ -85,6 +85,15 @@ class ExternalRequestMetadata(RequestBody):
 class ExternalRequestBody(RequestBody):
     """The action's schema checks the payload. An invalid payload is accepted and flagged, and nobody can approve it."""
 
+    model_config = example(
+        {
+            "requestId": "7d0f6c1e-58a9-4b6e-9a43-1f2e3d4c5b6a",
+            "actionType": "fund_transfer",
+            "payload": {"amount": 100, "recipient": "ann@example.com"},
+            "metadata": {"initiatedBy": "billing", "priority": "high", "expiresAt": "2027-03-01T18:00:00Z"},
+        }
+    )
+
     requestId: RequestId
     actionType: str
     payload: dict[str, object]
@@ -93,6 +102,15 @@ class ExternalRequestBody(RequestBody):
 
 class SubmitAnswerBody(RequestBody):
     """An answer by the signed-in person. With `argsSha256` it counts only for the payload that the person saw."""
+
+    model_config = example(
+        {
+            "requestId": "7d0f6c1e-58a9-4b6e-9a43-1f2e3d4c5b6a",
+            "decision": "modified",
+            "modifiedPayload": {"amount": 50, "recipient": "ann@example.com"},
+            "comment": "Half of it now.",
+        }
+    )
 
     requestId: RequestId
     decision: Literal["approved", "rejected", "modified"]

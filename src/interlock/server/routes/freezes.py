@@ -14,7 +14,7 @@ from interlock.core.errors import NotFound
 from interlock.core.freeze import Freeze
 from interlock.presenters.policy import freeze_json
 from interlock.server.dependencies import ADMINS, VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
-from interlock.server.http import RequestBody
+from interlock.server.http import RequestBody, example
 from interlock.server.state import ServerState
 
 router = APIRouter(tags=["freezes"])
@@ -23,6 +23,8 @@ FreezeScope = Literal["workspace", "agent", "key", "tool"]
 
 class FreezeBody(RequestBody):
     """`name` is an agent, the id of a key, or a tool, in which * matches any letters; empty for a workspace."""
+
+    model_config = example({"scope": "tool", "name": "wire_*", "reason": "The bank asked us to stop."})
 
     scope: FreezeScope
     name: Annotated[str, Field(max_length=MAX_NAME)] = ""

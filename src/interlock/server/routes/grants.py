@@ -27,7 +27,7 @@ from interlock.server.dependencies import (
     require_recent_sign_in,
     require_roles,
 )
-from interlock.server.http import HttpRequest, RequestBody, reject_misconfigured
+from interlock.server.http import HttpRequest, RequestBody, example, reject_misconfigured
 from interlock.server.state import ServerState
 
 router = APIRouter(tags=["grants"])
@@ -37,6 +37,16 @@ ReasonText = Annotated[str, Field(max_length=MAX_COMMENT)]
 
 class GrantBody(RequestBody):
     """`budget` is a decimal number as a text, `budget_of` the argument that is summed."""
+
+    model_config = example(
+        {
+            "tool": "send_mail",
+            "agent": "billing",
+            "expires_in": "8h",
+            "max_uses": 20,
+            "reason": "Today's letters.",
+        }
+    )
 
     tool: Annotated[str, Field(max_length=MAX_NAME)]
     expires_in: str

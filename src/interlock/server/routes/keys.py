@@ -20,7 +20,7 @@ from interlock.server.dependencies import (
     require_recent_sign_in,
     require_roles,
 )
-from interlock.server.http import RequestBody
+from interlock.server.http import RequestBody, example
 from interlock.server.routes.people import Names, PersonRole, Text, traced_accounts
 from interlock.server.state import ServerState
 
@@ -33,6 +33,8 @@ class OwnKeyBody(RequestBody):
 
     If it is made with a key, it expires with that key at the latest.
     """
+
+    model_config = example({"name": "my script", "role": "viewer", "expires_in": "30d"})
 
     name: Text
     role: PersonRole | None = None
@@ -51,6 +53,8 @@ class KeyBody(RequestBody):
     90 days.
     """
 
+    model_config = example({"name": "billing", "role": "agent", "agents": ["billing"], "requester": "none"})
+
     name: Text
     role: Literal["agent", "viewer", "reviewer", "admin"]
     user: Text = ""
@@ -64,6 +68,8 @@ class KeyBody(RequestBody):
 
 class RotateKeyBody(RequestBody):
     """The old key stays valid for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`."""
+
+    model_config = example({"overlap": "24h"})
 
     overlap: Text = "24h"
     expires_in: Text = ""

@@ -19,7 +19,7 @@ from interlock.notify.service import LinkToken
 from interlock.presenters.approval import approval_json
 from interlock.runtime.offload import offload
 from interlock.server.dependencies import AuthDep, RequestDep, StateDep, documented_errors
-from interlock.server.http import HttpRequest, RequestBody
+from interlock.server.http import HttpRequest, RequestBody, example
 from interlock.server.models import ApprovalJson, ResponseModel
 from interlock.server.routes.session import SignedInUser, client_address, start_session, to_current_user
 from interlock.server.state import ServerState
@@ -41,11 +41,17 @@ VISIBLE_FACTS = frozenset({"agent", "requester"})
 
 
 class MessageLinkBody(RequestBody):
+    model_config = example({"token": "the-part-behind-?t="})
+
     token: Text
 
 
 class MessageCodeBody(MessageLinkBody):
     """`ticket` is what this browser got when it asked for the code."""
+
+    model_config = example(
+        {"token": "the-part-behind-?t=", "ticket": "what-asking-for-the-code-gave", "code": "12345678"}
+    )
 
     ticket: Text
     code: Text

@@ -23,7 +23,7 @@ from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import offload
 from interlock.server.dependencies import AGENTS, ALL_ROLES
 from interlock.server.fast_route import FastRouter
-from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, encode_json, json_response
+from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, encode_json, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
 from interlock.server.routes.calls import MAX_WAIT
@@ -47,6 +47,8 @@ class PausesQuery(BaseModel):
 class PauseBody(RequestBody):
     """`called` is the framework's name of the run, if that is more than a `run_id` can be; `state` is base64."""
 
+    model_config = example({"run_id": "run-2027-03-01", "agent": "billing", "state": "eyJtZXNzYWdlcyI6W119"})
+
     run_id: RunId
     called: Annotated[str, Field(max_length=MAX_RUN_ID)] = ""
     agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
@@ -55,6 +57,8 @@ class PauseBody(RequestBody):
 
 class ClaimPausesBody(RequestBody):
     """`attempt` is random for each claim: a retry with it is the same claim. `gone` are runners that ended."""
+
+    model_config = example({"agent": "billing", "runner": "worker-1", "lease_seconds": 60, "wait": 20})
 
     agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
     runner: Runner = ""
@@ -66,18 +70,24 @@ class ClaimPausesBody(RequestBody):
 
 
 class RenewPauseBody(RequestBody):
+    model_config = example({"run_id": "run-2027-03-01", "fence": 1803891600001, "lease_seconds": 60})
+
     run_id: RunId
     fence: int
     lease_seconds: Lease = 60
 
 
 class ReleasePauseBody(RequestBody):
+    model_config = example({"run_id": "run-2027-03-01", "fence": 1803891600001, "failed": True})
+
     run_id: RunId
     fence: int
     failed: bool = False
 
 
 class CompletePauseBody(RequestBody):
+    model_config = example({"run_id": "run-2027-03-01", "fence": 1803891600001})
+
     run_id: RunId
     fence: int
 

@@ -30,7 +30,7 @@ from interlock.server.dependencies import (
     require_recent_sign_in,
     require_roles,
 )
-from interlock.server.http import HttpRequest, RequestBody
+from interlock.server.http import HttpRequest, RequestBody, example
 from interlock.server.routes.session import MAX_SECRET, SignOutResult, client_address
 from interlock.server.state import ServerState
 from interlock.storage.tables.deliveries import ChannelIdentity
@@ -47,17 +47,23 @@ Names = Annotated[list[Text], Field(default_factory=list, max_length=MAX_TEAMS)]
 class UserBody(RequestBody):
     """All fields of a person: those that are omitted become empty."""
 
+    model_config = example({"role": "reviewer", "teams": ["finance", "leads"], "email": "eve@example.com"})
+
     role: PersonRole
     teams: Names
     email: Text = ""
 
 
 class NewUserBody(UserBody):
+    model_config = example({"name": "eve", "role": "reviewer", "teams": ["finance"], "email": "eve@example.com"})
+
     name: Text
 
 
 class AwayBody(RequestBody):
     """Until then, these people decide in their place; `null` ends the absence."""
+
+    model_config = example({"until": "2027-03-15T08:00:00Z", "users": ["bob"], "teams": []})
 
     until: str | None
     users: Names
@@ -65,10 +71,14 @@ class AwayBody(RequestBody):
 
 
 class SignInLinkBody(RequestBody):
+    model_config = example({"expires_in": "1h"})
+
     expires_in: str = "1h"
 
 
 class ChangePasswordBody(RequestBody):
+    model_config = example({"old": "correct horse battery staple", "new": "a longer one, that nobody guesses"})
+
     old: Text
     new: Text
 
@@ -353,6 +363,8 @@ def _user_etag(user: User) -> str:
 
 class IdentityLinkBody(RequestBody):
     """`link` is the part behind `link=` in the address that the channel gave."""
+
+    model_config = example({"link": "the-part-behind-link="})
 
     link: Annotated[str, Field(max_length=MAX_TOKEN)]
 

@@ -20,7 +20,7 @@ from interlock.server.dependencies import (
     require_recent_sign_in,
     require_roles,
 )
-from interlock.server.http import RequestBody
+from interlock.server.http import RequestBody, example
 from interlock.server.state import ServerState
 
 router = APIRouter(tags=["agents and tools"])
@@ -35,6 +35,8 @@ class PinBody(RequestBody):
     `effect` replaces the declared one; with it, a tool can be pinned that no agent has declared yet.
     """
 
+    model_config = example({"tool": "get_weather", "agent": "billing", "effect": "read"})
+
     tool: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     agent: Name = ""
     effect: Effect = ""
@@ -46,6 +48,8 @@ class PinAllBody(RequestBody):
 
     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
     """
+
+    model_config = example({"agent": "billing"})
 
     agent: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     shown: Annotated[dict[str, str] | None, Field(max_length=10_000)] = None

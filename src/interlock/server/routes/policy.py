@@ -41,6 +41,8 @@ YAML_TYPE = "application/yaml"
 YAML_TYPES = frozenset({b"application/yaml", b"application/x-yaml", b"text/yaml", b"text/x-yaml"})
 MAX_CALLS = 100_000  # calls that one rehearsal reads
 MAX_SECONDS = 20.0
+POLICY_EXAMPLE = {"version": 1, "rules": [{"name": "reads are free", "effect": "read", "then": "allow"}]}
+CALL_EXAMPLE = {"tool": "fund_transfer", "args": {"amount": 100, "recipient": "ann@example.com"}}
 VersionNumber = Annotated[int | None, Query(ge=1, le=2**31)]
 
 
@@ -94,12 +96,14 @@ class PolicyCheckResult(BaseModel):
     diff: PolicyDiff | None = None
 
 
-def require_admin_body(*kinds: str, by: Callable[[frozenset[str]], dict[str, Any]] = require_roles) -> dict[str, Any]:
+def require_admin_body(
+    *kinds: str, example: object, by: Callable[[frozenset[str]], dict[str, Any]] = require_roles
+) -> dict[str, Any]:
     """Decorator arguments of a route for admins, with a body of one of these content types."""
     extra = by(ADMINS)
     schemas = {"application/json": {"type": "object"}, YAML_TYPE: {}}  # an invalid policy is checked too
-    body = {"required": True, "content": {kind: {"schema": schemas[kind]} for kind in kinds}}
-    extra["openapi_extra"] |= {"requestBody": body}
+    content = {kind: {"schema": schemas[kind], "example": example} for kind in kinds}
+    extra["openapi_extra"] |= {"requestBody": {"required": True, "content": content}}
     return extra
 
 
@@ -126,7 +130,7 @@ async def show_policy(
 @router.put(
     "/api/policy",
     responses=documented_errors(409, 415),
-    **require_admin_body(YAML_TYPE, "application/json", by=require_recent_sign_in),
+    **require_admin_body(YAML_TYPE, "application/json", example=POLICY_EXAMPLE, by=require_recent_sign_in),
 )
 async def put_policy(
     state: StateDep,
@@ -156,7 +160,11 @@ async def list_versions(
     return PolicyVersionList(items=[_version(version) for version in versions], stale=stale)
 
 
-@router.post("/api/policy/check", responses=documented_errors(415), **require_admin_body(YAML_TYPE, "application/json"))
+@router.post(
+    "/api/policy/check",
+    responses=documented_errors(415),
+    **require_admin_body(YAML_TYPE, "application/json", example=POLICY_EXAMPLE),
+)
 async def check_policy(state: StateDep, principal: PrincipalDep, request: RequestDep) -> PolicyCheckResult:
     """Check whether a policy loads, and whether anything about it is odd. Changes nothing."""
     try:
@@ -179,7 +187,11 @@ async def check_policy(state: StateDep, principal: PrincipalDep, request: Reques
     )
 
 
-@router.post("/api/policy/explain", responses=documented_errors(415), **require_admin_body("application/json"))
+@router.post(
+    "/api/policy/explain",
+    responses=documented_errors(415),
+    **require_admin_body("application/json", example=CALL_EXAMPLE),
+)
 async def explain_call(state: StateDep, principal: PrincipalDep, request: RequestDep) -> dict[str, object]:
     """Explain which rule a call matches, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
 
@@ -202,7 +214,9 @@ async def explain_call(state: StateDep, principal: PrincipalDep, request: Reques
 
 
 @router.post(
-    "/api/policy/rehearse", responses=documented_errors(415, 429), **require_admin_body(YAML_TYPE, "application/json")
+    "/api/policy/rehearse",
+    responses=documented_errors(415, 429),
+    **require_admin_body(YAML_TYPE, "application/json", example=POLICY_EXAMPLE),
 )
 async def rehearse_policy(
     state: StateDep,

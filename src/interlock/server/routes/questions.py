@@ -20,7 +20,7 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.http import JsonList, RequestBody, json_response
+from interlock.server.http import JsonList, RequestBody, example, json_response
 from interlock.server.models import OutcomeJson, ResponseModel, Status
 from interlock.server.proposals import ProposalBody, make_tool_call, outcome_response
 
@@ -31,6 +31,15 @@ router = APIRouter(tags=["agents"])
 
 class AskPeopleBody(RequestBody):
     """A question to people: answered by a text, by one of `choices`, or by data that fits `schema`."""
+
+    model_config = example(
+        {
+            "question": "Which account should it come from?",
+            "choices": ["checking", "savings"],
+            "run_id": "run-2027-03-01",
+            "call_id": "question-1",
+        }
+    )
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH)]
     run_id: str
@@ -60,6 +69,8 @@ class OpenQuestions(ResponseModel):
 
 class ReplyBody(RequestBody):
     """The agent's answer to one question; it decides nothing."""
+
+    model_config = example({"number": 1, "text": "For invoice 2027-113."})
 
     number: Annotated[int, Field(ge=1)]
     text: Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE)]

@@ -16,7 +16,7 @@ from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.runtime.durations import rfc3339
 from interlock.server.dependencies import AGENTS
 from interlock.server.fast_route import FastRouter
-from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, json_response
+from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
 from interlock.server.routes.calls import MAX_LEASE
@@ -36,6 +36,8 @@ class RunsQuery(BaseModel):
 class AcquireRunBody(RequestBody):
     """`runner` identifies the program, for ever; `gone` are runners of the same key that have certainly ended."""
 
+    model_config = example({"agent": "billing", "runner": "worker-1", "lease_seconds": 60})
+
     agent: str = ""
     runner: Runner = ""
     run_id: Annotated[str, Field(max_length=MAX_NAME)] = ""
@@ -44,11 +46,15 @@ class AcquireRunBody(RequestBody):
 
 
 class RenewRunBody(RequestBody):
+    model_config = example({"runner": "worker-1", "lease_seconds": 60})
+
     runner: Runner
     lease_seconds: Lease = 60
 
 
 class RunnerBody(RequestBody):
+    model_config = example({"runner": "worker-1"})
+
     runner: Runner
 
 

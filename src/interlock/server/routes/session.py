@@ -22,7 +22,7 @@ from interlock.server.dependencies import (
     documented_errors,
     require_roles,
 )
-from interlock.server.http import HttpRequest, RequestBody
+from interlock.server.http import HttpRequest, RequestBody, example
 from interlock.server.state import ServerState
 
 router = APIRouter(tags=["signing in"])
@@ -34,6 +34,8 @@ _LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]{0,1999}")
 class SignInBody(RequestBody):
     """`next` is the path that the page opens afterwards."""
 
+    model_config = example({"name": "ada", "password": "correct horse battery staple"})
+
     workspace: Annotated[str, Field(max_length=MAX_SECRET)] = "default"
     name: Annotated[str, Field(max_length=MAX_SECRET)]
     password: Annotated[str, Field(max_length=MAX_SECRET)]
@@ -41,11 +43,17 @@ class SignInBody(RequestBody):
 
 
 class SignInTokenBody(RequestBody):
+    model_config = example({"token": "the-part-behind-the-#"})
+
     token: Annotated[str, Field(max_length=MAX_SECRET)]
 
 
 class UseSignInLinkBody(SignInTokenBody):
     """A new person gives a name, unless the link has one, and a password."""
+
+    model_config = example(
+        {"token": "the-part-behind-the-#", "name": "ada", "password": "correct horse battery staple"}
+    )
 
     name: Annotated[str, Field(max_length=MAX_SECRET)] = ""
     password: Annotated[str, Field(max_length=MAX_SECRET)] = ""

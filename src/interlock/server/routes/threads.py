@@ -23,8 +23,8 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.http import RequestBody, json_response
-from interlock.server.models import ResponseModel
+from interlock.server.http import RequestBody, example, json_response
+from interlock.server.models import EXAMPLE_ID, ResponseModel
 from interlock.server.routes.approvals import EmptyBody
 from interlock.server.streams.thread_stream import ToolRequestRedactor
 from interlock.storage.tables.threads import MAX_ENTRY_NUMBER
@@ -96,6 +96,8 @@ class ThreadDetails(ThreadInfo):
 
 class ChatDecisionBody(RequestBody):
     """The short decision of a chat page. Without `argsSha256` it counts only for unedited arguments without alarms."""
+
+    model_config = example({"approvalId": EXAMPLE_ID, "approved": True, "reason": "As agreed on the phone."})
 
     approvalId: Annotated[str, Field(min_length=1, max_length=200)]
     approved: bool

@@ -48,6 +48,7 @@ from interlock.server.http import (
     Receive,
     RequestBody,
     Send,
+    example,
     invalid_request,
     json_response,
     send_response,
@@ -96,6 +97,14 @@ class RunAgentInput(LenientModel):
 
     Only the last message is read. Tools, context and properties are not used; the state is returned.
     """
+
+    model_config = example(
+        {
+            "threadId": "greetings",
+            "runId": "run-1",
+            "messages": [{"id": "message-1", "role": "user", "content": "Publish the post hello-world."}],
+        }
+    )
 
     threadId: Name
     runId: Name

@@ -37,6 +37,7 @@ from interlock.server.http import (
     Receive,
     Send,
     encode_json,
+    example,
     json_response,
     validate_model,
 )
@@ -77,7 +78,17 @@ class UiMessage(BaseModel):
 class AiSdkChatBody(BaseModel):
     """The body that DefaultChatTransport sends. `agent` and `decisions` can be added in the page's `body`."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = example(
+        {
+            "id": "chat-1",
+            "messages": [
+                {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Publish the post hello-world."}]}
+            ],
+            "trigger": "submit-message",
+        },
+        strict=True,
+        frozen=True,
+    )
 
     id: Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="The chat: a thread of this person.")]
     messages: Annotated[JsonList[dict[str, Any]], Field(min_length=1)]
