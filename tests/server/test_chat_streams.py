@@ -9,10 +9,10 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.core.chat.transcript import ToolRequest
 from interlock.core.errors import ModelFailed
-from interlock.server import middleware
+from interlock.server import middleware, router
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from interlock.server.streams import thread_stream
+from interlock.server.streams import sse, thread_stream
 from tests.server.chats import PATIENCE, Event, Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve
@@ -216,7 +216,7 @@ async def test_a_server_that_stops_sends_its_readers_away(
 async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
     app: RequestMiddleware, site: ServerState, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_stream, "STALL_TIMEOUT", 0.05)
+    monkeypatch.setattr(sse, "STALL_TIMEOUT", 0.05)
     go_on = asyncio.Event()
     async with speaking(site, Speaker(["Hello", go_on, " there."])):
         stream = await said(app, keys["reviewer"]).begun()
@@ -247,7 +247,7 @@ async def test_a_stream_outlives_the_time_that_an_answer_may_take(
 async def test_as_many_streams_as_there_is_room_for(
     app: RequestMiddleware, site: ServerState, keys: Keys, client: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_stream, "MAX_STREAMS", 1)
+    monkeypatch.setattr(router, "MAX_STREAMS", 1)
     async with speaking(site, Speaker(["Hello."], ["Hello."])):
         stream = await said(app, keys["reviewer"]).begun()
         await stream.ended()

@@ -16,10 +16,12 @@ from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.erasure import Erasure
 from interlock.presenters.approval import entry_json
+from interlock.server import router
 from interlock.server.http import AsgiApp, AsgiMessage
 from interlock.server.state import ServerState
-from interlock.server.streams import ledger_stream, sse
+from interlock.server.streams import ledger_events, ledger_stream, sse
 from tests.server.chats import PATIENCE
+from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import ADA, approve, pending
 
@@ -285,6 +287,22 @@ async def test_a_sign_of_life_says_how_far_the_stream_is(
     assert reader.events == []
 
 
+async def test_all_streams_of_a_process_share_one_limit(
+    keys: dict[str, str], listen: Open, client: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router, "MAX_STREAMS", 1)
+    first = listen(keys["reviewer"])
+    await first.until(lambda each: each.text)
+    second = listen(keys["reviewer"])
+    await second.until_over()
+    chat = await client(keys["reviewer"]).post("/api/chat", json={"message": "Hello"})
+    assert (second.status, chat.status_code) == (429, 429)
+    await first.leave()
+    third = listen(keys["reviewer"])
+    await third.until(lambda each: each.text)
+    assert third.status == 200
+
+
 @pytest.mark.usefixtures("quick")
 async def test_a_stream_ends_with_the_key(parts: AppServices, keys: dict[str, str], listen: Open) -> None:
     revoked, kept = listen(keys["reviewer"]), listen(keys["viewer"])
@@ -332,12 +350,16 @@ async def test_what_happens_together_is_told_together(parts: AppServices, keys: 
     assert reader.messages - messages < 50
 
 
-def skipping(lines: Iterable[sse.SseEvent], wanted: sse.EventFilter, at: int) -> Iterator[sse.SseChunk]:
-    return sse.make_chunks(list(lines)[:-1], wanted, at)
+def skipping(
+    lines: Iterable[ledger_events.SseEvent], wanted: ledger_events.EventFilter, at: int
+) -> Iterator[ledger_events.SseChunk]:
+    return ledger_events.make_chunks(list(lines)[:-1], wanted, at)
 
 
-def repeating(lines: Iterable[sse.SseEvent], wanted: sse.EventFilter, at: int) -> Iterator[sse.SseChunk]:
-    return sse.make_chunks([line for line in lines for _ in range(2)], wanted, at)
+def repeating(
+    lines: Iterable[ledger_events.SseEvent], wanted: ledger_events.EventFilter, at: int
+) -> Iterator[ledger_events.SseChunk]:
+    return ledger_events.make_chunks([line for line in lines for _ in range(2)], wanted, at)
 
 
 @pytest.mark.usefixtures("quick")
@@ -357,8 +379,7 @@ async def test_a_feed_that_skips_or_repeats_would_be_found_out(
 async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.server.streams.sse.STALL_TIMEOUT", 0.2)
-    monkeypatch.setattr(ledger_stream, "STALL_TIMEOUT", 0.2)
+    monkeypatch.setattr(sse, "STALL_TIMEOUT", 0.2)
     stalled, well = listen(keys["viewer"]), listen(keys["viewer"])
     await stalled.until(lambda each: each.text)
     await well.until(lambda each: each.text)
@@ -376,8 +397,8 @@ async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
 async def test_who_falls_behind_gets_the_rest_once_and_in_order(
     parts: AppServices, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(sse, "MAX_BUFFER_EVENTS", room)
-    monkeypatch.setattr(sse, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(ledger_events, "MAX_BUFFER_EVENTS", room)
+    monkeypatch.setattr(ledger_events, "CHUNK_BYTES", 1_000)
     slow, well = listen(keys["viewer"]), listen(keys["viewer"])
     await slow.until(lambda each: each.text)
     await well.until(lambda each: each.text)
@@ -446,7 +467,7 @@ async def test_streams_end_when_the_server_stops(site: ServerState, keys: dict[s
 
 def test_a_row_that_somebody_forged_begins_no_event_of_its_own() -> None:
     entry = Entry("default", 7, 0, "proposed", 'a"\u2028\n', "", '{"a":\n1}', "", "", None, b'{"b":\r\n"\xc3\xa9"}')
-    line = sse.to_sse_event(entry)
+    line = ledger_events.to_sse_event(entry)
     assert line.body.count(b"\n") == 4
     assert b"\r" not in line.body
     assert json.loads(line.body.split(b"data: ")[1]) == entry_json(entry)

@@ -23,7 +23,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.config.models import Settings
 from interlock.core.decision import Reject
 from interlock.server.serve import InterlockServer, make_server_state
-from interlock.server.streams import ledger_stream, sse
+from interlock.server.streams import sse
 from tests.places import Place
 from tests.serving import Served, keys_at, make_keys, serving
 from tests.support import BOB, Clock, opened, pending
@@ -158,7 +158,6 @@ def test_stalled_readers_are_dropped_while_decisions_go_through(
     place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "STALL_TIMEOUT", 0.5)
-    monkeypatch.setattr(ledger_stream, "STALL_TIMEOUT", 0.5)
 
     async def scene() -> tuple[int, int, int]:
         async with opened(place, clock) as parts:

@@ -98,7 +98,7 @@ def build_app(state: ServerState) -> RequestMiddleware:
     handlers = [*FAST_ROUTES, *(each for protocol in load_protocols() for each in protocol.handlers)]
     routes = [route for each in handlers for route in bind_routes(each(state))]
     fallback = _build_fastapi(state)
-    return RequestMiddleware(state, Router(state.auth, idempotency, routes, fallback, host_policy, state.counters))
+    return RequestMiddleware(state, Router(state, idempotency, routes, fallback, host_policy))
 
 
 def _build_fastapi(state: ServerState) -> FastAPI:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from interlock.accounts.accounts import Accounts
-from interlock.core.errors import Forbidden, Unauthenticated
+from interlock.core.errors import Error, Forbidden, Unauthenticated
 from interlock.core.identity import Principal
 from interlock.server.http import Header, HttpRequest
 
@@ -45,6 +45,17 @@ class Auth:
         if request.method not in SAFE_METHODS:
             self.check_origin(request.headers)
         return await self._accounts.authenticate_session(token)
+
+    async def is_unchanged(self, request: HttpRequest) -> bool:
+        """Whether the caller would be authenticated as the same again, who may have lost access during a stream."""
+        before = request.current_principal
+        try:
+            now = await self.authenticate(request)
+        except (Unauthenticated, Forbidden):
+            return False
+        except Error:  # unknown at the moment, and nothing can be read either
+            return True
+        return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
 
     def token(self, headers: Mapping[bytes, bytes]) -> str:
         """The session's token, or ""."""

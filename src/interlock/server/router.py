@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from interlock.core.canonical import MAX_BYTES
-from interlock.core.errors import Error, InvalidRequest
-from interlock.server.auth import Auth, check_allowed
+from interlock.core.errors import Error, InvalidRequest, StoreUnavailable, TooManyRequests
+from interlock.server.auth import check_allowed
 from interlock.server.fast_route import FastRoute
 from interlock.server.http import (
     MINIMAL_HEADERS,
@@ -34,11 +34,12 @@ from interlock.server.http import (
 )
 from interlock.server.idempotency import IdempotencyHandler, supports_idempotency
 from interlock.server.middleware import Deadlines, HostAndCorsPolicy, preflight_response, with_cors_headers
-from interlock.server.state import ServerCounters
+from interlock.server.state import ServerState
 
 BODY_TIMEOUT = 10.0  # seconds for a whole body to arrive
 MAX_DRAINED = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and discarded
 DRAIN_TIMEOUT = 10.0
+MAX_STREAMS = 10_000  # in one process
 SINGLE_HEADERS = (
     b"authorization",
     b"content-length",
@@ -56,15 +57,14 @@ _FAST_TEMPLATE = re.compile(r"/api/[^/{]+/\{[^/]+\}(/[^/{]+)?")  # found by key;
 class Router:
     def __init__(
         self,
-        auth: Auth,
+        state: ServerState,
         idempotency: IdempotencyHandler,
         routes: Collection[FastRoute],
         fallback: AsgiApp,
         host_policy: HostAndCorsPolicy,
-        counters: ServerCounters,
     ) -> None:
-        self._counters = counters
-        self._auth = auth
+        self._counters, self._stopping = state.counters, state.stopping
+        self._auth = state.auth
         self._idempotency = idempotency
         self._fallback = fallback
         self._deadlines = Deadlines()
@@ -146,6 +146,10 @@ class Router:
     async def _serve_stream(
         self, route: FastRoute, request: HttpRequest, receive: Receive, send: Send, given: tuple[Any, ...]
     ) -> None:
+        if self._stopping.is_set():
+            raise StoreUnavailable("This server is about to stop. Connect again.")
+        if self._counters.streams >= MAX_STREAMS:
+            raise TooManyRequests(f"{MAX_STREAMS:,} event streams are open. Try again later.", retry_after=15)
         self._counters.streams += 1
         try:
             await route.handle(request, receive, send, *given)

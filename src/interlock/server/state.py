@@ -18,6 +18,7 @@ from interlock.notify.service import NotificationService
 from interlock.server.auth import Auth
 from interlock.server.logs import JsonLogger
 from interlock.server.quotas import QuotaEnforcer
+from interlock.server.streams.thread_stream import ThreadStreams
 from interlock.storage.store import SqlStore
 
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -91,6 +92,7 @@ class ServerState:
     code_rate_limiter: AttemptLimiter = field(default_factory=lambda: AttemptLimiter(CODES_PER_MINUTE))  # by address
     auth: Auth = field(init=False)
     quotas: QuotaEnforcer = field(init=False)
+    thread_streams: ThreadStreams = field(init=False)
     registered: RegisteredTools = field(init=False)
     background_tasks: BackgroundTaskGroup = field(default_factory=BackgroundTaskGroup)
     counters: ServerCounters = field(default_factory=ServerCounters)
@@ -100,6 +102,7 @@ class ServerState:
     def __post_init__(self) -> None:
         self.auth = Auth(self.accounts, self.settings.server.public_url)
         self.registered = RegisteredTools(self.settings.actions, self.assistant.tool_registry)
+        self.thread_streams = ThreadStreams(self.store, self.auth, self.log, self.stopping)
         self.quotas = QuotaEnforcer(self.settings.server.quotas, self.store, self.clock)
 
     def action(self, name: str) -> ActionSettings | None:

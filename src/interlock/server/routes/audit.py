@@ -35,7 +35,7 @@ from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.routes.approvals import EmptyBody
 from interlock.server.state import ServerState
 from interlock.server.stats_history import entry_before
-from interlock.server.streams.sse import ACCOUNT_KINDS
+from interlock.server.streams.ledger_events import ACCOUNT_KINDS
 from interlock.storage.store import SqlStore
 
 router = APIRouter(tags=["audit"])

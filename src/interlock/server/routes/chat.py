@@ -18,12 +18,12 @@ from interlock.server.fast_route import FastRouter
 from interlock.server.http import Header, HttpRequest, Receive, RequestBody, Send, encode_json, example, idempotency_key
 from interlock.server.idempotency import REPLAYED_HEADER, IdempotencyMismatch, idempotency_slot, request_digest
 from interlock.server.state import ServerState
-from interlock.server.streams.thread_stream import ThreadSubscribers
+from interlock.server.streams.sse import last_event_id
+from interlock.server.streams.thread_stream import ThreadStream
 from interlock.storage.tables.idempotency import IdempotencyRecord
 from interlock.storage.tables.threads import DONE_STATUS
 
 FINAL_EVENTS = frozenset({"done", "error"})
-NO_FINAL_EVENTS: frozenset[str] = frozenset()
 
 fast = FastRouter("chat")
 
@@ -51,7 +51,6 @@ class ChatMessageBody(RequestBody):
 class ChatRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._subscribers = ThreadSubscribers(state)
 
     @fast.stream("POST", "/api/chat", DECIDERS, "An event stream until the turn is over.", errors=(404, 409, 429))
     async def send(self, request: HttpRequest, receive: Receive, send: Send, body: ChatMessageBody) -> None:
@@ -62,7 +61,6 @@ class ChatRoutes:
         `GET /api/threads/{thread_id}/events`. A retry with the same `Idempotency-Key` is the same message, streamed
         from its beginning.
         """
-        self._subscribers.check_capacity()
         key = idempotency_key(request)
         user_message, extra_headers = UserMessage(body.message, body.thread_id, body.agent), tuple[Header, ...]()
         if key:
@@ -73,9 +71,9 @@ class ChatRoutes:
             services = await self._state.workspaces.services(request.current_principal.workspace)
             thread = await self._state.assistant.threads.say(services, request.current_principal, *user_message[:3])
             line = thread.entry_count
-        await self._serve(
-            request, thread, Position(line, 0), receive, send, final_events=FINAL_EVENTS, extra_headers=extra_headers
-        )
+        stream = self._stream(request, thread, Position(line, 0))
+        stream = stream._replace(final_events=FINAL_EVENTS, extra_headers=extra_headers)
+        await self._state.thread_streams.serve(request, receive, send, thread, stream)
 
     @fast.stream(
         "GET",
@@ -87,28 +85,16 @@ class ChatRoutes:
     )
     async def follow(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Stream the events of a thread: all of them, or those after `Last-Event-ID`, then new ones."""
-        self._subscribers.check_capacity()
         (thread_id,), principal = request.path_params, request.current_principal
         thread = await self._state.assistant.threads.get(principal, thread_id)
-        text = request.headers.get(b"last-event-id", b"").decode("latin-1").strip() or request.query.get("after", "")
-        after = parse_position(text or "0")
+        after = parse_position(last_event_id(request) or "0")
         if after.line > thread.entry_count:
             raise InvalidRequest("This thread has no such event. Leave Last-Event-ID out to begin anew.")
-        await self._serve(request, thread, after, receive, send, NO_FINAL_EVENTS)
+        await self._state.thread_streams.serve(request, receive, send, thread, self._stream(request, thread, after))
 
-    async def _serve(
-        self,
-        request: HttpRequest,
-        thread: Thread,
-        after: Position,
-        receive: Receive,
-        send: Send,
-        final_events: frozenset[str],
-        extra_headers: tuple[Header, ...] = (),
-    ) -> None:
-        follower, frame = self._state.assistant.follower(thread, after), partial(self._encode_event, request, thread.id)
-        subscriber = self._subscribers.make_subscriber(request, send, follower, frame, final_events)
-        await self._subscribers.serve(subscriber, thread, after, receive, extra_headers)
+    def _stream(self, request: HttpRequest, thread: Thread, after: Position) -> ThreadStream:
+        encode = partial(self._encode_event, request, thread.id)
+        return ThreadStream(self._state.assistant.follower(thread, after), encode, after)
 
     async def _say_idempotent(self, request: HttpRequest, user_message: UserMessage, key: str) -> IdempotencyRecord:
         principal, digest = request.current_principal, request_digest(request)

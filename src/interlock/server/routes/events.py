@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -26,6 +27,6 @@ class EventRoutes:
         self._streams = LedgerStreams(state)
 
     @fast.stream("GET", "/api/events", VIEWERS, "An event stream without an end.", errors=(429,), query=EventsQuery)
-    async def follow(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+    def follow(self, request: HttpRequest, receive: Receive, send: Send) -> Awaitable[None]:
         """Stream the events of the workspace, in order and each of them once. `Last-Event-ID` resumes the stream."""
-        await self._streams.stream(request, receive, send)
+        return self._streams.stream(request, receive, send)  # not awaited here: a frame less for each open stream

@@ -25,35 +25,38 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from itertools import chain
 from typing import cast
 
-from interlock.core.errors import Error, Forbidden, StoreUnavailable, TooManyRequests, Unauthenticated
+from interlock.core.errors import Error
 from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
-from interlock.server.http import SECURITY_HEADERS, Header, HttpRequest, Receive, Send, error_response
+from interlock.server.http import SECURITY_HEADERS, HttpRequest, Receive, Send, error_response
 from interlock.server.state import ServerState
-from interlock.server.streams.sse import (
+from interlock.server.streams.ledger_events import (
     MAX_BUFFER_BYTES,
-    STALL_TIMEOUT,
     EventBuffer,
     EventFilter,
-    LedgerSubscriber,
     SseChunk,
     SseEvent,
-    body_message,
     heartbeat_frame,
     make_chunks,
-    opening_frame,
     parse_event_filter,
     parse_last_event_id,
     reset_frame,
     to_sse_event,
 )
+from interlock.server.streams.sse import (
+    HEARTBEAT_TICKS,
+    RECONNECT_REASON,
+    SIGN_IN_REASON,
+    TICK,
+    SseConnection,
+    body_message,
+)
 from interlock.storage.store import ENTRIES_PER_READ
 
-TICK = 1.0  # seconds
-HEARTBEAT_TICKS = 15  # ticks between two heartbeats of one stream
 POLL_TICKS = 5  # ticks between two polls of the ledger without a notification
 RECHECK_TICKS = 3  # ticks for which access is rechecked: changes of other processes take effect here after a second
 MIN_INTERVAL = 0.05  # seconds between two rounds at least
@@ -65,11 +68,39 @@ PAGES_PER_ROUND = 8  # pages of the ledger in one round
 SEND_BATCH = 50  # streams that are sent something before other tasks have a turn
 MAX_LIVE_LAG = 100  # missed events that the next round sends to a stream that was behind
 MAX_LAG = 100_000  # missed events after which a reader has to reload its lists
-SSE_HEADERS: tuple[Header, ...] = (
-    (b"content-type", b"text/event-stream"),
-    (b"x-accel-buffering", b"no"),  # a proxy must not buffer events
-    *SECURITY_HEADERS,
-)
+MAX_TURN_BYTES = 256 * 1024  # bytes that one reader is sent before it is checked whether they leave
+MAX_CATCHING_UP = 4  # streams that read from the store at the same time
+
+
+class LedgerSubscriber:
+    """`last_seq` is the last event sent, or None before the first; in a group, the group's position counts."""
+
+    __slots__ = ("connection", "event_filter", "heartbeat_slot", "last_seq")
+
+    def __init__(self, connection: SseConnection, event_filter: EventFilter, last_seq: int | None) -> None:
+        self.connection = connection
+        self.event_filter = event_filter
+        self.last_seq = last_seq
+        self.heartbeat_slot = 0
+
+    def push_all(self, chunks: Iterable[SseChunk]) -> Awaitable[None] | None:
+        """Send as far as the reader keeps up; `last_seq` moves with it."""
+        size = 0
+        for chunk in chunks:
+            if size > MAX_TURN_BYTES:
+                return _completed_future()
+            waiting = self.connection.push(chunk.message)
+            self.last_seq = chunk.last_seq
+            if waiting is not None:
+                return waiting
+            size += len(chunk.message.get("body", b""))
+        return None
+
+    async def send(self, chunk: SseChunk) -> None:
+        """Raises TimeoutError if the reader has stalled."""
+        await self.connection.write(chunk.message)
+        self.last_seq = chunk.last_seq
+        await asyncio.sleep(0)  # lets the transport report whether there is room for more
 
 
 class LedgerFollower:
@@ -103,7 +134,7 @@ class LedgerFollower:
     async def leave(self, subscriber: LedgerSubscriber) -> None:
         self.subscribers.discard(subscriber)
         self._leave_group(subscriber)
-        await subscriber.leave()
+        await subscriber.connection.leave()
 
     def follow(self) -> None:
         self._task = asyncio.create_task(self._follow())
@@ -123,7 +154,7 @@ class LedgerFollower:
         finally:
             self.is_closed = True
             for subscriber in list(self.subscribers):
-                subscriber.end("The server stops here. Connect again.")
+                subscriber.connection.end(RECONNECT_REASON)
 
     async def _watch_changes(self, watch: Watch) -> None:
         while True:
@@ -217,7 +248,7 @@ class LedgerFollower:
         if waiting is None:
             return True
         self._leave_group(subscriber)
-        subscriber.start_catch_up(self._catch_up(subscriber, waiting))
+        subscriber.connection.start_task(partial(self._catch_up, subscriber, waiting))
         return False
 
     def _join_group(self, subscriber: LedgerSubscriber, buffer: EventBuffer) -> None:
@@ -231,7 +262,7 @@ class LedgerFollower:
             return
         if events is None:
             subscriber.last_seq = at
-            subscriber.start_catch_up(self._catch_up(subscriber))
+            subscriber.connection.start_task(partial(self._catch_up, subscriber))
         else:
             about = self._groups.setdefault(subscriber.event_filter.approval_id, {})
             about.setdefault(subscriber.event_filter, set()).add(subscriber)
@@ -240,15 +271,14 @@ class LedgerFollower:
         """Send missed events at this reader's pace, from the buffer or the store, until a round can send the rest."""
         try:
             if waiting is not None:
-                async with asyncio.timeout(STALL_TIMEOUT):
-                    await waiting
+                await subscriber.connection.complete(waiting)
             while events := await self._read_missed(subscriber):
                 for chunk in make_chunks(events, subscriber.event_filter, events[-1].seq):
                     await subscriber.send(chunk)
                 subscriber.last_seq = events[-1].seq
             self._enqueue_join(subscriber)
         except (TimeoutError, Error):
-            subscriber.drop()
+            subscriber.connection.drop()
 
     async def _read_missed(self, subscriber: LedgerSubscriber) -> Sequence[SseEvent]:
         """A batch of missed events; empty if the next round sends them."""
@@ -280,10 +310,10 @@ class LedgerFollower:
         """The ledger cannot be read now: streams that have not started get the error, others wait for the next tick."""
         self._must_retry_read = True
         for subscriber in joining:
-            if subscriber.has_started:
+            if subscriber.connection.has_started:
                 self._joining.append(subscriber)
             else:
-                subscriber.respond(error_response(error), SECURITY_HEADERS)
+                subscriber.connection.respond(error_response(error), SECURITY_HEADERS)
 
     async def _on_tick(self) -> None:
         self._tick += 1
@@ -307,24 +337,14 @@ class LedgerFollower:
 
     def _subscribers_to_recheck(self) -> Sequence[LedgerSubscriber]:
         names = self._recheck_ticks
-        return [subscriber for subscriber in self.subscribers if subscriber.principal.name in names] if names else ()
+        return [each for each in self.subscribers if each.connection.principal.name in names] if names else ()
 
     async def _recheck_access(self, subscribers: Sequence[LedgerSubscriber]) -> None:
         """End the streams of callers who lost access, or who are somebody else now: they have to authenticate again."""
         for subscriber in subscribers:
-            if not await self._is_unchanged(subscriber):
+            if not await self._state.auth.is_unchanged(subscriber.connection.request):
                 self._leave_group(subscriber)
-                subscriber.end("Sign in again.")
-
-    async def _is_unchanged(self, subscriber: LedgerSubscriber) -> bool:
-        before = subscriber.principal
-        try:
-            now = await self._state.auth.authenticate(subscriber.request)
-        except (Unauthenticated, Forbidden):
-            return False
-        except Error:  # unknown at the moment, and nothing can be read either
-            return True
-        return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
+                subscriber.connection.end(SIGN_IN_REASON)
 
 
 def _opening_chunks(subscriber: LedgerSubscriber, at: int) -> Iterator[SseChunk]:
@@ -332,22 +352,23 @@ def _opening_chunks(subscriber: LedgerSubscriber, at: int) -> Iterator[SseChunk]
     last_seq = at if subscriber.last_seq is None else subscriber.last_seq
     reason = "ahead" if last_seq > at else "behind" if at - last_seq > MAX_LAG else ""
     last_seq = at if reason else last_seq
-    if not subscriber.has_started:
-        subscriber.has_started = True
-        yield SseChunk(last_seq, {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
-        yield SseChunk(last_seq, body_message(opening_frame(last_seq)))
+    if not subscriber.connection.has_started:
+        for message in subscriber.connection.opening(last_seq):
+            yield SseChunk(last_seq, message)
     if reason:
         yield SseChunk(last_seq, body_message(reset_frame(last_seq, reason)))
+
+
+def _completed_future() -> asyncio.Future[None]:
+    done = asyncio.get_running_loop().create_future()
+    done.set_result(None)
+    return done
 
 
 def _batches(subscribers: Iterable[LedgerSubscriber]) -> Iterator[list[LedgerSubscriber]]:
     every = list(subscribers)
     for start in range(0, len(every), SEND_BATCH):
         yield every[start : start + SEND_BATCH]
-
-
-MAX_STREAMS = 10_000  # in one process
-MAX_CATCHING_UP = 4  # streams that read from the store at the same time
 
 
 class LedgerStreams:
@@ -358,8 +379,8 @@ class LedgerStreams:
 
     async def stream(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Serve one stream: its task only waits for the disconnect; the ledger's follower sends everything."""
-        self._check_capacity()
-        subscriber = LedgerSubscriber(request, send, parse_event_filter(request), parse_last_event_id(request))
+        event_filter, last_seq = parse_event_filter(request), parse_last_event_id(request)
+        subscriber = LedgerSubscriber(SseConnection(request, send), event_filter, last_seq)
         follower = self._follower(request.current_principal.workspace)
         follower.join(subscriber)
         try:
@@ -367,12 +388,6 @@ class LedgerStreams:
                 pass
         finally:
             await follower.leave(subscriber)
-
-    def _check_capacity(self) -> None:
-        if self._state.stopping.is_set():
-            raise StoreUnavailable("This server is about to stop. Connect again.")
-        if sum(len(follower.subscribers) for follower in self._followers.values()) >= MAX_STREAMS:
-            raise TooManyRequests(f"{MAX_STREAMS:,} event streams are open. Try again later.", retry_after=15)
 
     def _follower(self, workspace: str) -> LedgerFollower:
         follower = self._followers.get(workspace)

@@ -5,34 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from interlock.chat.stream import Position, StreamEvent
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical_args, parse_json
 from interlock.core.chat.thread import Thread
-from interlock.core.errors import Error, Forbidden, InvalidRequest, StoreUnavailable, TooManyRequests, Unauthenticated
+from interlock.core.errors import Error, InvalidRequest
+from interlock.server.auth import Auth
 from interlock.server.http import Header, HttpRequest, Receive, Send
-from interlock.server.state import ServerState
-from interlock.server.streams.ledger_stream import SSE_HEADERS
+from interlock.server.logs import JsonLogger
 from interlock.server.streams.sse import (
-    RETRY_MILLISECONDS,
-    STALL_TIMEOUT,
+    HEARTBEAT_TICKS,
+    RECONNECT_REASON,
+    SIGN_IN_REASON,
+    TICK,
+    SseConnection,
     body_message,
-    make_abort,
-    release_request_data,
-    run_eagerly,
 )
+from interlock.storage.store import SqlStore
 
-MAX_STREAMS = 10_000  # in one process
-TICK = 1.0  # seconds
-HEARTBEAT_TICKS = 15  # ticks between two heartbeats of one stream, and two checks of its reader's access
 POLL_TICKS = 60  # ticks between two polls of a thread without a wake-up, which is only a hint
 RECHECK_SECONDS = 5.0  # seconds after which access is checked again before an event is sent
-RECONNECT_MESSAGE = "The server stops here. Connect again."
 
 EncodeEvent = Callable[[StreamEvent], Awaitable[bytes]]
-MayRead = Callable[[HttpRequest], Awaitable[bool]]
 
 
 class ThreadEventSource(Protocol):
@@ -45,67 +41,45 @@ class ThreadEventSource(Protocol):
     async def read_events(self) -> list[StreamEvent]: ...
 
 
-class ThreadSubscribers:
+class ThreadStream(NamedTuple):
+    """What one reader is sent of a thread: from `position` on, until one of `final_events`."""
+
+    source: ThreadEventSource
+    encode: EncodeEvent
+    position: Position
+    final_events: frozenset[str] = frozenset()
+    extra_headers: tuple[Header, ...] = ()
+
+
+class ThreadStreams:
     """All streams of this process, in as many slots as there are ticks, so that their turns are spread."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    def __init__(self, store: SqlStore, auth: Auth, log: JsonLogger, stopping: asyncio.Event) -> None:
+        self._store = store
+        self._auth = auth
+        self._log = log
+        self._stopping = stopping
         self._slots: list[set[ThreadSubscriber]] = [set() for _ in range(POLL_TICKS)]
-        self._open = 0
         self._ticking: asyncio.Task[None] | None = None
 
-    def check_capacity(self) -> None:
-        if self._state.stopping.is_set():
-            raise StoreUnavailable("This server is about to stop. Connect again.")
-        if self._open >= MAX_STREAMS:
-            raise TooManyRequests(f"{MAX_STREAMS:,} chat streams are open. Try again later.", retry_after=15)
-
     async def serve(
-        self,
-        subscriber: ThreadSubscriber,
-        thread: Thread,
-        after: Position,
-        receive: Receive,
-        extra_headers: tuple[Header, ...] = (),
+        self, request: HttpRequest, receive: Receive, send: Send, thread: Thread, stream: ThreadStream
     ) -> None:
         """Serve until the reader disconnects, or there are no more events."""
-        await subscriber.begin(after, ((b"x-thread-id", thread.id.encode()), *extra_headers))
+        connection = SseConnection(request, send)
+        await connection.start(stream.position, ((b"x-thread-id", thread.id.encode()), *stream.extra_headers))
+        subscriber = ThreadSubscriber(connection, stream, self._auth, self._log)
         slot = min(self._slots, key=len)
         slot.add(subscriber)
-        self._open += 1
         self._tick()
         try:
-            with self._state.store.listen(thread.workspace, thread.id, subscriber.wake):
+            with self._store.listen(thread.workspace, thread.id, subscriber.wake):
                 subscriber.wake()
                 while (await receive())["type"] != "http.disconnect":
                     pass
         finally:
-            self._open -= 1
             slot.discard(subscriber)
             await subscriber.leave()
-
-    def make_subscriber(
-        self, request: HttpRequest, send: Send, follower: ThreadEventSource, frame: EncodeEvent, last: frozenset[str]
-    ) -> ThreadSubscriber:
-        return ThreadSubscriber(
-            request,
-            send,
-            follower=follower,
-            frame=frame,
-            last=last,
-            allowed=self._may_read,
-            failed=self._state.log.write_exception,
-        )
-
-    async def _may_read(self, request: HttpRequest) -> bool:
-        before = request.current_principal
-        try:
-            now = await self._state.auth.authenticate(request)
-        except (Unauthenticated, Forbidden):
-            return False
-        except Error:  # unknown at the moment, and nothing can be read either
-            return True
-        return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
 
     def _tick(self) -> None:
         if self._ticking is None or self._ticking.done():
@@ -114,10 +88,10 @@ class ThreadSubscribers:
     async def _ticks(self) -> None:
         """Send heartbeats while there are streams; on shutdown, end all, so that clients reconnect elsewhere."""
         tick = 0
-        while self._open and not self._state.stopping.is_set():
+        while any(self._slots) and not self._stopping.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK):
-                    await self._state.stopping.wait()
+                    await self._stopping.wait()
             tick += 1
             for number in range(tick % HEARTBEAT_TICKS, POLL_TICKS, HEARTBEAT_TICKS):
                 for subscriber in list(self._slots[number]):
@@ -125,57 +99,20 @@ class ThreadSubscribers:
             for subscriber in list(self._slots[tick % POLL_TICKS]):
                 subscriber.wake()
         for subscriber in [each for slot in self._slots for each in slot]:
-            subscriber.end(RECONNECT_MESSAGE)
+            subscriber.connection.end(RECONNECT_REASON)
 
 
 class ThreadSubscriber:
-    """`last`: the events after which the stream ends."""
+    __slots__ = ("_auth", "_checked_at", "_heartbeat_due", "_is_woken", "_log", "_stream", "_timer", "connection")
 
-    __slots__ = (
-        "_abort",
-        "_access_checked_at",
-        "_allowed",
-        "_ended",
-        "_failed",
-        "_follower",
-        "_frame",
-        "_heartbeat_due",
-        "_is_woken",
-        "_last",
-        "_request",
-        "_send",
-        "_task",
-        "_timer",
-    )
-
-    def __init__(
-        self,
-        request: HttpRequest,
-        send: Send,
-        follower: ThreadEventSource,
-        frame: EncodeEvent,
-        last: frozenset[str],
-        allowed: MayRead,
-        failed: Callable[[str, BaseException], None],
-    ) -> None:
-        self._request = request
-        self._send = send
-        self._follower = follower
-        self._frame = frame
-        self._last = last
-        self._allowed = allowed
-        self._failed = failed
-        self._is_woken = self._heartbeat_due = self._ended = False
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, connection: SseConnection, stream: ThreadStream, auth: Auth, log: JsonLogger) -> None:
+        self.connection = connection
+        self._stream = stream
+        self._auth = auth
+        self._log = log
+        self._is_woken = self._heartbeat_due = False
         self._timer: asyncio.TimerHandle | None = None
-        self._access_checked_at = asyncio.get_running_loop().time()
-        self._abort = make_abort(request)
-        release_request_data(request)
-
-    async def begin(self, after: Position, extra_headers: tuple[Header, ...]) -> None:
-        """Start the response, with an id to resume from if the reader is disconnected before the first event."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *extra_headers]})
-        await self._send(body_message(b"retry: %d\nid: %b\n\n" % (RETRY_MILLISECONDS, str(after).encode())))
+        self._checked_at = asyncio.get_running_loop().time()
 
     def wake(self) -> None:
         """There may be new events."""
@@ -183,107 +120,64 @@ class ThreadSubscriber:
         self._start_task()
 
     async def send_heartbeat(self) -> None:
-        if not self._ended and await self._check_access():
+        if self.connection.is_ended:
+            return
+        if await self._may_read():
             self._heartbeat_due = True
             self._start_task()
-
-    def end(self, reason: str) -> None:
-        """End the stream; the client reconnects, if it still may."""
-        if self._ended:
-            return
-        if self._task is not None:
-            self._drop()
-            return
-        self._ended = True
-        if run_eagerly(self._send(_closing_message(reason))) is not None:  # type: ignore[arg-type]  # it is a coroutine
-            self._abort()
+        else:
+            self.connection.end(SIGN_IN_REASON)
 
     async def leave(self) -> None:
-        self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self.connection.leave()
 
     def _start_task(self) -> None:
-        if self._task is None and not self._ended:
-            self._task = asyncio.create_task(self._run())
+        if not self.connection.is_busy and not self.connection.is_ended:
+            self.connection.start_task(self._run)
 
     async def _run(self) -> None:
         try:
-            while (self._is_woken or self._heartbeat_due) and not self._ended:
+            while (self._is_woken or self._heartbeat_due) and not self.connection.is_ended:
                 if self._heartbeat_due:
                     self._heartbeat_due = False
-                    await self._push(b":\n\n")
+                    await self.connection.write(body_message(b":\n\n"))
                 if self._is_woken:
                     self._is_woken = False
                     await self._send_new_events()
         except Error:  # a database problem: a client that reconnects resumes where it was
-            await self._close(RECONNECT_MESSAGE)
+            await self.connection.close(RECONNECT_REASON)
         except TimeoutError:
-            self._drop()
+            self.connection.drop()
         except OSError:
-            self._ended = True  # the reader is gone, and the server will report it
+            self.connection.is_ended = True  # the reader is gone, and the server will report it
         except Exception as error:  # noqa: BLE001  the reader must not wait forever
-            self._failed("chat_stream_failed", error)
-            await self._close(RECONNECT_MESSAGE)
-        finally:
-            self._task = None
+            self._log.write_exception("chat_stream_failed", error)
+            await self.connection.close(RECONNECT_REASON)
 
     async def _send_new_events(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for stream_event in await self._follower.read_events():
-            if self._needs_access_check and not await self._check_access():
+        for stream_event in await self._stream.source.read_events():
+            if self._needs_access_check and not await self._may_read():
+                await self.connection.close(SIGN_IN_REASON)
                 return
-            await self._push(await self._frame(stream_event))
-            if stream_event.name in self._last:
-                await self._close("")
+            await self.connection.write(body_message(await self._stream.encode(stream_event)))
+            if stream_event.name in self._stream.final_events:
+                await self.connection.close()
                 return
-        if self._follower.poll_after is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._follower.poll_after, self.wake)
+        if self._stream.source.poll_after is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._stream.source.poll_after, self.wake)
 
     @property
     def _needs_access_check(self) -> bool:
-        return asyncio.get_running_loop().time() - self._access_checked_at >= RECHECK_SECONDS
+        return asyncio.get_running_loop().time() - self._checked_at >= RECHECK_SECONDS
 
-    async def _check_access(self) -> bool:
-        self._access_checked_at = asyncio.get_running_loop().time()
-        if await self._allowed(self._request):
-            return True
-        if self._task is asyncio.current_task():
-            await self._close("Sign in again.")
-        else:
-            self.end("Sign in again.")
-        return False
-
-    async def _push(self, body: bytes) -> None:
-        """Raises TimeoutError if the reader has stalled."""
-        async with asyncio.timeout(STALL_TIMEOUT):
-            await self._send(body_message(body))
-
-    async def _close(self, reason: str) -> None:
-        if self._ended:
-            return
-        self._ended = True
-        try:
-            async with asyncio.timeout(STALL_TIMEOUT):
-                await self._send(_closing_message(reason))
-        except (TimeoutError, OSError):
-            self._abort()
-
-    def _drop(self) -> None:
-        """Close at once, and discard unsent data."""
-        self._ended = True
-        if self._task is not None and self._task is not asyncio.current_task():
-            self._task.cancel()
-        self._abort()
-
-
-def _closing_message(reason: str) -> dict[str, object]:
-    return {"type": "http.response.body", "body": f": {reason}\n\n".encode() if reason else b"", "more_body": False}
+    async def _may_read(self) -> bool:
+        self._checked_at = asyncio.get_running_loop().time()
+        return await self._auth.is_unchanged(self.connection.request)
 
 
 class ToolRequestRedactor:

@@ -62,7 +62,7 @@ from interlock.server.protocols.ag_ui.codec import (
     parse_interrupt_id,
 )
 from interlock.server.state import ServerState
-from interlock.server.streams.thread_stream import ThreadSubscribers
+from interlock.server.streams.thread_stream import ThreadStream
 from interlock.storage.tables.idempotency import IdempotencyKey
 from interlock.storage.tables.threads import DONE_STATUS
 
@@ -168,7 +168,6 @@ async def show_agent_capabilities(agent: str, context: ContextDep) -> Response:
 class AgUiRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._subscribers = ThreadSubscribers(state)
 
     @fast.stream("POST", "/ag-ui", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
     async def run(self, request: HttpRequest, receive: Receive, send: Send, body: RunAgentInput) -> None:
@@ -185,7 +184,6 @@ class AgUiRoutes:
         from interlock.server.protocols.ag_ui.codec import fills_snapshot  # noqa: PLC0415  slow import
         from interlock.server.protocols.ag_ui.run import FINAL_EVENTS, AgUiRun, empty_run  # noqa: PLC0415  slow import
 
-        self._subscribers.check_capacity()
         services = await self._state.workspaces.services(request.current_principal.workspace)
         _check_agent(self._state, services, agent)
         user_message = UserMessage("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)), via="ag_ui")
@@ -208,8 +206,8 @@ class AgUiRoutes:
             )
         else:
             run = AgUiRun(context, client_run, known)
-        subscriber = self._subscribers.make_subscriber(request, send, run, run.encode, FINAL_EVENTS)
-        await self._subscribers.serve(subscriber, context.thread, run.position, receive)
+        stream = ThreadStream(run, run.encode, run.position, FINAL_EVENTS)
+        await self._state.thread_streams.serve(request, receive, send, context.thread, stream)
 
     async def _handle_input(
         self, request: HttpRequest, body: RunAgentInput, user_message: UserMessage

@@ -51,7 +51,7 @@ from interlock.server.protocols.ai_sdk.stream import (
     message_id,
 )
 from interlock.server.state import ServerState
-from interlock.server.streams.thread_stream import ThreadSubscribers
+from interlock.server.streams.thread_stream import ThreadStream
 from interlock.storage.tables.threads import DONE_STATUS, MAX_ENTRY_NUMBER
 
 router, fast = APIRouter(prefix="/ai-sdk", tags=["AI SDK"]), FastRouter("AI SDK")
@@ -126,12 +126,10 @@ async def load_chat(chat_id: str, state: StateDep, principal: PrincipalDep) -> R
 class AiSdkRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._subscribers = ThreadSubscribers(state)
 
     @fast.stream("POST", "/ai-sdk/chat", DECIDERS, UI_MESSAGE_STREAM, errors=(404, 409, 422, 429))
     async def send(self, request: HttpRequest, receive: Receive, send: Send, body: AiSdkChatBody) -> None:
         """Send the newest message, or the answers to pending approvals and questions, and stream the reply."""
-        self._subscribers.check_capacity()
         message = _newest_message(body)
         context = await self._make_context(request)
         if message.role == "assistant":
@@ -152,7 +150,6 @@ class AiSdkRoutes:
     )
     async def resume(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Stream the newest message of the chat from its beginning, in its current state."""
-        self._subscribers.check_capacity()
         (chat,), context = request.path_params, await self._make_context(request)
         try:
             thread, lines = await _load_thread(context, chat)
@@ -216,8 +213,9 @@ class AiSdkRoutes:
         )
 
     async def _serve(self, request: HttpRequest, start: _StreamStart, receive: Receive, send: Send) -> None:
-        subscriber = self._subscribers.make_subscriber(request, send, MessageStream(*start), _frame, FINAL_EVENTS)
-        await self._subscribers.serve(subscriber, start.thread, Position(start.begin.message_line), receive, HEADERS)
+        position = Position(start.begin.message_line)
+        stream = ThreadStream(MessageStream(*start), _frame, position, FINAL_EVENTS, HEADERS)
+        await self._state.thread_streams.serve(request, receive, send, start.thread, stream)
 
 
 class _StreamStart(NamedTuple):
