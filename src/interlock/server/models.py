@@ -1,4 +1,4 @@
-"""Response models of the API, as in the OpenAPI document. `presenters` build the JSON; tests compare both."""
+"""Response models of approvals, as in the OpenAPI document; `presenters` build the JSON, and a test compares both."""
 
 from __future__ import annotations
 

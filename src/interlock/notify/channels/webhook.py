@@ -36,6 +36,7 @@ from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text
 from interlock.notify.channel import ChannelContext, InboundPort, InboundRequest, InboundResponse, text_setting
 from interlock.notify.http import HttpPoster
+from interlock.presenters.approval import decision_json
 from interlock.runtime.durations import rfc3339
 
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
@@ -146,7 +147,7 @@ def _approval_summary(approval_view: ApprovalView) -> dict[str, object]:
         "agent": visible(subject.agent),
         "requester": visible(subject.requester),
         "expires_at": rfc3339(approval.deadlines.expires_at),
-        "decision": decision_json(approval.decision),
+        "decision": _visible_decision(approval.decision),
     }
 
 
@@ -226,21 +227,16 @@ def approval_status_json(approval_view: ApprovalView) -> dict[str, object]:
         "id": approval_view.approval.id,
         "status": approval_view.status,
         "args_sha256": approval_view.approval.args_sha256,
-        "decision": decision_json(approval_view.approval.decision),
+        "decision": _visible_decision(approval_view.approval.decision),
     }
 
 
-def decision_json(decision_record: DecisionRecord | None) -> Mapping[str, object] | None:
-    if decision_record is None:
+def _visible_decision(decision_record: DecisionRecord | None) -> Mapping[str, object] | None:
+    """Return the decision with unusual characters made visible, and without an empty reason or comment."""
+    fields = decision_json(decision_record)
+    if fields is None:
         return None
-    said = {"reason": visible(decision_record.reason), "comment": visible(decision_record.comment)}
-    return {
-        "kind": decision_record.kind,
-        "by": visible(decision_record.by),
-        "at": rfc3339(decision_record.at),
-        "via": visible(decision_record.via),
-        **{name: text for name, text in said.items() if text},
-    }
+    return {name: visible(str(text)) for name, text in fields.items() if text or name not in ("reason", "comment")}
 
 
 TOLERANCE = 300_000  # milliseconds, both ways

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
@@ -37,7 +37,9 @@ VISIBLE_FIELDS = frozenset(
         *("alarms", "created_at", "expires_at", "seconds_left", "decision", "findings", "needed", "quorum", "declared"),
     }
 )
+VISIBLE_CARD_FIELDS = frozenset({"risk", "tool", "sentence"})
 VISIBLE_FACTS = frozenset({"agent", "requester"})
+VISIBLE_ARGUMENT_FIELDS = frozenset({"pointer", "name", "type", "text", "length", "findings"})
 
 
 class MessageLinkBody(RequestBody):
@@ -118,32 +120,26 @@ async def sign_in_with_code(
 
 def message_view_json(view: ApprovalDetails, now: int) -> dict[str, object]:
     """One approval in the shape that members get, with only the content of the message."""
-    whole = approval_json(view, now)
-    card, fields = view.card, view.card.fields[:MAX_FIELDS]
-    told = {name: value if name in VISIBLE_FIELDS else _blank(value) for name, value in whole.items()}
+    whole: dict[str, Any] = approval_json(view, now)
+    told, card = _select(whole, VISIBLE_FIELDS), whole["card"]
     told["card"] = {
-        "risk": card.risk,
-        "tool": card.tool,
-        "sentence": card.sentence,
-        "facts": [{"label": label, "text": text} for label, text in card.facts if label in VISIBLE_FACTS],
-        "fields": [
-            {
-                "pointer": field.pointer,
-                "name": field.name,
-                "type": field.type,
-                "text": message_text.shorten(field.text, message_text.MAX_VALUE),
-                "length": field.length,
-                "sha256": "",
-                "findings": field.findings,
-            }
-            for field in fields
-        ],
-        "preview": "",
-        "agent_description": "",
-        "agent_preview": "",
-        "agent_says": "",
+        **_select(card, VISIBLE_CARD_FIELDS),
+        "facts": [fact for fact in card["facts"] if fact["label"] in VISIBLE_FACTS],
+        "fields": [_shorten_field(field) for field in card["fields"][:MAX_FIELDS]],
     }
     return {**told, "may_decide": [], "may_not": {}}
+
+
+def _shorten_field(field: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        **_select(field, VISIBLE_ARGUMENT_FIELDS),
+        "text": message_text.shorten(field["text"], message_text.MAX_VALUE),
+    }
+
+
+def _select(fields: Mapping[str, object], names: frozenset[str]) -> dict[str, object]:
+    """Only these fields; the others are empty."""
+    return {name: value if name in names else _blank(value) for name, value in fields.items()}
 
 
 def _blank(value: object) -> object:
