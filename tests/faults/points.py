@@ -186,7 +186,7 @@ def _add_postgres_points(database: PostgresDatabase, point: FaultPoint) -> None:
 
     _wrap(point, "connect", database._writer_connection, "_connect")
     database._read_schema = read_schema  # type: ignore[method-assign]
-    database._make_pool = make_pool  # type: ignore[method-assign,assignment]
+    database._make_pool = make_pool  # type: ignore[method-assign]
     database._batches.wrap_pipeline = lambda pipeline: FaultyPipeline(pipeline, point, names)
 
 
