@@ -18,22 +18,20 @@ from typing import Any
 
 from dbos import DBOS, SetWorkflowID, WorkflowStatus
 
-from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import (
-    CallUnknown,
     Conflict,
     InvalidRequest,
     Misconfigured,
     StoreUnavailable,
     TooManyRequests,
 )
-from interlock.core.outcome import Outcome, Waiting
+from interlock.core.outcome import Waiting
 from interlock.core.run import Pause
-from interlock.integrations.workflow_tools import call_function
+from interlock.integrations.workflow_tools import attempt_recorded, call_function
 from interlock.presenters.model_message import error_message, to_model_message
-from interlock.sdk.agent import Agent, Executed, bounded_id
-from interlock.sdk.functions import stored_result
+from interlock.sdk.agent import Agent, bounded_id
 
 Workflow = Callable[[Any], Awaitable[Any]]
 ACTIVE = ("PENDING", "ENQUEUED", "DELAYED")
@@ -118,37 +116,12 @@ class Segments:
         waits = {"waits_at": DBOS.step_id}
         try:
             call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
-            outcome = await self._outcome(call, spec, function)
+            outcome = await attempt_recorded(self._agent, call, spec, functools.partial(call_function, function))
         except InvalidRequest as error:
             return {"told": error_message(error, spec.name)}
         except (StoreUnavailable, TooManyRequests):  # the run resumes from here when the backend is available again
             return waits
-        match outcome:
-            case Executed(result):
-                return {"told": read_canonical(stored_result(result))}
-            case Waiting():
-                return waits
-            case _:
-                return {"told": to_model_message(outcome, spec.name)}
-
-    async def _outcome(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> Executed | Outcome:
-        failures: list[Exception] = []
-
-        async def body(args: Args) -> Any:
-            if failures:  # a failed read is not recorded, and must not run again to report its error
-                raise failures[0]
-            try:
-                return await call_function(function, args)
-            except Exception as error:
-                failures.append(error)
-                raise
-
-        try:
-            return await self._agent.attempt(call, spec, body)
-        except Exception as error:
-            if not failures and not isinstance(error, CallUnknown):
-                raise
-            return await self._agent.attempt(call, spec, body)  # now returns the error as recorded, without secrets
+        return waits if isinstance(outcome, Waiting) else {"told": to_model_message(outcome, spec.name)}
 
     @asynccontextmanager
     async def _with_heartbeat(self, segment: str) -> AsyncIterator[None]:

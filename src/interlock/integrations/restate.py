@@ -15,14 +15,12 @@ from typing import Any, TypeVar
 import restate
 from restate.serde import JsonSerde
 
-from interlock.core.call import Args, ToolCall, ToolSpec
-from interlock.core.canonical import read_canonical
+from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import Error, InvalidRequest, Stale
-from interlock.core.outcome import Outcome, Waiting
-from interlock.integrations.workflow_tools import call_function
+from interlock.core.outcome import Waiting
+from interlock.integrations.workflow_tools import attempt_recorded, call_function
 from interlock.presenters.model_message import error_message, to_model_message
-from interlock.sdk.agent import Agent, Executed
-from interlock.sdk.functions import stored_result
+from interlock.sdk.agent import Agent
 
 T = TypeVar("T")
 RUN_ID_PREFIX = "restate:"  # prefix of an invocation's run id, by which the channel `restate` finds its calls
@@ -80,35 +78,15 @@ async def _journal_step(
 
 async def _attempt(agent: Agent, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> dict[str, Any]:
     """Attempt the call; returns its state as JSON for the journal."""
-    begun: list[Args] = []
-
-    async def body(args: Args) -> Any:
-        begun.append(args)
-        return await call_function(function, args)
-
     try:
-        try:
-            outcome = await agent.attempt(call, spec, body)
-        except Exception:
-            if not begun:
-                raise
-            outcome = await agent.attempt(call, spec, body)  # it ran: this returns the recorded end
-        return _journal_entry(outcome, call.tool)
+        outcome = await attempt_recorded(agent, call, spec, partial(call_function, function))
     except InvalidRequest as error:
         return {"told": error_message(error, call.tool)}
     except Stale as error:  # a replay with other arguments; other errors may be temporary, and Restate retries
         raise restate.TerminalError(error.message, error.status) from error
-
-
-def _journal_entry(outcome: Executed | Outcome, tool: str) -> dict[str, Any]:
-    """The journal entry; a replay and the first execution return the same, the result as recorded."""
-    match outcome:
-        case Executed(result):
-            return {"told": read_canonical(stored_result(result))}
-        case Waiting(approval_id):
-            return {"waiting": approval_id}
-        case _:
-            return {"told": to_model_message(outcome, tool)}
+    if isinstance(outcome, Waiting):
+        return {"waiting": outcome.approval_id}
+    return {"told": to_model_message(outcome, call.tool)}
 
 
 async def _finish_if_cancelled(work: Awaitable[T]) -> T:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal, TypedDict
 
-from interlock.core.call import Args
+from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, read_canonical
-from interlock.core.errors import Conflict, InvalidRequest, Misconfigured, NotRun
+from interlock.core.errors import CallUnknown, Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.presenters.model_message import error_message
 from interlock.sdk.agent import Agent, Executed
@@ -56,9 +56,14 @@ class WorkflowTools:
 
     async def take_snapshot(self, tool: str, args: Mapping[str, object], run_id: str, call_id: str) -> CallSnapshot:
         """Attempt the call. Raises temporary errors, such as an unavailable store or server, and errors of a read."""
-        attempt = _WorkflowAttempt(self._agent, self._function(tool))
+        function = self._function(tool)
+
+        async def run(approved: Args) -> Any:
+            return await call_function(function.body, function.unpack(canonical(approved)))
+
         try:
-            outcome = await attempt.outcome(args, run_id, call_id)
+            call = self._agent.call(tool, function.bind((), args), run_id, call_id)
+            outcome = await attempt_recorded(self._agent, call, function.spec, run)
         except (InvalidRequest, Conflict, NotRun) as error:  # a retry cannot fix these
             told = error_message(error, tool)
             return CallSnapshot(state="not_run", code=error.code, message=error.message, told=told)
@@ -81,35 +86,38 @@ def spec_options(
     return {"effect": effect, "describe": describe, "secret": tuple(secret), "decisions": tuple(decisions)}
 
 
-class _WorkflowAttempt:
-    """One attempt. If the tool raised, the outcome is taken from the ledger, without secrets."""
+async def attempt_recorded(
+    agent: Agent, call: ToolCall, spec: ToolSpec, tool: Callable[[Args], Awaitable[Any]]
+) -> Outcome:
+    """`Agent.attempt` with the outcome as the ledger has it, so that a replay gets the same, without secrets.
 
-    def __init__(self, agent: Agent, function: FunctionTool) -> None:
-        self._agent = agent
-        self._function = function
-        self._is_recorded = False
+    Raises errors of the gate, and of reads, which are not recorded: the engine may try again.
+    """
+    recorded: list[Exception] = []
 
-    async def outcome(self, args: Mapping[str, object], run_id: str, call_id: str) -> Executed | Outcome:
-        bound = self._function.bind((), args)
-        call = self._agent.call(self._function.spec.name, bound, run_id, call_id)
+    async def body(args: Args) -> Any:
         try:
-            return await self._agent.attempt(call, self._function.spec, self._run)
-        except Exception:
-            if not self._is_recorded:
-                raise
-            return await self._agent.attempt(call, self._function.spec, self._run)
+            return await tool(args)
+        except Exception as error:
+            if agent.lock.execution() is not None:
+                recorded.append(error)
+            raise
 
-    async def _run(self, args: Args) -> Any:
-        self._is_recorded = self._agent.lock.execution() is not None
-        return await call_function(self._function.body, self._function.unpack(canonical(args)))
+    try:
+        outcome = await agent.attempt(call, spec, body)
+    except Exception as error:
+        if error not in recorded and not isinstance(error, CallUnknown):
+            raise
+        outcome = await agent.attempt(call, spec, body)
+    if isinstance(outcome, Executed):
+        return Finished("succeeded", read_canonical(stored_result(outcome.result)))
+    return outcome
 
 
-def _call_snapshot(outcome: Executed | Outcome, tool: str) -> CallSnapshot:
+def _call_snapshot(outcome: Outcome, tool: str) -> CallSnapshot:
     match outcome:
-        case Executed(result):
-            return CallSnapshot(state="done", result=read_canonical(stored_result(result)))
-        case Finished("succeeded", result, _, approval_id):
-            return CallSnapshot(state="done", result=result, approval_id=approval_id)
+        case Finished("succeeded", result):
+            return CallSnapshot(state="done", result=result)
         case Waiting(approval_id):
             return CallSnapshot(state="waiting", approval_id=approval_id)
         case _:
