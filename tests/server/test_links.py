@@ -15,6 +15,7 @@ from interlock.accounts import passwords
 from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings, RoutingSettings, ServerSettings, Settings
 from interlock.core.ports import User
+from interlock.notify import message_text
 from interlock.notify.service import LINK_LIFETIME
 from interlock.server.app import build_app
 from interlock.server.logs import JsonLogger
@@ -217,7 +218,7 @@ async def test_a_look_shows_nothing_that_is_for_members(
         assert hidden not in json.dumps(told)
     assert told["timeline"] == told["votes"] == told["stages"] == told["questions"] == []
     assert (told["args"], told["schema"], told["result"], told["run_id"]) == (None, None, None, "")
-    assert len(told["card"]["fields"]) == links.MAX_FIELDS
+    assert len(told["card"]["fields"]) == message_text.MAX_FIELDS
 
 
 def test_what_is_added_to_an_approval_is_hidden_from_links_at_first() -> None:  # R25

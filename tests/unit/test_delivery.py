@@ -16,12 +16,12 @@ from interlock.core.notify import delivery as deliveries
 from interlock.core.notify.delivery import (
     GIVE_UP_AFTER,
     LEASE,
-    MINUTE,
     RETRY_DELAYS,
     Delivery,
     DeliveryTarget,
     group_by_target,
 )
+from interlock.runtime.durations import MINUTE
 from tests.unit.builders import NOW, TWO_OF_FINANCE, in_status, pending, with_fields
 
 ROOM = DeliveryTarget("room")

@@ -44,9 +44,9 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import AccountStore, AccountTransaction, Clock, Trace, User
 from interlock.core.rate_limit import AttemptLimiter
 from interlock.core.removal import RemovalEffects
+from interlock.runtime.durations import HOUR
 
 T = TypeVar("T")
-HOUR = 3_600_000
 SESSION_LIFETIME = 7 * 24 * HOUR  # milliseconds until a session expires
 IDEMPOTENCY_RETENTION = 24 * HOUR  # milliseconds that a response is replayed for an idempotency key
 CACHE_TTL = 1_000  # milliseconds that a cached principal is used

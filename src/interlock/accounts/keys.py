@@ -23,8 +23,8 @@ from interlock.core.ledger.event import Event
 from interlock.core.ledger.expected_tables import key_sha256, user_changed_event
 from interlock.core.names import differs_only_in_case
 from interlock.core.ports import AccountTransaction, User
+from interlock.runtime.durations import DAY
 
-DAY = 24 * 3_600_000
 PERSONAL_KEY_LIFETIME = 90 * DAY  # default lifetime of a person's key, in milliseconds
 NEVER_EXPIRES = -1  # for a key without expiry
 MAX_LIFETIME = 10 * 366 * DAY

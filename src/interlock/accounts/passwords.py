@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from interlock.core.errors import InvalidRequest, Misconfigured, TooManyRequests
+from interlock.runtime.durations import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -96,12 +97,12 @@ def _normalized_bytes(password: str) -> bytes | None:
 
 DIGITS = 8
 MAX_ATTEMPTS = 5
-CODE_LIFETIME = 600_000  # milliseconds
+CODE_LIFETIME = 10 * MINUTE
 MAX_CODES_PER_ADDRESS = 3  # codes sent to one person during a code's lifetime, per requesting address
 MAX_CODES_PER_PERSON = (
     12  # over all addresses: the holder of a link must not lock out its person, nor flood their mailbox
 )
-SESSION_LIFETIME = 8 * 3_600_000  # milliseconds until the session expires: a mailbox proves less than a password
+SESSION_LIFETIME = 8 * HOUR  # milliseconds until the session expires: a mailbox proves less than a password
 
 Digest = Callable[[str], str]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.app.gate import POLL_INTERVAL, Gate
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import Clock, PolicyVersion, User
@@ -238,13 +239,13 @@ def database_option(url: str) -> str:
     return f"--database {quote(_strip_password(url) if file is None else f'sqlite:///{file}')}"
 
 
-def approval_link(url: str, workspace: str = "default") -> str:
+def approval_link(url: str, workspace: str = DEFAULT_WORKSPACE) -> str:
     """The link to an approval, with {id} in it: the web app of a server, or the command for a database."""
     if url.partition("://")[0].lower() in ("http", "https"):
         return f"{url.rstrip('/')}/a/{{id}}"
     from shlex import quote
 
-    more = "" if workspace == "default" else f" --workspace {quote(workspace)}"
+    more = "" if workspace == DEFAULT_WORKSPACE else f" --workspace {quote(workspace)}"
     return f"interlock approvals show {{id}} {database_option(url)}{more}"
 
 

@@ -24,10 +24,10 @@ from interlock.core.pins import (
 )
 from interlock.core.policy.policy import Policy
 from interlock.core.ports import AgentToolUsage, FirstSeenTool, ToolStore
+from interlock.runtime.durations import DAY
 
 ToolStatus = Literal["registered", "pinned", "declared"]
 USAGE_DAYS = 30
-DAY = 86_400_000
 UNSEEN_REASON = "it was not shown, or the agent declares it otherwise by now"
 NO_EFFECT_REASON = "nobody said what it does: pin it with an effect"
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from interlock.app.bootstrap import PolicyChannelSettings, Toggles, known_names
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox, active_delegations
-from interlock.core.call import ToolSpec
+from interlock.core.call import DEFAULT_WORKSPACE, ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import AGENT, Principal
@@ -22,7 +22,6 @@ from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
 
-DEFAULT_WORKSPACE = "default"  # the workspace of the configuration
 MAX_CACHED_GATES = 1_000  # gates for external programs, by the owners of their calls
 REFRESH_INTERVAL = 1.0  # seconds until a change of another process is loaded
 MakeGateAndInbox = Callable[[Policy], tuple[Gate, Inbox]]

@@ -19,7 +19,8 @@ from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer
 from interlock.chat.turn import OpenModel, TurnContext
-from interlock.config.models import DEFAULT_WORKSPACE, AgentSettings, Settings
+from interlock.config.models import AgentSettings, Settings
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ChatModel
 from interlock.core.errors import Misconfigured

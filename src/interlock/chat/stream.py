@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from interlock.core.approval.approval import APPROVED_STATUSES
 from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Clock
@@ -62,7 +63,7 @@ def line_events(entry: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
         case "asked" if body["status"] == "pending":
             return [("approval_request", _agent_path(body), body["approval"])]
         case "decided":
-            approved = body["status"] in ("approved", "succeeded", "failed", "unknown")
+            approved = body["status"] in APPROVED_STATUSES
             data = {
                 "approval_id": body["approval"],
                 "status": body["status"],

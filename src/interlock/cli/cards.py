@@ -229,9 +229,13 @@ async def find_approval_view(context: CommandContext, text: str) -> ApprovalDeta
     return await context.services.inbox.show(context.workspace, await find_approval_id(context, text))
 
 
-async def find_approval_id(context: CommandContext, text: str) -> str:
+def check_id_length(text: str) -> None:
     if len(text) < MIN_ID_LENGTH:
         raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
+
+
+async def find_approval_id(context: CommandContext, text: str) -> str:
+    check_id_length(text)
     try:
         return (await context.services.store.get(context.workspace, text)).approval.id
     except NotFound:

@@ -16,7 +16,6 @@ from interlock.chat.providers import open_model
 from interlock.chat.tool_registry import known_tools
 from interlock.config.agents import find_agent_warnings
 from interlock.config.models import (
-    DEFAULT_WORKSPACE,
     PACK_SETTINGS,
     McpServerSettings,
     ServerSettings,
@@ -26,7 +25,7 @@ from interlock.config.models import (
 )
 from interlock.config.yaml import did_you_mean
 from interlock.core.approval.vote import DECIDING_ROLES
-from interlock.core.call import PRIORITIES
+from interlock.core.call import DEFAULT_WORKSPACE, PRIORITIES
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.routing import (

@@ -18,7 +18,6 @@ from interlock.config.models import (
     BUILTIN_ACTIONS,
     DEFAULT_MODEL_KEY,
     DEFAULT_MODELS,
-    DEFAULT_WORKSPACE,
     FOREVER,
     MASK,
     MODEL_VARIABLES,
@@ -45,7 +44,7 @@ from interlock.config.models import (
     is_secure_url,
 )
 from interlock.config.yaml import Fields, YamlNode, YamlReader, read_yaml, to_json, to_plain
-from interlock.core.call import PRIORITIES
+from interlock.core.call import DEFAULT_WORKSPACE, PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.identity import MAX_QUOTA, check_workspace
@@ -242,7 +241,7 @@ def _oidc(reader: YamlReader, fields: Fields) -> OidcSettings | None:
         issuer=issuer,
         client_id=reader.text(given, "client_id"),
         client_secret=reader.text(given, "client_secret"),
-        workspace=reader.text(given, "workspace", "default"),
+        workspace=reader.text(given, "workspace", DEFAULT_WORKSPACE),
         role=reader.choice(given, "role", ("viewer", "reviewer")),
         teams_claim=reader.text(given, "teams_claim"),
         allowed_domains=tuple(domain.lower().removeprefix("@") for domain in reader.texts(given, "allowed_domains")),

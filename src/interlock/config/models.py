@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.notify.routing import DASHBOARD
 from interlock.runtime.durations import format_duration, parse_duration
@@ -37,7 +38,6 @@ PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # settings of each pack under 
 }
 JsonMapping = Mapping[str, object]
 DEFAULT_MODEL_KEY = "default"  # among the models: the one for agents that name none
-DEFAULT_WORKSPACE = "default"  # owner of the channels, routing and tools at the top of the configuration
 DEFAULT_MODELS = (
     "openai:gpt-6.1-terra",
     "anthropic:claude-sonnet-5-5",
@@ -84,7 +84,7 @@ class OidcSettings:
     issuer: str
     client_id: str
     client_secret: str = ""
-    workspace: str = "default"
+    workspace: str = DEFAULT_WORKSPACE
     role: str = ""
     teams_claim: str = ""
     allowed_domains: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ class McpServerSettings:
     prefix: str = ""
     reads: tuple[str, ...] = ()
     idempotent: tuple[str, ...] = ()
-    workspaces: tuple[str, ...] = ("default",)
+    workspaces: tuple[str, ...] = (DEFAULT_WORKSPACE,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from typing import NoReturn, TypeVar
 
 import yaml
 
+from interlock.core.canonical import MAX_DEPTH
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.runtime.durations import format_duration, parse_duration
 
 MAX_BYTES = 5 * 1024 * 1024
-MAX_DEPTH = 64
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times as fast and not always available
 
 

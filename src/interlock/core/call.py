@@ -29,9 +29,12 @@ EFFECTS: tuple[str, ...] = get_args(Effect)
 PRIORITIES: tuple[str, ...] = get_args(Priority)
 SETTINGS: tuple[str, ...] = get_args(Setting)
 SWITCHES: tuple[str, ...] = get_args(Switch)
+DEFAULT_WORKSPACE = "default"  # the workspace of the configuration file
 MAX_NAME = 200
 MAX_NAMES = 64
 MAX_TEXT_LENGTH = 20_000
+MAX_ERROR = 2_000  # characters of the error that a failed call reports
+MAX_CHOICES = 100  # answers to choose from, of a question to people
 AGENT_ACTOR_PREFIX = (
     "agent:"  # prefix of an agent's name in the ledger; "agent" without the colon is one without a name
 )
@@ -89,7 +92,7 @@ class ToolCall:
     args: bytes
     run_id: str
     call_id: str
-    workspace: str = "default"
+    workspace: str = DEFAULT_WORKSPACE
     agent: str = ""
     agent_path: tuple[str, ...] = ()
     thread_id: str = ""

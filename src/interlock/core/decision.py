@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from interlock.core.canonical import canonical, canonical_args
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from interlock.core.approval.vote import Delegation
 
 Kind = Literal["approve", "edit", "respond", "reject"]
-KINDS: tuple[str, ...] = ("approve", "edit", "respond", "reject")
+KINDS: tuple[str, ...] = get_args(Kind)
+DIGEST_LENGTH = 64  # characters of a SHA-256 in hexadecimal
 MAX_COMMENT = 500
 MAX_MESSAGE = 20_000
 
@@ -101,7 +102,6 @@ def make_trace(via: str, credential: str, address: str) -> dict[str, object]:
     return trace
 
 
-DIGEST_LENGTH = 64
 FIELDS = frozenset({"kind", "args_sha256", "args", "message", "answer", "reason", "comment", "acknowledged"})
 
 

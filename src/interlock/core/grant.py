@@ -16,14 +16,14 @@ from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
 from interlock.core.canonical import MAX_DIGITS, canonical
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
-from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
+from interlock.core.identity import is_reserved_actor
+from interlock.core.ledger.event import Change, Event, Moment
 from interlock.core.ledger.expected_tables import scope_sha256
 from interlock.core.names import fold
 from interlock.core.policy.policy import Ask, Condition, call_facts, folded_facts
 
 MAX_TERM = 366 * 24 * 3_600_000
 MAX_USES = 10**9
-RESERVED_ACTORS = frozenset({"", SYSTEM_ACTOR, "policy"})  # actors of the ledger; agents and runners have a prefix
 GrantState = Literal["active", "revoked", "used up", "expired"]
 
 
@@ -203,8 +203,7 @@ def _may_approve(grant: Grant, call: ToolCall, terms: Ask) -> bool:
 
 
 def _check_maker(maker: Reviewer) -> None:
-    ours = maker.name in RESERVED_ACTORS or maker.name.startswith(("agent:", "attempt:", "runner:"))
-    if ours or maker.role not in DECIDING_ROLES:
+    if not maker.name or is_reserved_actor(maker.name) or maker.role not in DECIDING_ROLES:
         raise Forbidden("Only reviewers and admins can make a grant: people, never a program.")
 
 

@@ -190,8 +190,8 @@ def check_recent_sign_in(principal: Principal, now: int) -> None:
     """Require a recent sign-in, so that a stolen session creates nothing permanent. Keys have no sign-in to repeat."""
     if principal.via == "web" and now - (principal.signed_in_at or 0) > RECENT_SIGN_IN:
         raise RecentSignInRequired(
-            "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
-            "provider, then repeat it."
+            f"This needs a sign-in of the last {RECENT_SIGN_IN // 60_000} minutes. Sign in again with your password, "
+            "by a link or through your provider, then repeat it."
         )
 
 
@@ -229,11 +229,16 @@ def check_role(role: str) -> None:
         raise InvalidRequest(f"There is no role {_shown(role)!r}. It is one of {', '.join(ROLES)}.")
 
 
+def is_reserved_actor(name: str) -> bool:
+    """Whether the ledger uses the name for an actor that is not a person."""
+    return name in RESERVED_ACTORS or name.startswith(("agent:", "attempt:", "runner:"))
+
+
 def check_name(name: str) -> None:
     """Names appear in the ledger and in policies, where they must not look like something else."""
     if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
         raise InvalidRequest(f'"{_shown(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
-    if name in RESERVED_ACTORS or name.startswith(("agent:", "attempt:", "runner:")):
+    if is_reserved_actor(name):
         raise InvalidRequest(f"{name!r} is a name that Interlock uses itself. Choose another.")
 
 

@@ -9,6 +9,8 @@ from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.ledger.event import Change, Event, Moment
 
+API_VERSION = 1  # the version of the API that a program has to speak; increased when old programs would go wrong
+MAX_LEASE = 3_600_000  # milliseconds that a program may claim a call or a run for at once
 TRANSITIONS: Mapping[str, frozenset[str]] = {
     "": frozenset({"open"}),
     "open": frozenset({"open", "closed"}),

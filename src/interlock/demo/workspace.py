@@ -6,7 +6,7 @@ from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import ASSISTANT, BUILT_IN
 from interlock.chat.assistant import DemoSetup
 from interlock.config.models import AgentSettings
-from interlock.core.call import QUESTION_SPEC, ToolSpec, propose
+from interlock.core.call import DEFAULT_WORKSPACE, QUESTION_SPEC, ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
 from interlock.demo.content import fill_content
@@ -14,7 +14,6 @@ from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.server import FakeLinear
 from interlock.storage.store import SqlStore
 
-WORKSPACE = "default"
 AUTHOR = "demo"
 SAYS = "This is a demo call: nobody waits for it, and nothing happens when it is approved."
 POLICY = """\
@@ -50,14 +49,14 @@ CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
 
 async def fill_demo(store: SqlStore, workspaces: Workspaces) -> bool:
     """Fill the workspace; return False if there are calls already: made-up ones must not mix with real ones."""
-    records = store.records(WORKSPACE)
+    records = store.records(DEFAULT_WORKSPACE)
     await fill_content(records)
     await fill_linear(records)
-    if (await store.stats(WORKSPACE)).by_status:
+    if (await store.stats(DEFAULT_WORKSPACE)).by_status:
         return False
-    if await store.policy(WORKSPACE) is None:
-        await workspaces.put_policy(WORKSPACE, POLICY, AUTHOR, "The demo.")
-    services = await workspaces.services(WORKSPACE)
+    if await store.policy(DEFAULT_WORKSPACE) is None:
+        await workspaces.put_policy(DEFAULT_WORKSPACE, POLICY, AUTHOR, "The demo.")
+    services = await workspaces.services(DEFAULT_WORKSPACE)
     for number, (spec, args) in enumerate(CALLS):
         await _propose(services, spec, args, f"demo-{number}")
     await _ask_question(services)

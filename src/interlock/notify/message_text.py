@@ -15,6 +15,7 @@ from interlock.core.notify.delivery import ApprovalView, Notification
 
 MAX_NAME = 100  # characters of an argument's name
 MAX_WARNING = 500
+MAX_FIELDS = 20  # arguments of a call; the page shows the others
 MAX_VALUE = 300  # characters of an argument; the page shows it in full
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple, cast
 
 from interlock.app.inbox import ApprovalDetails, active_delegations
 from interlock.app.workspaces import Workspaces, WorkspaceServices
-from interlock.config.models import DEFAULT_WORKSPACE, Settings
+from interlock.config.models import Settings
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import visible
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.declared import shown_schema

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from interlock.app.bootstrap import PolicyChannelSettings
 from interlock.config.models import QuietHoursSettings, Settings
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.routing import (
     DASHBOARD,
@@ -42,7 +43,7 @@ def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceCha
     return WorkspaceChannels(channels, routes)
 
 
-def policy_load_options(settings: Settings, workspace: str = "default") -> PolicyChannelSettings:
+def policy_load_options(settings: Settings, workspace: str = DEFAULT_WORKSPACE) -> PolicyChannelSettings:
     """Return the channels that a policy may name, checked once any workspace has some. Raises Misconfigured."""
     own = settings.for_workspace(workspace)
     if not settings.workspaces_with_channels():

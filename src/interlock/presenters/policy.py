@@ -23,9 +23,8 @@ from interlock.policy.file import LoadedPolicy
 from interlock.policy.rehearsal import RehearsalResult
 from interlock.presenters.approval import approval_sentence, entry_content
 from interlock.presenters.text import approvers_text, people_text, pluralize
-from interlock.runtime.durations import optional_rfc3339, rfc3339
+from interlock.runtime.durations import DAY, optional_rfc3339, rfc3339
 
-DAY = 86_400_000
 VERDICT_KINDS: tuple[VerdictKind, ...] = ("allow", "ask", "deny")
 ANY_APPROVER = "the requester, a reviewer or an admin"
 

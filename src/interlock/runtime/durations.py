@@ -8,8 +8,11 @@ from functools import lru_cache
 
 from interlock.core.errors import InvalidRequest
 
-UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-MAX_DURATION = 3_650 * UNITS["d"]
+MINUTE = 60_000  # milliseconds, as all times
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1_000, "ms": 1}
+MAX_DURATION = 3_650 * DAY
 _DURATION = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 
 

@@ -20,13 +20,12 @@ from interlock.core.call import QUESTION_TOOL, ToolCall, ToolSpec, propose, reda
 from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.outcome import Outcome, Waiting
-from interlock.core.run import MAX_BODY, Pause
+from interlock.core.run import API_VERSION, MAX_BODY, Pause
 from interlock.runtime.offload import LoopThread
 from interlock.sdk import codec
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
 from interlock.sdk.transport import FOREVER, PATIENCE, Transport, parse_server_address
 
-API_VERSION = 1  # version of the server's API, as `POST /api/runs` reports it
 LONG_POLL_SECONDS = 20.0  # maximum seconds of a long poll
 LONG_POLL_MARGIN = 10.0  # seconds added to the long poll before the read times out
 BEST_EFFORT_TIMEOUT = 5.0  # seconds of retries for best-effort requests

@@ -19,7 +19,7 @@ from typing import Any, Self
 from interlock.app.bootstrap import approval_link, build_services, os_user
 from interlock.app.gate import Execution
 from interlock.core.approval.execute import DEFAULT_LEASE
-from interlock.core.call import QUESTION_SPEC, QUESTION_TOOL, ToolCall, ToolSpec, propose
+from interlock.core.call import DEFAULT_WORKSPACE, QUESTION_SPEC, QUESTION_TOOL, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.ledger.event import Payload
@@ -47,7 +47,7 @@ class Interlock:
         policy: str | Path | Mapping[str, Any] | None = None,
         agent: str = "",
         run_id: str | None = None,
-        workspace: str = "default",
+        workspace: str = DEFAULT_WORKSPACE,
         user: str = "",
         lease_seconds: float = DEFAULT_LEASE / 1000,
         tool_approvals: Mapping[str, bool] | None = None,
@@ -355,7 +355,7 @@ def _remote_backend(url: str, program: ProgramIdentity, options: BackendOptions)
     for name, where in NOT_WITH_SERVER.items():
         if getattr(options, name) is not None:
             raise Misconfigured(f"{name}= does not go with a server: {where}")
-    if program.workspace != "default":
+    if program.workspace != DEFAULT_WORKSPACE:
         raise Misconfigured("workspace= does not go with a server: a key belongs to one workspace, and leads there.")
     lease = program.lease / 1000
     return RemoteBackend(Client(url, options.key, lease_seconds=lease, insecure=options.insecure), program)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-DecisionKind = Literal["approve", "edit", "respond", "reject"]
+from interlock.core.decision import Kind
+
 OpenStatus = Literal["pending", "approved", "running"]
 EndedStatus = Literal["rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown"]
 Status = OpenStatus | EndedStatus
@@ -70,7 +71,7 @@ class ApprovalItemJson(ResponseModel):
     release_at: Timestamp | None
     start_by: Timestamp | None
     decision: DecisionJson | None
-    may_decide: list[DecisionKind]
+    may_decide: list[Kind]
 
 
 class ApprovalPageJson(ResponseModel):
@@ -186,8 +187,8 @@ class ApprovalJson(ApprovalItemJson):
     declared: bool
     card: CardJson
     findings: list[FindingJson]
-    decisions: list[DecisionKind]
-    may_not: dict[DecisionKind, str]
+    decisions: list[Kind]
+    may_not: dict[Kind, str]
     needed: str
     stages: list[StageJson]
     excluded: list[str]

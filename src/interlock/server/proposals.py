@@ -13,6 +13,7 @@ from interlock.app.workspaces import WorkspaceSnapshot
 from interlock.chat.tool_registry import RegisteredTools
 from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core.call import MAX_TEXT_LENGTH, Caller, Objection, ToolCall, ToolSpec, propose
+from interlock.core.decision import Kind
 from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.fast_dataclasses import fast_construct
@@ -85,7 +86,7 @@ class ProposalBody(RequestBody):
     idempotent: bool = False
     secret: Annotated[JsonList[str], Field(max_length=100)] = ()
     preview: str | dict[str, object] | list[object] | None = None
-    decisions: JsonList[Literal["approve", "edit", "respond", "reject"]] = ()
+    decisions: JsonList[Kind] = ()
     agent_says: str = ""
 
 

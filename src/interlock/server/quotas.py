@@ -25,7 +25,8 @@ from interlock.core.identity import Principal, agents_owner
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy.policy import Allow, Ask
 from interlock.core.ports import Clock
-from interlock.core.rate_limit import MAX_NAMES, MINUTE
+from interlock.core.rate_limit import MAX_NAMES
+from interlock.runtime.durations import MINUTE
 from interlock.storage.store import SqlStore
 
 MAX_KEPT_BYTES = 4_096  # bytes of a response to an agent that is stored for a retry

@@ -21,7 +21,7 @@ from interlock.app.inbox import Inbox
 from interlock.app.workspaces import Workspaces
 from interlock.chat.assistant import DemoSetup, build_assistant
 from interlock.config.models import Settings
-from interlock.core.call import ToolSpec
+from interlock.core.call import DEFAULT_WORKSPACE, ToolSpec
 from interlock.core.errors import Error, InvalidRequest
 from interlock.core.policy.policy import Policy
 from interlock.notify.service import build_notification_service
@@ -36,7 +36,6 @@ from interlock.server.state import ServerState
 KEEP_ALIVE = 75  # seconds that a connection may be idle
 RESERVED_FILES = 200
 POLL_SECONDS = 10.0  # seconds: a thousand agents may wait, and each is notified of its changes
-WORKSPACE = "default"
 AUTHOR = "configuration"
 DEMO_MESSAGE = (
     "There is an agent to talk to, on the page. And there are a few calls to decide, which are made up: nothing "
@@ -87,7 +86,7 @@ async def make_server_state(
 ) -> ServerState:
     """Build the state. Raises Misconfigured if the policy does not load: the server must not start without it."""
     store = app_services.store
-    await store.secret_key(WORKSPACE)  # makes the workspace on the first start
+    await store.secret_key(DEFAULT_WORKSPACE)  # makes the workspace on the first start
 
     def make(policy: Policy) -> tuple[Gate, Inbox]:
         gate, inbox = build_gate_and_inbox(store, policy, POLL_SECONDS)
@@ -185,8 +184,8 @@ async def _welcome_lines(state: ServerState, listening: socket.socket) -> list[s
     host, port = listening.getsockname()[:2]
     url = state.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"Interlock is running at {url}"]
-    if await state.accounts.needs_first_admin(WORKSPACE):
-        token = await state.accounts.create_link(WORKSPACE, "interlock", role="admin")
+    if await state.accounts.needs_first_admin(DEFAULT_WORKSPACE):
+        token = await state.accounts.create_link(DEFAULT_WORKSPACE, "interlock", role="admin")
         lines.append(f"Sign in once with this link, and you are the first admin: {url}/welcome#{token}")
     return lines
 

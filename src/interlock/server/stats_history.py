@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.vote import open_stage
 from interlock.core.ports import ApprovalQuery, EntryFilter
-from interlock.runtime.durations import rfc3339
+from interlock.runtime.durations import DAY, HOUR, rfc3339
 from interlock.server.state import ServerState
 from interlock.storage.store import SqlStore
 from interlock.storage.tables.history import DecisionTimes, LedgerRange, NamedEventCount, TimeBucketCount
 
-HOUR = 3_600_000
-DAY = 24 * HOUR
 MAX_ENTRIES = 500_000  # entries that are counted for one response: the newest
 CACHE_SECONDS = 5.0  # seconds for which a response is cached
 MAX_CACHED = 100

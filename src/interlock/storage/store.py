@@ -40,6 +40,7 @@ from interlock.core.ports import (
 from interlock.core.ports import Watch as WatchPort
 from interlock.core.run import Run
 from interlock.core.search import needs_text_search
+from interlock.runtime.durations import MINUTE
 from interlock.storage.engine import rows
 from interlock.storage.engine.cache import intern_terms
 from interlock.storage.engine.database import Database
@@ -313,7 +314,7 @@ class SqlStore:
         """Return at most 10,000 tools, the newest of each key first, and 1,000 of which only reads were counted."""
         found = sorted(map(FirstSeenTool._make, await self._database.fetch("tools", workspace, MAX_LISTED)))
         reads = await self._database.fetch("read_tools", workspace, OTHER_TOOLS)
-        return [*found, *(FirstSeenTool(row[0], "", "", row[1] * approvals.MINUTE) for row in reads)]
+        return [*found, *(FirstSeenTool(row[0], "", "", row[1] * MINUTE) for row in reads)]
 
     async def keys_over_limit(self, workspace: str) -> Sequence[str]:
         """Return the ids of keys that have declared so many tools that no more are recorded from their reads."""
@@ -322,8 +323,8 @@ class SqlStore:
     async def tool_usage(self, workspace: str, since: int) -> Sequence[AgentToolUsage]:
         """Count calls by tool and agent, among the newest 100,000, and the reads of each tool."""
         found = await self._database.fetch("calls_of_tools", workspace, since)
-        reads = await self._database.fetch("reads_since", workspace, since // approvals.MINUTE)
-        counted = [AgentToolUsage(row[0], "", int(row[1]), row[2] * approvals.MINUTE) for row in reads]
+        reads = await self._database.fetch("reads_since", workspace, since // MINUTE)
+        counted = [AgentToolUsage(row[0], "", int(row[1]), row[2] * MINUTE) for row in reads]
         return [*map(AgentToolUsage._make, found), *counted]
 
     async def pins(self, workspace: str) -> Sequence[Pin]:

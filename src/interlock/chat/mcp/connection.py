@@ -19,6 +19,7 @@ from interlock.chat.mcp.definition import CheckSchema, DefinitionHistory, McpToo
 from interlock.chat.mcp.transport import StderrTail, open_streams
 from interlock.chat.tool import Tool, ToolInvocation
 from interlock.config.models import McpServerSettings, is_secure_url
+from interlock.core.call import MAX_ERROR
 from interlock.core.canonical import canonical
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
 
@@ -271,7 +272,6 @@ def _failure_reason(error: BaseException, stderr_tail: StderrTail | None = None)
 
 
 MAX_ANSWER = 100_000  # characters
-MAX_ERROR = 2_000
 
 
 def parse_tool_result(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:

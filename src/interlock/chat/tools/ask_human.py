@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
-from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_TOOL, ToolSpec
+from interlock.core.call import MAX_CHOICES, MAX_TEXT_LENGTH, QUESTION_TOOL, ToolSpec
 from interlock.core.errors import ToolFailed
-
-MAX_CHOICES = 100
 
 ABOUT = (
     "Asks a person a question and waits for the answer, which is the result: a text, one of `choices`, or data that "

@@ -25,6 +25,7 @@ from interlock.app.audit import AuditReport, ProgressCallback, verify_part
 from interlock.app.bootstrap import build_services
 from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
 from interlock.cli.output import local_time, print_json, say
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.canonical import parse_json
 from interlock.core.card import visible
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
@@ -96,7 +97,7 @@ async def _verify_export(
             _sources(names), head, lambda signed: distrust_reason(signed, trusted), read
         )
     _expected_head(report.head.workspace, known_heads)
-    if options.workspace not in ("default", report.head.workspace):
+    if options.workspace not in (DEFAULT_WORKSPACE, report.head.workspace):
         raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
     known_heads += [NamedHead(name, signed) for name, signed in heads]
     return report

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from interlock.cli.cards import check_id_length
 from interlock.cli.context import CommandContext, command, open_database, open_notifications
 from interlock.cli.output import local_time, print_json, say, short_id, shorten, show, table
 from interlock.core.card import visible
-from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.errors import NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.notify.service import NotificationService
 from interlock.notify.status import delivery_json, requeue_delivery
@@ -18,7 +19,6 @@ from interlock.storage.tables.deliveries import FROM_NEWEST
 
 app = typer.Typer()
 
-MIN_ID_LENGTH = 4  # minimum characters of an id
 MAX_LISTED = 500
 
 
@@ -71,8 +71,7 @@ async def retry(
 
 async def _find_delivery_id(context: CommandContext, text: str) -> str:
     """Complete a partial id, searching the newest deliveries that can be retried."""
-    if len(text) < MIN_ID_LENGTH:
-        raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
+    check_id_length(text)
     deliveries = context.services.store.deliveries
     try:
         return (await deliveries.get(context.workspace, text)).id

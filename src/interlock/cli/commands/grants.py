@@ -12,7 +12,7 @@ from rich.text import Text
 
 from interlock.app.gate import uuid7
 from interlock.app.inbox import GrantView, LatestDefinition
-from interlock.cli.cards import MAX_NAMED, MIN_ID_LENGTH, styled_status
+from interlock.cli.cards import MAX_NAMED, check_id_length, styled_status
 from interlock.cli.context import CommandContext, User, command, open_database
 from interlock.cli.output import (
     did_you_mean,
@@ -147,8 +147,7 @@ async def _definition(context: CommandContext, tool: str, agent: str) -> LatestD
 
 
 async def _find_grant_id(context: CommandContext, text: str) -> str:
-    if len(text) < MIN_ID_LENGTH:
-        raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
+    check_id_length(text)
     try:
         return (await context.services.store.grant(context.workspace, text)).id
     except NotFound:

@@ -24,6 +24,7 @@ from interlock.app.bootstrap import (
 )
 from interlock.core.canonical import parse_json
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
+from interlock.core.run import MAX_LEASE
 from interlock.integrations.claude_code import (
     AFTER,
     GRACE,
@@ -53,7 +54,7 @@ from typing import TYPE_CHECKING
 
 from interlock.app.bootstrap import build_gate, load_stored_policy, make_database
 from interlock.app.gate import Execution, Gate
-from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.call import DEFAULT_WORKSPACE, ToolCall, ToolSpec
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.policy.policy import Policy
@@ -66,7 +67,6 @@ if TYPE_CHECKING:  # slow to import, and most hooks have no configured policy
 EXIT_NOT_RECORDED = 1  # after the tool there is nothing to block: shown to the user, not to the model
 NO_RECORD = "Interlock has no record of how this call ended."
 MAX_EVENT = 64 * 1024 * 1024  # bytes; after the tool an event holds its result
-MAX_LEASE = 3_600_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class HookCommandOptions:
 
     database: str = ""
     config: Path | None = None
-    workspace: str = "default"
+    workspace: str = DEFAULT_WORKSPACE
     url: str = ""
     key: str = ""
     reads: str = ""
@@ -224,7 +224,7 @@ async def _open_database(command_options: HookCommandOptions, lease: int) -> Asy
 
 def _own_policy(command_options: HookCommandOptions, settings: Settings) -> ConfiguredPolicy | None:
     """The policy of the configuration, which applies to the default workspace only."""
-    if settings.policy is None or command_options.workspace != "default":
+    if settings.policy is None or command_options.workspace != DEFAULT_WORKSPACE:
         return None
     from interlock.policy.file import read_configured_policy
 

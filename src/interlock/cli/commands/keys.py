@@ -10,6 +10,7 @@ import typer
 from interlock.accounts.keys import NEVER_EXPIRES
 from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
 from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
 from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, ApiKey, KeyBindings
@@ -176,7 +177,7 @@ def _parse_lifetime(text: str) -> int | None:
 async def _check_workspace(context: CommandContext) -> None:
     """Check that the workspace exists: a misspelt name must not create one."""
     names = [name for name, _ in await context.services.accounts.workspaces()]
-    if context.workspace == "default":
+    if context.workspace == DEFAULT_WORKSPACE:
         await context.services.accounts.add_workspace(context.workspace)
     elif context.workspace not in names:
         hint = did_you_mean(context.workspace, names)

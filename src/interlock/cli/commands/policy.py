@@ -31,7 +31,8 @@ from interlock.cli.policy_in_force import (
     name_source_in_errors,
 )
 from interlock.config.load import Settings
-from interlock.config.models import DEFAULT_WORKSPACE, StorageSettings
+from interlock.config.models import StorageSettings
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.canonical import MAX_BYTES, parse_json
 from interlock.core.card import visible
 from interlock.core.identity import ApiKey

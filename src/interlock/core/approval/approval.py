@@ -49,6 +49,7 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
     "failed": frozenset(),
 }
 STATUSES = tuple(status for status in TRANSITIONS if status)
+APPROVED_STATUSES = frozenset({"approved", "running", "succeeded", "failed", "unknown"})  # approved, and maybe run
 FINAL_STATUSES = frozenset({"responded", "expired", "cancelled", "succeeded", "failed"})
 _new = tuple.__new__  # used for every change: a named tuple's constructor takes three times as long
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from interlock.core.approval.approval import FINAL_STATUSES, TRANSITIONS
 from interlock.core.call import parse_agent_actor
+from interlock.core.decision import DIGEST_LENGTH
 from interlock.core.freeze import SCOPES, Freeze, FreezeTarget, find_active_freeze, runner_key_id
 from interlock.core.ledger.row_digests import CREATION_KINDS
 
@@ -92,7 +93,6 @@ LEGAL_TRANSITIONS = frozenset(
     if new in allowed and (kind in CREATION_KINDS) == (old == "")
 )
 BINDING_PREFIX = '{"binding":"'  # members are sorted, so most data begins with this
-DIGEST_LENGTH = 64
 BINDING_END = len(BINDING_PREFIX) + DIGEST_LENGTH
 KEY_OWNER_PREFIX = (
     "key:"  # prefix of a call's owner if its key is bound to no agent; the first key of its chain follows

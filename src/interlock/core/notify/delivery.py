@@ -22,7 +22,6 @@ Reason = Literal["asked", "escalated", "expired", "woken", "group", "test"]
 LEASE = 60_000  # milliseconds; longer than a channel may take for one message
 GIVE_UP_AFTER = 24 * 3_600_000  # a delivery that failed for so long becomes a dead letter
 RETRY_DELAYS = (1, 2, 5, 10, 20, 30, 60)  # seconds before the next retry
-MINUTE = 60_000
 
 
 class DeliveryTarget(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, JSONRPCError, ProgressToken
 
-from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.call import MAX_ERROR, Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, canonical_args, digest, parse_json, plain_json
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
@@ -497,7 +497,6 @@ def _failure_message(claim: ClaimedCall, error: Error) -> str:
     )
 
 
-MAX_ERROR = 2_000
 EARLIER_RESULT_NOTE = (
     "This call ran before the gate was started again, and this is its result from then: nothing was run now. "
     "To run it once more, call it again."

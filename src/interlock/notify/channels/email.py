@@ -25,12 +25,14 @@ from typing import Any
 
 import aiosmtplib
 
+from interlock.accounts.passwords import CODE_LIFETIME
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import ApprovalView, Notification, Recipient
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text
 from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected, text_setting
+from interlock.runtime.durations import MINUTE
 
 __all__ = ["CAPABILITIES", "SETTINGS", "connect"]
 
@@ -319,7 +321,6 @@ MAX_SENTENCE = 500
 MAX_NAME = 100
 MAX_WARNINGS = 20
 WIDTH = 72
-CODE_LIFETIME = "ten minutes"
 _LINK = re.compile(r"://|(?i:\bwww\.)")
 
 
@@ -359,7 +360,7 @@ def code_mail(code: str, person: str) -> MailContent:
         "Your sign-in code",
         f"Somebody, and we hope it was you, opened the link of a mail and wants to sign in as {visible(person)}.",
         code=code,
-        foot=f"The code counts for {CODE_LIFETIME}, once, and only in the browser that asked for it. "
+        foot=f"The code counts for {CODE_LIFETIME // MINUTE} minutes, once, and only in the browser that asked for it. "
         "Give it to nobody. "
         "If it was not you, do nothing: without the code nobody gets in.",
     )

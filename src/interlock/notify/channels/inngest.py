@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote, urlsplit
 
+from interlock.core.approval.approval import APPROVED_STATUSES
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
@@ -20,9 +21,6 @@ ENGINE = "inngest"
 CAPABILITIES = ChannelCapabilities(priorities=frozenset(), engine=ENGINE)
 URL = "https://inn.gs"
 RESOLVED, TEST = "hitl.approval.resolved", "interlock.test"
-APPROVED_STATUSES = frozenset(
-    {"approved", "running", "succeeded", "failed", "unknown"}
-)  # an approval that was given, or used
 
 
 def connect(context: ChannelContext) -> InngestChannel:

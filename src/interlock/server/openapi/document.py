@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from interlock import __version__
+from interlock.server.http import MAX_IDEMPOTENCY_KEY
 
 API_DESCRIPTION = (
     "An agent proposes a tool call; a policy lets it pass, refuses it, or asks people; they approve, edit, answer or "
@@ -44,7 +45,7 @@ IDEMPOTENCY_KEY_PARAMETER = {
     "in": "header",
     "required": False,
     "description": "The same request under the same key is done once, and answered the same for a day.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 }
 OTHER_ERRORS = {
     "description": "Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many "

@@ -43,6 +43,7 @@ from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import validate
 from interlock.runtime.offload import OFFLOAD_THRESHOLD as BESIDE
 from interlock.runtime.offload import offload
+from interlock.server.auth import AGENT_INBOX_PREFIX
 from interlock.server.dependencies import (
     DECIDERS,
     VIEWERS,
@@ -86,7 +87,7 @@ ATTEMPTED_DECISIONS: Mapping[str, Decision] = {
     "edit": Edit(b"{}"),
 }
 
-router = APIRouter(prefix="/agent-inbox", tags=["Agent Inbox"])
+router = APIRouter(prefix=AGENT_INBOX_PREFIX.removesuffix("/"), tags=["Agent Inbox"])
 
 
 class InboxSearchBody(RequestBody):

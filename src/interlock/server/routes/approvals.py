@@ -16,7 +16,15 @@ from starlette.responses import Response
 from interlock.app.workspaces import WorkspaceServices
 from interlock.core.approval.approval import STATUSES, Approval, needs_reviewer
 from interlock.core.approval.discussion import MAX_QUESTION
-from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer, read_decision_with_digest
+from interlock.core.decision import (
+    DIGEST_LENGTH,
+    MAX_COMMENT,
+    MAX_MESSAGE,
+    Decision,
+    Kind,
+    Reviewer,
+    read_decision_with_digest,
+)
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.core.policy.policy import People
@@ -338,8 +346,8 @@ class DecisionBody(RequestBody):
 
     model_config = example({"kind": "approve", "args_sha256": EXAMPLE_SHA256, "comment": "As agreed on the phone."})
 
-    kind: Literal["approve", "edit", "respond", "reject"]
-    args_sha256: Annotated[str, Field(min_length=64, max_length=64)]
+    kind: Kind
+    args_sha256: Annotated[str, Field(min_length=DIGEST_LENGTH, max_length=DIGEST_LENGTH)]
     args: dict[str, object] | None = None
     message: Annotated[str, Field(max_length=MAX_MESSAGE)] = ""
     answer: object = None

@@ -36,6 +36,7 @@ from interlock.server.routes.approvals import EmptyBody
 from interlock.server.state import ServerState
 from interlock.server.stats_history import entry_before
 from interlock.server.streams.ledger_events import ACCOUNT_KINDS
+from interlock.storage.engine.queries import MAX_LIMIT
 from interlock.storage.store import SqlStore
 
 router = APIRouter(tags=["audit"])
@@ -64,7 +65,7 @@ class AuditQuery(BaseModel):
     since: Name = ""
     until: Name = ""
     after: Annotated[int | None, Field(ge=0, le=MAX_SEQ)] = None
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 100
     order: Literal["oldest", "newest"] = "oldest"
 
 

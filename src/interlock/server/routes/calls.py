@@ -11,10 +11,12 @@ from pydantic import BaseModel, Field
 
 from interlock.app.gate import Execution
 from interlock.app.workspaces import WorkspaceServices
-from interlock.core.call import redacted_sha256
+from interlock.core.call import MAX_ERROR, redacted_sha256
 from interlock.core.canonical import canonical
+from interlock.core.decision import MAX_COMMENT
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed
+from interlock.core.run import MAX_LEASE
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import MAX_SCHEMA, check_schema_size
 from interlock.runtime.offload import offload
@@ -42,8 +44,7 @@ from interlock.server.proposals import (
 from interlock.server.state import ServerState
 
 MAX_WAIT = 60.0  # seconds of one long poll
-MAX_LEASE = 3_600  # seconds
-MAX_ERROR = 2_000
+LeaseSeconds = Annotated[float, Field(gt=0, le=MAX_LEASE // 1000)]
 
 fast = FastRouter("agents")
 
@@ -65,7 +66,7 @@ class CallQuery(BaseModel):
 class StartCallBody(RequestBody):
     model_config = example({"lease_seconds": 60})
 
-    lease_seconds: Annotated[float, Field(gt=0, le=MAX_LEASE)] = 60
+    lease_seconds: LeaseSeconds = 60
     spec_sha256: str = ""
 
 
@@ -73,7 +74,7 @@ class RenewCallBody(RequestBody):
     model_config = example({"fence": 1, "lease_seconds": 60})
 
     fence: int
-    lease_seconds: Annotated[float, Field(gt=0, le=MAX_LEASE)] = 60
+    lease_seconds: LeaseSeconds = 60
 
 
 class FinishCallBody(RequestBody):
@@ -94,7 +95,7 @@ class AbandonCallBody(RequestBody):
 class CancelCallBody(RequestBody):
     model_config = example({"reason": "The user changed their mind."})
 
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
 
 
 class ExecutionJson(ResponseModel):

@@ -12,6 +12,7 @@ from interlock.core.identity import ADMIN, Principal
 from interlock.core.notify.delivery import Delivery, Reason, Status
 from interlock.notify.status import delivery_json, requeue_delivery
 from interlock.server.dependencies import ADMINS, VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
+from interlock.storage.engine.queries import MAX_LIMIT
 from interlock.storage.tables.deliveries import FROM_NEWEST, DeliveryCursor
 
 router = APIRouter(tags=["channels"])
@@ -50,7 +51,7 @@ class DeliveriesQuery(BaseModel):
     status: Status = "parked"
     channel: Annotated[str, Field(max_length=100)] = ""
     cursor: Annotated[str, Field(max_length=200)] = ""
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 100
 
 
 @router.get("/api/deliveries", responses=documented_errors(), **require_roles(VIEWERS))

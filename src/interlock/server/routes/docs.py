@@ -11,6 +11,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from interlock import __version__
+from interlock.core.identity import RECENT_SIGN_IN
+from interlock.runtime.durations import MINUTE
 from interlock.server.http import encode_json
 from interlock.server.openapi.document import API_DESCRIPTION, Document, build_openapi
 from interlock.server.openapi.html import DocField, DocGroup, DocModel, DocRoute, doc_groups, response_models
@@ -87,8 +89,10 @@ def _route(route: DocRoute) -> Iterator[str]:
 
 
 def allowed_roles(route: DocRoute) -> str:
-    recent = " A session has to be of the last 5 minutes, else 403 `recent_sign_in_required`." if route.recent else ""
-    return f"For: {', '.join(route.roles)}.{recent}" if route.roles else "For everybody, without a key."
+    if not route.roles:
+        return "For everybody, without a key."
+    recent = f" A session has to be of the last {RECENT_SIGN_IN // MINUTE} minutes, else 403 `recent_sign_in_required`."
+    return f"For: {', '.join(route.roles)}.{recent if route.recent else ''}"
 
 
 def _table(title: str, fields: Iterable[DocField]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from interlock.app.workspaces import WorkspaceServices
 from interlock.config.models import ActionSettings, is_builtin_action
-from interlock.core.approval.approval import Approval
+from interlock.core.approval.approval import APPROVED_STATUSES, Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject
 from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecision, InvalidRequest, Problem
@@ -42,7 +42,6 @@ from interlock.server.state import ServerState
 
 SETTING: Literal["paused"] = "paused"  # a system that polls has no user waiting in a chat
 CALL_ID = "request"
-MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
 # The state of an approved request that may not be executed now; the caller keeps polling.
 FROZEN_FIELDS: Mapping[str, object] = {
     "status": "pending",
@@ -228,7 +227,7 @@ def external_request_json(stored: Stored, now: int) -> dict[str, object]:
         "requestId": approval.id,
         "status": status,
         "decision": _decision_word(approval, status),
-        "payload": shown_args(stored.payload) if status in MAY_RUN else None,
+        "payload": shown_args(stored.payload) if status in APPROVED_STATUSES else None,
         "comment": (decision_record.comment or decision_record.reason) if decision_record else "",
         "reviewerId": decision_record.by if decision_record else None,
         "resolvedAt": rfc3339(decision_record.at) if decision_record else None,
@@ -242,7 +241,7 @@ def external_request_json(stored: Stored, now: int) -> dict[str, object]:
 def _decision_word(approval: Approval, status: str) -> str | None:
     if status == "pending":
         return None
-    if status in MAY_RUN:
+    if status in APPROVED_STATUSES:
         return "modified" if approval.editors else "approved"
     return "rejected"
 

@@ -27,7 +27,6 @@ from interlock.server.state import ServerState
 router = APIRouter(prefix="/api/links", tags=["signing in"])
 
 MAX_TOKEN = 300
-MAX_FIELDS = 20
 Text = Annotated[str, Field(max_length=MAX_TOKEN)]
 
 # What somebody with nothing but the link sees: the content of the message. All else is blank, new fields too.
@@ -125,7 +124,7 @@ def message_view_json(view: ApprovalDetails, now: int) -> dict[str, object]:
     told["card"] = {
         **_select(card, VISIBLE_CARD_FIELDS),
         "facts": [fact for fact in card["facts"] if fact["label"] in VISIBLE_FACTS],
-        "fields": [_shorten_field(field) for field in card["fields"][:MAX_FIELDS]],
+        "fields": [_shorten_field(field) for field in card["fields"][: message_text.MAX_FIELDS]],
     }
     return {**told, "may_decide": [], "may_not": {}}
 

@@ -24,6 +24,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from interlock.config.models import OidcSettings, is_secure_url
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.canonical import parse_json
 from interlock.core.errors import Error, Forbidden, InvalidRequest, NotFound, Unauthenticated
 from interlock.core.identity import Principal, is_name
@@ -32,6 +33,7 @@ from interlock.core.ports import Clock
 from interlock.server.auth import Auth
 from interlock.server.dependencies import AuthDep, RequestDep, StateDep
 from interlock.server.http import Header, HttpRequest, encode_json
+from interlock.server.routes.people import MAX_TEAMS
 from interlock.server.routes.session import local_path, start_session
 from interlock.server.state import ServerState
 
@@ -271,7 +273,6 @@ def _sign_in_failed(why: str) -> Unauthenticated:
 router = APIRouter(include_in_schema=False)
 
 SIGN_IN_TIMEOUT = 600_000  # milliseconds that somebody has to sign in at the provider
-MAX_TEAMS = 100
 CALLBACK = "/auth/oidc/callback"
 
 
@@ -365,7 +366,7 @@ async def _open_cookie(server_state: ServerState, value: str) -> tuple[PendingSi
 
 async def _cookie_signature(state: ServerState, body: str) -> str:
     settings = state.settings.server.oidc
-    key = await state.store.secret_key(settings.workspace if settings else "default")
+    key = await state.store.secret_key(settings.workspace if settings else DEFAULT_WORKSPACE)
     return hmac.new(key, b"interlock oidc " + body.encode(), sha256).hexdigest()
 
 

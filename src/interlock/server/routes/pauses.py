@@ -23,11 +23,11 @@ from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import offload
 from interlock.server.dependencies import AGENTS, ALL_ROLES
 from interlock.server.fast_route import FastRouter
-from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, encode_json, example, json_response
+from interlock.server.http import HttpRequest, HttpResponse, RequestBody, encode_json, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
-from interlock.server.routes.calls import MAX_WAIT
-from interlock.server.routes.runs import Lease, Runner
+from interlock.server.routes.calls import MAX_WAIT, LeaseSeconds
+from interlock.server.routes.runs import EndedRunners, Runner
 from interlock.server.state import ServerState
 from interlock.storage.tables.pauses import FROM_OLDEST, LeaseHolder, PauseCursor, PauseScope
 
@@ -62,10 +62,10 @@ class ClaimPausesBody(RequestBody):
 
     agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
     runner: Runner = ""
-    lease_seconds: Lease = 60
+    lease_seconds: LeaseSeconds = 60
     limit: Annotated[int, Field(ge=1, le=MAX_CLAIMED)] = MAX_CLAIMED
     wait: Annotated[float, Field(ge=0, le=MAX_WAIT)] = 0
-    gone: Annotated[JsonList[Runner], Field(max_length=100)] = ()
+    gone: EndedRunners = ()
     attempt: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{0,40}$")] = ""
 
 
@@ -74,7 +74,7 @@ class RenewPauseBody(RequestBody):
 
     run_id: RunId
     fence: int
-    lease_seconds: Lease = 60
+    lease_seconds: LeaseSeconds = 60
 
 
 class ReleasePauseBody(RequestBody):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from interlock.app.tool_catalog import CatalogTool, ToolCatalog, ToolStatus, count_trusted_declarations
 from interlock.core.call import MAX_NAME
+from interlock.core.decision import DIGEST_LENGTH
 from interlock.core.errors import Stale
 from interlock.core.pins import Pin, trusts_declared
 from interlock.presenters.policy import pin_json, tool_json
@@ -22,6 +23,7 @@ from interlock.server.dependencies import (
 )
 from interlock.server.http import RequestBody, example
 from interlock.server.state import ServerState
+from interlock.storage.engine.queries import MAX_LIMIT
 
 router = APIRouter(tags=["agents and tools"])
 
@@ -40,7 +42,7 @@ class PinBody(RequestBody):
     tool: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     agent: Name = ""
     effect: Effect = ""
-    spec_sha256: Annotated[str, Field(max_length=64)] = ""
+    spec_sha256: Annotated[str, Field(max_length=DIGEST_LENGTH)] = ""
 
 
 class PinAllBody(RequestBody):
@@ -127,7 +129,7 @@ class ToolTrustQuery(BaseModel):
     agent: Name = ""
     standing: Literal["", "registered", "pinned", "declared"] = ""
     cursor: Name = ""
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 100
 
 
 @router.get("/api/pins", responses=documented_errors(), **require_roles(ADMINS))

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from interlock.core.call import MAX_TEXT_LENGTH, QUESTION_SPEC, QUESTION_TOOL
+from interlock.core.call import MAX_CHOICES, MAX_TEXT_LENGTH, QUESTION_SPEC, QUESTION_TOOL
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
 from interlock.runtime.json_schema import check_schema
@@ -23,8 +23,6 @@ from interlock.server.dependencies import (
 from interlock.server.http import JsonList, RequestBody, example, json_response
 from interlock.server.models import OutcomeJson, ResponseModel, Status
 from interlock.server.proposals import ProposalBody, make_tool_call, outcome_response
-
-MAX_CHOICES = 100
 
 router = APIRouter(tags=["agents"])
 

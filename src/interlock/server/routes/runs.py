@@ -13,18 +13,18 @@ from interlock.app.runs import RunHolder, RunService
 from interlock.core.call import MAX_NAME
 from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.run import API_VERSION
 from interlock.runtime.durations import rfc3339
 from interlock.server.dependencies import AGENTS
 from interlock.server.fast_route import FastRouter
 from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
-from interlock.server.routes.calls import MAX_LEASE
+from interlock.server.routes.calls import LeaseSeconds
 from interlock.server.state import ServerState
 
-API_VERSION = 1  # the version that a program has to speak; increased when an old program could no longer be right
 Runner = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._-]{0,120}$")]
-Lease = Annotated[float, Field(gt=0, le=MAX_LEASE)]
+EndedRunners = Annotated[JsonList[Runner], Field(max_length=100)]
 
 fast = FastRouter("agents")
 
@@ -41,15 +41,15 @@ class AcquireRunBody(RequestBody):
     agent: str = ""
     runner: Runner = ""
     run_id: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    lease_seconds: Lease = 60
-    gone: Annotated[JsonList[Runner], Field(max_length=100)] = ()
+    lease_seconds: LeaseSeconds = 60
+    gone: EndedRunners = ()
 
 
 class RenewRunBody(RequestBody):
     model_config = example({"runner": "worker-1", "lease_seconds": 60})
 
     runner: Runner
-    lease_seconds: Lease = 60
+    lease_seconds: LeaseSeconds = 60
 
 
 class RunnerBody(RequestBody):

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from interlock.accounts.accounts import SESSION_LIFETIME, Accounts
+from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import Principal, check_full_rights
 from interlock.server.auth import Auth
@@ -36,7 +37,7 @@ class SignInBody(RequestBody):
 
     model_config = example({"name": "ada", "password": "correct horse battery staple"})
 
-    workspace: Annotated[str, Field(max_length=MAX_SECRET)] = "default"
+    workspace: Annotated[str, Field(max_length=MAX_SECRET)] = DEFAULT_WORKSPACE
     name: Annotated[str, Field(max_length=MAX_SECRET)]
     password: Annotated[str, Field(max_length=MAX_SECRET)]
     next: str = ""

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from interlock.chat.stream import Position, line_events
 from interlock.chat.threads import FIRST_CURSOR, ThreadQuery
+from interlock.core.call import MAX_NAME
 from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import MAX_COMMENT, Acknowledgement, Approve, Reject
 from interlock.core.errors import InvalidRequest
@@ -45,7 +46,7 @@ class ThreadsQuery(BaseModel):
 
     cursor: Annotated[str, Field(max_length=200)] = ""
     limit: Annotated[int, Field(ge=1, le=MAX_THREADS)] = 50
-    user: Annotated[str, Field(max_length=200)] = ""
+    user: Annotated[str, Field(max_length=MAX_NAME)] = ""
     q: Annotated[
         str, Field(max_length=200, description="Words in the title. A page may then be empty and have a next.")
     ] = ""

@@ -22,15 +22,14 @@ from interlock.core.policy.policy import Ask, VerdictKind
 from interlock.core.ports import FirstSeenTool
 from interlock.policy.explain import PossibleVerdict, VerdictSource, possible_verdicts
 from interlock.presenters.text import approvers_text
-from interlock.runtime.durations import format_duration, optional_rfc3339, rfc3339
+from interlock.runtime.durations import DAY, format_duration, optional_rfc3339, rfc3339
 from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
 from interlock.server.proposals import action_team
 from interlock.server.routes.agents import AgentCatalog, load_agent_catalog, may_disable_approval
 from interlock.server.state import ServerState
+from interlock.storage.engine.queries import MAX_LIMIT
 
 router = APIRouter(tags=["agents and tools"])
-
-DAY = 86_400_000
 
 
 class VerdictReason(BaseModel):
@@ -97,7 +96,7 @@ class ToolsQuery(BaseModel):
     agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
     offered: bool | None = None
     cursor: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 100
 
 
 @dataclass(frozen=True, kw_only=True)

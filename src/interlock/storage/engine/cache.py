@@ -14,6 +14,7 @@ from interlock.core.policy.policy import Ask, parse_terms
 from interlock.core.ports import User
 from interlock.storage.engine.rows import Row
 
+MAX_CACHED_APPROVALS = 4096  # approvals cached between batches
 CacheKey = tuple[str, str]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from interlock.runtime.durations import MINUTE
 from interlock.storage.engine.rows import Row
 
 Fetch = Callable[..., Awaitable[list[Row]]]
-MINUTE = 60_000
 MAX_CALLS = 100_000  # the limit in the query
 SIZE_BUCKETS = 11  # batches of up to 1,024 items have a bucket by power of two
 

@@ -14,9 +14,10 @@ from typing import Any
 from interlock.core.call import ToolSpec
 from interlock.core.pins import OTHER_TOOLS
 from interlock.core.ports import Clock
+from interlock.runtime.durations import MINUTE
 from interlock.storage.engine.transaction import Transaction
 
-MINUTE = 60_000
+FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 MAX_NAMES = 200  # tools whose reads are counted by name, in one workspace and minute
 MAX_UNWRITTEN = 100  # definitions of one key between two batches
 MAX_REMEMBERED = 10_000  # definitions known to be recorded; recording an evicted one again changes nothing

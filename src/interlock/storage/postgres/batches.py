@@ -31,7 +31,7 @@ import psycopg
 
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.event import Payload
-from interlock.storage.engine.cache import BatchCache, Interned
+from interlock.storage.engine.cache import MAX_CACHED_APPROVALS, BatchCache, Interned
 from interlock.storage.engine.read_counts import ReadCounter, UnwrittenCounts, write_counts
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import WRITE_NAMES, Transaction
@@ -54,7 +54,6 @@ from interlock.storage.postgres.pipeline import (
     placeholders,
 )
 
-MAX_CACHED_APPROVALS = 4096  # approvals cached between batches
 BUSY_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
 MAX_CLOCK_LAG = 200  # milliseconds that the clock of this process may be behind: a large batch takes as long
 

@@ -16,7 +16,7 @@ from interlock.core.search import SearchTerms
 from interlock.storage.engine.cache import Interned
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import Sql, load_queries
-from interlock.storage.engine.read_counts import ReadCounter
+from interlock.storage.engine.read_counts import FLUSH_INTERVAL, ReadCounter
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.watch import WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, ChangedIds, Outage, Writer
@@ -69,7 +69,6 @@ FAST_QUERIES = frozenset(  # look-ups by key; other queries may be slow, and mus
 MAX_FAST_BATCH = 64
 SLOW_CONNECTIONS = 3
 CLAIM_LEASE = 2_000  # milliseconds that a worker has for a claimed approval; then it is due again
-FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
 # The clock is read once, in a subquery: compared row by row, no index could be used, and all rows would be read.
 _CLAIM = placeholders(

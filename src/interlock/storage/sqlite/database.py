@@ -20,10 +20,10 @@ from urllib.parse import quote
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ledger.chain import Head
 from interlock.core.ports import Clock
-from interlock.storage.engine.cache import BatchCache, Interned
+from interlock.storage.engine.cache import MAX_CACHED_APPROVALS, BatchCache, Interned
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import load_queries
-from interlock.storage.engine.read_counts import ReadCounter, write_counts
+from interlock.storage.engine.read_counts import FLUSH_INTERVAL, ReadCounter, write_counts
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import LostRace, Transaction
 from interlock.storage.engine.watch import ChangeReader, WatchRegistry
@@ -32,11 +32,9 @@ from interlock.storage.migrate import APPLICATION_ID, migrate_sqlite
 from interlock.storage.tables.search import Fts5Index, FullTextIndex
 
 POLL_INTERVAL = 0.004  # seconds between checks for other processes' commits, while anything waits
-MAX_CACHED_APPROVALS = 4096  # approvals cached between batches
 MIN_SQLITE_VERSION = (3, 24)  # "on conflict do update"
 BUSY_TIMEOUT = 10_000  # milliseconds to wait for a program that writes to the file without its lock
 MAX_INLINE_COMMIT = 0.005  # seconds that an event loop may be blocked now and then, but not twice in a row
-FLUSH_INTERVAL = 1.0  # seconds that a count of allowed reads may be late
 
 NewConnection = Callable[[], sqlite3.Connection]
 

@@ -38,12 +38,12 @@ from interlock.core.ports import (
 )
 from interlock.core.removal import UpdatedMember, withdraw_participation
 from interlock.core.run import Run
+from interlock.runtime.durations import MINUTE
 from interlock.storage.engine import rows
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables.threads import check_lease
 
-MINUTE = 60_000
 SNOOZE_DELAY = 10 * MINUTE  # until the timer of a frozen approval is checked again; releasing the freeze checks at once
 
 

@@ -21,8 +21,9 @@ from interlock.core.call import PRIORITIES
 from interlock.core.errors import Conflict, NotFound, StoreUnavailable
 from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 from interlock.core.notify import delivery as deliveries
-from interlock.core.notify.delivery import MINUTE, Delivery, DeliveryTarget, ReminderCounts, group_by_target
+from interlock.core.notify.delivery import Delivery, DeliveryTarget, ReminderCounts, group_by_target
 from interlock.core.ports import IsRunnerDead
+from interlock.runtime.durations import MINUTE
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction

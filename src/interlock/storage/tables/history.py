@@ -8,13 +8,12 @@ from typing import Any, NamedTuple, Protocol
 
 from interlock.core.call import Caller, Objection, ToolCall, ToolSpec, parse_caller
 from interlock.core.canonical import canonical
-from interlock.core.policy.analysis import RecordedCall
-from interlock.core.policy.policy import VerdictKind
+from interlock.core.policy.analysis import VERDICTS, RecordedCall
+from interlock.runtime.durations import MINUTE
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.rows import Row
 
 UNKNOWN_CALLER = Caller(owner="", owners=frozenset(), agents=("",))  # the caller is not known
-VERDICTS: Mapping[str, VerdictKind] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
 
 
 def recorded_spec_sha256(row: Row) -> str | None:
@@ -95,7 +94,6 @@ def _denied_caller(facts: dict[str, Any]) -> Caller | None:
 
 
 WHOLE_RANGE = 2**60  # milliseconds: one bucket for all times
-MINUTE = 60_000
 
 
 class StatisticsDatabase(Protocol):

@@ -19,7 +19,6 @@ Json = dict[str, Any]
 MAX_BLOCKS = 50
 MAX_TEXT = 8_500  # characters of all blocks; Slack refuses at about 11,000
 MAX_HEADER = 150
-MAX_FIELDS = 20
 MAX_PREVIEW = 600
 MAX_QUOTE = 300
 TAIL = 5  # blocks after the arguments
@@ -61,7 +60,7 @@ def is_shown_in_full(approval_view: ApprovalView) -> bool:
     card, fields = approval_view.card, _fields(approval_view)
     groups = list(_details(approval_view))
     return (
-        len(fields) <= MAX_FIELDS
+        len(fields) <= message_text.MAX_FIELDS
         and all(map(_is_uncut, fields))
         and all(fits_in_note(f"{_sign(each)} {each.message}") for each in card.findings)
         and all(
@@ -159,10 +158,10 @@ def _facts(approval_view: ApprovalView) -> Json:
 def _details(approval_view: ApprovalView) -> Iterator[list[Json]]:
     """Yield groups of blocks that stay together: an argument and its findings."""
     card, fields = approval_view.card, _fields(approval_view)
-    yield from _arguments(fields[:MAX_FIELDS], card.findings)
-    if len(fields) > MAX_FIELDS:
-        yield [note_block(f"{len(fields) - MAX_FIELDS} more arguments are on the page.")]
-    told = {each.pointer for each in fields[:MAX_FIELDS]}
+    yield from _arguments(fields[: message_text.MAX_FIELDS], card.findings)
+    if len(fields) > message_text.MAX_FIELDS:
+        yield [note_block(f"{len(fields) - message_text.MAX_FIELDS} more arguments are on the page.")]
+    told = {each.pointer for each in fields[: message_text.MAX_FIELDS]}
     yield from ([_finding_block(each)] for each in card.findings if each.pointer not in told)
     if card.preview:
         yield [

@@ -18,7 +18,7 @@ from interlock.chat.threads import UserMessage
 from interlock.core.approval.approval import Approval
 from interlock.core.call import MAX_NAME, QUESTION_TOOL
 from interlock.core.chat.thread import ThreadEntry, check_text, is_thread_id
-from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reject, read_decision
+from interlock.core.decision import DIGEST_LENGTH, MAX_COMMENT, MAX_MESSAGE, Decision, Reject, read_decision
 from interlock.core.errors import (
     AlreadyDecided,
     Conflict,
@@ -67,7 +67,6 @@ from interlock.storage.tables.idempotency import IdempotencyKey
 from interlock.storage.tables.threads import DONE_STATUS
 
 MAX_ANSWERS = 500  # answers at once
-SHA256_LENGTH = 64  # characters
 CANCELLED_REASON = "Cancelled without a decision."
 UNKNOWN_INTERRUPT = "There is no interrupt with this id in this thread."
 AG_UI_EVENT_STREAM = "Events of AG-UI 1.0, until the run is finished, has failed, or is interrupted."
@@ -329,7 +328,7 @@ async def _read_answer(context: AgUiContext, number: int, entry: ResumeEntry) ->
     except NotFound:
         raise NotFound(UNKNOWN_INTERRUPT) from None
     subject = stored.approval.subject
-    if subject.thread_id != context.thread.id or not is_thread_id(subject.run_id) or len(shown) != SHA256_LENGTH:
+    if subject.thread_id != context.thread.id or not is_thread_id(subject.run_id) or len(shown) != DIGEST_LENGTH:
         raise NotFound(UNKNOWN_INTERRUPT)
     if entry.status == "cancelled":
         return ResumeAnswer(stored, shown, None)

@@ -13,7 +13,7 @@ from interlock.app.workspaces import WorkspaceServices
 from interlock.chat.calls import WITHDRAWAL_REASONS
 from interlock.chat.stream import Position, StreamEvent
 from interlock.config.agents import AGENT_TOOL_PREFIX
-from interlock.core.approval.approval import needs_reviewer
+from interlock.core.approval.approval import APPROVED_STATUSES, needs_reviewer
 from interlock.core.call import QUESTION_TOOL
 from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import Reviewer
@@ -25,7 +25,6 @@ from interlock.storage.tables.threads import MAX_ENTRY_NUMBER, SqlThreads
 
 Part = dict[str, object]
 RawToolRequest = tuple[str, str, str]
-MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
 NOT_RUN = frozenset({"rejected", "expired", "cancelled"})
 FAILED = frozenset({"failed", "unknown", "invalid", "denied", *NOT_RUN})
 CARD_FIELDS = (
@@ -196,7 +195,7 @@ class MessageStream:
         voted = view.status == "pending" and any(vote.by == reviewer.name for vote in approval.votes)
         if view.status != "pending" or voted:
             yield self._request(view, number, "answered")
-            yield _response(approval.id, _reason(view), approved=voted or view.status in MAY_RUN)
+            yield _response(approval.id, _reason(view), approved=voted or view.status in APPROVED_STATUSES)
         elif needs_reviewer(approval, reviewer, self._context.state.clock()):
             yield self._request(view, number, "open")
 
@@ -207,11 +206,11 @@ class MessageStream:
             return []  # of an earlier message
         view = await self._view(entry)
         approval, parts = view.stored.approval, list[Part]()
-        if approval.editors and status in MAY_RUN:
+        if approval.editors and status in APPROVED_STATUSES:
             parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
         if status != "responded" and approval.subject.tool != QUESTION_TOOL:
             parts += [] if approval.id in self._approval_states else [self._request(view, number, "answered")]
-            parts.append(_response(approval.id, body["reason"], approved=status in MAY_RUN))
+            parts.append(_response(approval.id, body["reason"], approved=status in APPROVED_STATUSES))
         parts.append(self._data(view))
         return [*parts, *(self._subagent_parts(number, body) if "child" in body else ())]
 
