@@ -125,10 +125,8 @@ class Gate:
         attempt = _FunctionAttempt(context, call_next)
         try:
             call, spec = self._make_call(context), self._spec(context.function)
-            outcome = await self.agent.attempt(call, spec, attempt.run)
-            while isinstance(outcome, Waiting) and self._waits_inline(context):
-                await self.agent.wait(outcome.approval_id)
-                outcome = await self.agent.attempt(call, spec, attempt.run)
+            waits = self._waits_inline(context)
+            outcome = await (self.agent.attempt_until_decided if waits else self.agent.attempt)(call, spec, attempt.run)
         except Error as error:
             if error is attempt.error:  # raised by the tool itself
                 raise

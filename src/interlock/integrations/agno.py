@@ -176,10 +176,7 @@ class _GatedFunction:
 
         try:
             call = self._make_current_call(fc)
-            outcome = await self.agent.attempt(call, self.spec, body)
-            while isinstance(outcome, Waiting):
-                await self.agent.wait(outcome.approval_id)
-                outcome = await self.agent.attempt(call, self.spec, body)
+            outcome = await self.agent.attempt_until_decided(call, self.spec, body)
         except Error as error:
             return _error_result(error, self.spec.name)
         return self._to_model_result(call, outcome, ran)
@@ -194,10 +191,7 @@ class _GatedFunction:
 
         try:
             call = self._make_current_call(fc)
-            outcome = self.agent.attempt_sync(call, self.spec, body)
-            while isinstance(outcome, Waiting):
-                self.agent.lock.loop_thread.run(self.agent.wait(outcome.approval_id))
-                outcome = self.agent.attempt_sync(call, self.spec, body)
+            outcome = self.agent.attempt_until_decided_sync(call, self.spec, body)
         except Error as error:
             return _error_result(error, self.spec.name)
         return self._to_model_result(call, outcome, ran)

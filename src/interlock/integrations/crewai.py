@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, Misconfigured
-from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.core.outcome import Finished, Outcome
 from interlock.presenters.model_message import plain_text
 from interlock.sdk.agent import Agent, Executed, bounded_id
 
@@ -93,12 +93,9 @@ class GatedTool(BaseTool):
         """Run the tool; waits for a decision in this thread, without a timeout."""
         try:
             tool, agent, spec = self._gate()
-            session, loop_thread = agent.lock.open(), agent.lock.loop_thread
-            call = loop_thread.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
-            outcome = agent.attempt_sync(call, spec, _sync_body(tool))
-            while isinstance(outcome, Waiting):
-                loop_thread.run(session.backend.wait(outcome.approval_id))
-                outcome = agent.attempt_sync(call, spec, _sync_body(tool))
+            agent.lock.open()
+            call = agent.lock.loop_thread.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
+            outcome = agent.attempt_until_decided_sync(call, spec, _sync_body(tool))
         except Exception as error:  # noqa: BLE001  CrewAI would immediately retry a tool that raises
             return _to_tool_failure(error)
         return _to_tool_result(outcome, self.name)
@@ -109,10 +106,7 @@ class GatedTool(BaseTool):
             if not agent.lock.is_open:
                 await asyncio.to_thread(agent.lock.open)
             call = await self._call(agent, spec, _json_arguments(tool, args, kwargs))
-            outcome = await agent.attempt(call, spec, _async_body(tool))
-            while isinstance(outcome, Waiting):
-                await agent.wait(outcome.approval_id)
-                outcome = await agent.attempt(call, spec, _async_body(tool))
+            outcome = await agent.attempt_until_decided(call, spec, _async_body(tool))
         except Exception as error:  # noqa: BLE001  as above
             return _to_tool_failure(error)
         return _to_tool_result(outcome, self.name)

@@ -123,9 +123,6 @@ class GatedToolset(WrapperToolset[Any]):
         wanted = _make_call(name, tool_args, ctx, tool, self)
         try:
             outcome = await wanted.attempt()
-            while isinstance(outcome, Waiting) and self.wait == "inline":
-                await self.agent.wait(outcome.approval_id)
-                outcome = await wanted.attempt()
         except InvalidRequest as error:
             raise ModelRetry(error.message) from error
         except EffectUnknown as error:
@@ -166,8 +163,9 @@ class _ToolsetCall:
     gate: GatedToolset
 
     async def attempt(self) -> Executed | Outcome:
-        call, spec = self.call(), self.gate.spec(self.name, self.tool)
-        return await self.gate.agent.attempt(call, spec, lambda approved: self.run(call, spec, approved))
+        call, spec, agent = self.call(), self.gate.spec(self.name, self.tool), self.gate.agent
+        attempt = agent.attempt_until_decided if self.gate.wait == "inline" else agent.attempt
+        return await attempt(call, spec, lambda approved: self.run(call, spec, approved))
 
     def call(self) -> ToolCall:
         conversation = self.ctx.conversation_id

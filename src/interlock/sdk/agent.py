@@ -92,6 +92,22 @@ class Agent:
         args: Args = read_canonical(step.args)  # type: ignore[assignment]  # the arguments of a call are a JSON object
         return Executed(session.execute_sync(step, spec, lambda: body(args), loop_thread))
 
+    async def attempt_until_decided(
+        self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]
+    ) -> Executed | Outcome:
+        """`attempt` that waits inline for a decision without a timeout; never returns `Waiting`."""
+        while isinstance(outcome := await self.attempt(call, spec, body), Waiting):
+            await self.wait(outcome.approval_id)
+        return outcome
+
+    def attempt_until_decided_sync(
+        self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]
+    ) -> Executed | Outcome:
+        """`attempt_until_decided` for synchronous code; the tool runs in the caller's thread."""
+        while isinstance(outcome := self.attempt_sync(call, spec, body), Waiting):
+            self.lock.loop_thread.run(self.wait(outcome.approval_id))
+        return outcome
+
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         """Wait for an outcome other than `Waiting`, up to `timeout` seconds; blocks only this coroutine."""
         return await self.lock.wait(approval_id, timeout)
@@ -108,10 +124,7 @@ class Agent:
             return await given if inspect.isawaitable(given) else given
 
         try:
-            outcome = await self.attempt(call, spec, body)
-            while isinstance(outcome, Waiting):
-                await self.wait(outcome.approval_id)
-                outcome = await self.attempt(call, spec, body)
+            outcome = await self.attempt_until_decided(call, spec, body)
         except InvalidRequest as error:
             return error_message(error, call.tool)
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
@@ -119,10 +132,7 @@ class Agent:
     def result_sync(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
         """`result` for synchronous code; the function runs in the caller's thread."""
         try:
-            outcome = self.attempt_sync(call, spec, lambda args: function(**args))
-            while isinstance(outcome, Waiting):
-                self.lock.loop_thread.run(self.lock.open().backend.wait(outcome.approval_id))
-                outcome = self.attempt_sync(call, spec, lambda args: function(**args))
+            outcome = self.attempt_until_decided_sync(call, spec, lambda args: function(**args))
         except InvalidRequest as error:
             return error_message(error, call.tool)
         return outcome.result if isinstance(outcome, Executed) else to_model_message(outcome, call.tool)
