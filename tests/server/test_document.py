@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from interlock.server.models import ApprovalJson
-from interlock.server.openapi.document import Document, body_models, operations
+from interlock.server.openapi.document import FIELD_DESCRIPTIONS, Document, body_models, operations
 from interlock.server.openapi.reference import render_markdown
 from tests.places import File
 from tests.server.conftest import As
@@ -49,6 +49,14 @@ async def test_every_body_has_an_example_that_fits(document: Document) -> None:
             assert "example" in content, f"{method} {path}: give the model of its body an example"
             if kind == "application/json":
                 assert fits(document, content["schema"], content["example"]), f"{method} {path}"
+
+
+async def test_every_description_of_a_field_is_used(document: Document) -> None:
+    used = set()
+    for model, schema in document["components"]["schemas"].items():
+        for name, field in schema.get("properties", {}).items():
+            used |= {(name, field.get("description")), (f"{model}.{name}", field.get("description"))}
+    assert [key for key, text in FIELD_DESCRIPTIONS.items() if (key, text) not in used] == []
 
 
 async def test_every_answer_has_a_shape(document: Document) -> None:

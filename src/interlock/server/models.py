@@ -13,8 +13,7 @@ EndedStatus = Literal["rejected", "responded", "expired", "cancelled", "succeede
 Status = OpenStatus | EndedStatus
 EXAMPLE_ID = "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"
 EXAMPLE_SHA256 = "d2bb3a09ba4d8ad2d4c3b8b9d3f8c9a0a2c0c4a0a7c0d8a9a3e5b1d7c6f4e2a1"
-Timestamp = Annotated[str, Field(description="RFC 3339, in UTC.", json_schema_extra={"format": "date-time"})]
-Digest = Annotated[str, Field(description="SHA-256 in hex; changed where the content was erased.")]
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class ResponseModel(BaseModel):
@@ -43,7 +42,7 @@ class DecisionJson(ResponseModel):
 
 
 class ApprovalItemJson(ResponseModel):
-    """An approval in a list. `may_decide` is for the caller; `seconds_left` is null unless it is pending."""
+    """An approval in a list."""
 
     id: str
     tool: str
@@ -75,7 +74,7 @@ class ApprovalItemJson(ResponseModel):
 
 
 class ApprovalPageJson(ResponseModel):
-    """`next` is the cursor of the next page. `behind`: a search may lack the most recent changes."""
+    """A page of approvals. `behind`: the search index lacks the most recent changes."""
 
     items: list[ApprovalItemJson]
     next: str | None
@@ -140,7 +139,7 @@ class VoteJson(ResponseModel):
     by: str
     seat: str
     stage: int
-    args_sha256: Digest
+    args_sha256: Annotated[str, Field(description="The digest of the arguments; empty if they were erased.")]
     at: Timestamp
     via: str
 
@@ -177,9 +176,9 @@ class TimelineEntryJson(ResponseModel):
 
 
 class ApprovalJson(ApprovalItemJson):
-    """One approval in full. `may_not` gives the caller the reasons; `schema` is what an edit has to fit.
+    """One approval in full. Edited arguments have to fit the `schema`.
 
-    `declared`: the tool's definition is only a claim of the agent's program, so its schema comes without annotations.
+    `declared`: the tool's definition is only declared by the agent's program, so its schema has no annotations.
     """
 
     args: Any
@@ -202,7 +201,7 @@ class ApprovalJson(ApprovalItemJson):
 
 
 class OutcomeJson(ResponseModel):
-    """What the agent does next. `args` come with `proceed`, `message` with `answered`, `reason` with `refused`."""
+    """What the agent has to do next. `args` come with `proceed`, `message` with `answered`, `reason` with `refused`."""
 
     outcome: Literal["proceed", "waiting", "refused", "answered", "finished"]
     status: Status | Literal["allowed", "denied"]

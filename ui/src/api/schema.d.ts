@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Renew the lease of a running call
-         * @description Renew the lease of a running call. If a lease expires, the status of the call becomes `unknown`.
+         * @description Renew the lease of a running call. After its expiry the call is `unknown`, unless the tool is idempotent.
          */
         post: operations["post_api_calls_approval_id_renew"];
         delete?: never;
@@ -134,8 +134,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Report that the program was interrupted while the tool ran; the status of the call becomes `unknown`
-         * @description Report that the program was interrupted while the tool ran; the status of the call becomes `unknown`.
+         * Report that the program was interrupted while the tool ran, so that the outcome is not known
+         * @description Report that the program was interrupted while the tool ran, so that the outcome is not known.
          */
         post: operations["post_api_calls_approval_id_abandon"];
         delete?: never;
@@ -1201,8 +1201,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Claim an approval, to show others that you are on it
-         * @description Claim an approval, to show others that you are on it. Everybody may still decide; the last claim counts.
+         * Claim an approval, to show others that you are working on it
+         * @description Claim an approval, to show others that you are working on it. Others may still decide; the last claim counts.
          */
         post: operations["post_api_approvals_approval_id_claim"];
         delete?: never;
@@ -1365,8 +1365,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Check whether a policy loads, and whether anything about it is odd
-         * @description Check whether a policy loads, and whether anything about it is odd. Changes nothing.
+         * Check whether a policy loads, and return errors and warnings
+         * @description Check whether a policy loads, and return errors and warnings. Changes nothing.
          */
         post: operations["post_api_policy_check"];
         delete?: never;
@@ -1388,7 +1388,7 @@ export interface paths {
          * Explain which rule a call matches, and why
          * @description Explain which rule a call matches, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
          *
-         *     It is judged as a call with an agent key that is bound to nobody; `key` in it describes another key, and
+         *     It is judged as a call with an agent key without bindings; `key` in it describes another key, and
          *     `"embedded": true` says that it comes from a program that opens the database itself. `judged_as` says which it was.
          */
         post: operations["post_api_policy_explain"];
@@ -1472,8 +1472,8 @@ export interface paths {
         get: operations["get_api_grants"];
         put?: never;
         /**
-         * Make a grant, which lets calls of a tool through without asking, as if you approved each of them
-         * @description Make a grant, which lets calls of a tool through without asking, as if you approved each of them.
+         * Make a grant
+         * @description Make a grant: calls of a tool that it covers are approved in your name, without asking.
          */
         post: operations["post_api_grants"];
         delete?: never;
@@ -1491,14 +1491,14 @@ export interface paths {
         };
         /**
          * One grant
-         * @description One grant: what it covers, its limits, who made it and why, and the calls that it let through.
+         * @description One grant: what it covers, its limits, who made it and why, and the calls that it allowed.
          */
         get: operations["get_api_grants_grant_id"];
         put?: never;
         post?: never;
         /**
          * Revoke a grant; only its creator or an admin can
-         * @description Revoke a grant; only its creator or an admin can. Calls that it let through stay allowed.
+         * @description Revoke a grant; only its creator or an admin can. Calls that it allowed stay allowed.
          */
         delete: operations["delete_api_grants_grant_id"];
         options?: never;
@@ -1950,8 +1950,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The known tools, by name, and whether they ask
-         * @description The known tools, by name, and whether they ask.
+         * The known tools, by name, and whether they need an approval
+         * @description The known tools, by name, and whether they need an approval.
          */
         get: operations["get_api_tools"];
         put?: never;
@@ -2428,8 +2428,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The newest messages of the chat in their current state; none, if nothing was said in it
-         * @description The newest messages of the chat in their current state; none, if nothing was said in it.
+         * The newest messages of the chat in their current state; none for a new chat
+         * @description The newest messages of the chat in their current state; none for a new chat.
          */
         get: operations["get_ai_sdk_chat_chat_id"];
         put?: never;
@@ -2648,15 +2648,15 @@ export interface components {
     schemas: {
         /** AbandonCallBody */
         AbandonCallBody: {
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
         };
         /**
          * About
-         * @description `retention` is how long contents are kept after the end; `provider`: people can sign in with OpenID Connect.
+         * @description `retention` is the time for which the contents of ended calls are kept; `provider` is for OpenID Connect.
          */
         About: {
-            /** @description Counts the changes. */
+            /** @description The version of the server. */
             version: string;
             database: string;
             retention: string;
@@ -2665,40 +2665,43 @@ export interface components {
         };
         /**
          * AcquireRunBody
-         * @description `runner` identifies the program, for ever; `gone` are runners of the same key that have certainly ended.
+         * @description `runner` is a unique name of the program. `gone` are runners of the same key that have ended.
          */
         AcquireRunBody: {
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent; by default, the name of the key.
              * @default
              */
             agent: string;
             /**
-             * @description The program that holds the run.
+             * @description The name of the program that holds the run.
              * @default
              */
             runner: string;
             /**
-             * @description One execution of an agent.
+             * @description The id of the run, which is one execution of an agent.
              * @default
              */
             run_id: string;
             /**
-             * @description How long the program counts as alive without a sign of life.
+             * @description The duration of the lease, in seconds.
              * @default 60
              */
             lease_seconds: number;
-            /** @default [] */
+            /**
+             * @description Runners of the same key that have ended.
+             * @default []
+             */
             gone: string[];
         };
         /**
          * AcquiredRunJson
-         * @description `key` hides secrets in the ids of calls, and is of no use for any other run.
+         * @description `key` is for hashing secrets in the ids of calls, in this run only.
          */
         AcquiredRunJson: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The program that holds the run. */
+            /** @description The name of the program that holds the run. */
             runner: string;
             resumed: boolean;
             key: string;
@@ -2707,7 +2710,7 @@ export interface components {
         /** ActionRequest */
         ActionRequest: {
             action: string;
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            /** @description The arguments of the call; people see fingerprints in place of secret values. */
             args: {
                 [key: string]: unknown;
             };
@@ -2766,7 +2769,7 @@ export interface components {
          */
         AgentInfo: {
             name: string;
-            /** @description Counts the changes. */
+            /** @description The version number, increased by each change. */
             version: number;
             /** @enum {string} */
             source: "stored" | "configuration" | "built-in" | "calls";
@@ -2787,9 +2790,9 @@ export interface components {
         };
         /** AgentList */
         AgentList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["AgentInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -2806,7 +2809,7 @@ export interface components {
          * @description The body that DefaultChatTransport sends. `agent` and `decisions` can be added in the page's `body`.
          */
         AiSdkChatBody: {
-            /** @description The chat: a thread of this person. */
+            /** @description The id of the chat, which is a thread of this person. */
             id: string;
             messages: {
                 [key: string]: unknown;
@@ -2823,7 +2826,7 @@ export interface components {
              */
             agent: string;
             /**
-             * @description By approval: a whole decision in place of a yes or no, as for an edit.
+             * @description By approval id: a full decision in place of yes or no, such as an edit.
              * @default {}
              */
             decisions: {
@@ -2834,157 +2837,176 @@ export interface components {
         };
         /**
          * ApprovalItemJson
-         * @description An approval in a list. `may_decide` is for the caller; `seconds_left` is null unless it is pending.
+         * @description An approval in a list.
          */
         ApprovalItemJson: {
             id: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
             args_sha256: string;
-            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
+            /** @description One line that describes the call: the registered tool's own, else made by the server. */
             sentence: string;
+            /** @description The risk of the call, by its effect and priority. */
             risk: string;
-            /** @description What the program says of the tool. */
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
             effect: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
-            /** @description The agents that called each other, the outermost first. */
+            /** @description The names of the agents that called each other, outermost first. */
             agent_path: string[];
-            /** @description The conversation that it belongs to. */
+            /** @description The id of the thread, which is one conversation. */
             thread_id: string;
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
-            /** @description The person whose request the agent works on. */
+            /** @description The person for whom the agent works. */
             requester: string;
-            /** @description The rule that matched; empty for the default. */
+            /** @description The name of the rule; empty if no rule matched. */
             rule: string;
-            /** @description How urgent it is. */
+            /** @description The priority: `low`, `medium` or `high`. */
             priority: string;
             quorum: components["schemas"]["QuorumJson"];
-            /** @description Ids of the findings that have to be acknowledged. */
+            /** @description The ids of the findings that have to be acknowledged before the call can be approved. */
             alarms: string[];
-            /** @description Who is on it; everybody may still decide. */
+            /** @description The person who claimed the approval; others may still decide. */
             claimed_by: string;
+            /** @description The number of questions that the agent has not answered. */
             open_questions: number;
-            /** @description Counts the changes. */
+            /** @description The version number, increased by each change. */
             version: number;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The deadline for the decision.
              */
             expires_at: string;
+            /** @description The seconds until the deadline; null unless the approval is pending. */
             seconds_left: number | null;
-            /** @description When the agent is told of a rejection; until then it can be undone. */
+            /** @description The time at which a rejection is released to the agent; until then it can be undone. */
             release_at: string | null;
-            /** @description An approval that is not started by then lapses. */
+            /** @description The time until which an approved call can be started; then it expires. */
             start_by: string | null;
             decision: components["schemas"]["DecisionJson"] | null;
+            /** @description The kinds of decisions that the caller may make now. */
             may_decide: ("approve" | "edit" | "respond" | "reject")[];
         };
         /**
          * ApprovalJson
-         * @description One approval in full. `may_not` gives the caller the reasons; `schema` is what an edit has to fit.
+         * @description One approval in full. Edited arguments have to fit the `schema`.
          *
-         *     `declared`: the tool's definition is only a claim of the agent's program, so its schema comes without annotations.
+         *     `declared`: the tool's definition is only declared by the agent's program, so its schema has no annotations.
          */
         ApprovalJson: {
             id: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
             args_sha256: string;
-            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
+            /** @description One line that describes the call: the registered tool's own, else made by the server. */
             sentence: string;
+            /** @description The risk of the call, by its effect and priority. */
             risk: string;
-            /** @description What the program says of the tool. */
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
             effect: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
-            /** @description The agents that called each other, the outermost first. */
+            /** @description The names of the agents that called each other, outermost first. */
             agent_path: string[];
-            /** @description The conversation that it belongs to. */
+            /** @description The id of the thread, which is one conversation. */
             thread_id: string;
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
-            /** @description The person whose request the agent works on. */
+            /** @description The person for whom the agent works. */
             requester: string;
-            /** @description The rule that matched; empty for the default. */
+            /** @description The name of the rule; empty if no rule matched. */
             rule: string;
-            /** @description How urgent it is. */
+            /** @description The priority: `low`, `medium` or `high`. */
             priority: string;
             quorum: components["schemas"]["QuorumJson"];
-            /** @description Ids of the findings that have to be acknowledged. */
+            /** @description The ids of the findings that have to be acknowledged before the call can be approved. */
             alarms: string[];
-            /** @description Who is on it; everybody may still decide. */
+            /** @description The person who claimed the approval; others may still decide. */
             claimed_by: string;
+            /** @description The number of questions that the agent has not answered. */
             open_questions: number;
-            /** @description Counts the changes. */
+            /** @description The version number, increased by each change. */
             version: number;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The deadline for the decision.
              */
             expires_at: string;
+            /** @description The seconds until the deadline; null unless the approval is pending. */
             seconds_left: number | null;
-            /** @description When the agent is told of a rejection; until then it can be undone. */
+            /** @description The time at which a rejection is released to the agent; until then it can be undone. */
             release_at: string | null;
-            /** @description An approval that is not started by then lapses. */
+            /** @description The time until which an approved call can be started; then it expires. */
             start_by: string | null;
             decision: components["schemas"]["DecisionJson"] | null;
+            /** @description The kinds of decisions that the caller may make now. */
             may_decide: ("approve" | "edit" | "respond" | "reject")[];
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            /** @description The arguments of the call; people see fingerprints in place of secret values. */
             args: unknown;
-            /** @description A JSON Schema. */
+            /** @description The JSON Schema of the arguments. */
             schema: {
                 [key: string]: unknown;
             } | null;
             declared: boolean;
             card: components["schemas"]["CardJson"];
+            /** @description The findings about the call. */
             findings: components["schemas"]["FindingJson"][];
             /** @description The kinds of decisions that are allowed. */
             decisions: ("approve" | "edit" | "respond" | "reject")[];
+            /** @description The reason against each of the other kinds of decisions, for the caller. */
             may_not: {
                 [key: string]: string;
             };
+            /** @description The approvals that are still needed, as text. */
             needed: string;
+            /** @description The stages of the approval, in order. */
             stages: components["schemas"]["StageJson"][];
+            /** @description The people who may not decide: `requester`, `editor`. */
             excluded: string[];
+            /** @description The votes so far. */
             votes: components["schemas"]["VoteJson"][];
+            /** @description The people who edited the arguments. */
             editors: string[];
+            /** @description The delegations of decisions to other people. */
             delegations: components["schemas"]["DelegationJson"][];
+            /** @description The questions to the agent, with its replies. */
             questions: components["schemas"]["QuestionJson"][];
+            /** @description The ledger entries of the approval. */
             timeline: components["schemas"]["TimelineEntryJson"][];
-            /** @description What the tool gave, or what a person answered. */
+            /** @description The result of the tool, or the answer of a person. */
             result: unknown;
+            /** @description The error of a failed call. */
             error_message: string | null;
         };
         /**
          * ApprovalPageJson
-         * @description `next` is the cursor of the next page. `behind`: a search may lack the most recent changes.
+         * @description A page of approvals. `behind`: the search index lacks the most recent changes.
          */
         ApprovalPageJson: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["ApprovalItemJson"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
             behind: boolean;
         };
@@ -2994,17 +3016,17 @@ export interface components {
          */
         ApprovalSummaryJson: {
             id: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
-            /** @description Counts the changes. */
+            /** @description The version number, increased by each change. */
             version: number;
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
             args_sha256: string;
             quorum: components["schemas"]["QuorumJson"];
             decision: components["schemas"]["DecisionJson"] | null;
-            /** @description When the agent is told of a rejection; until then it can be undone. */
+            /** @description The time at which a rejection is released to the agent; until then it can be undone. */
             release_at: string | null;
-            /** @description An approval that is not started by then lapses. */
+            /** @description The time until which an approved call can be started; then it expires. */
             start_by: string | null;
         };
         /**
@@ -3020,58 +3042,58 @@ export interface components {
          */
         AskPeopleBody: {
             question: string;
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
             /**
              * @description The texts to choose from.
              * @default []
              */
             choices: string[];
-            /** @description A JSON Schema. */
+            /** @description The JSON Schema of the answer. */
             schema?: {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description The conversation that it belongs to.
+             * @description The id of the thread, which is one conversation.
              * @default
              */
             thread_id: string;
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent; by default, the name of the key.
              * @default
              */
             agent: string;
             /**
-             * @description The agents that called each other, the outermost first.
+             * @description The names of the agents that called each other, outermost first.
              * @default []
              */
             agent_path: string[];
             /**
-             * @description The person whose request the agent works on.
+             * @description The person for whom the agent works.
              * @default
              */
             initiated_by: string;
             /**
-             * @description How urgent it is.
+             * @description The priority: `low`, `medium` or `high`.
              * @default
              * @enum {string}
              */
             priority: "" | "low" | "medium" | "high";
             /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @description The duration until the deadline, such as `5m`; it can only shorten that of the rule.
              * @default
              */
             expires_in: string;
             /**
-             * @description Where people are asked: it sets how long they have.
+             * @description Where people are asked; this determines the deadline.
              * @default queue
              * @enum {string}
              */
             setting: "chat" | "queue" | "paused";
             /**
-             * @description The agent's own reason, shown as an unverified quotation.
+             * @description The agent's reason, shown to people as an unverified quotation.
              * @default
              */
             agent_says: string;
@@ -3081,39 +3103,39 @@ export interface components {
          * @description Until then, these people decide in their place; `null` ends the absence.
          */
         AwayBody: {
-            /** @description When the clock alone may change the answer. */
+            /** @description The end of the absence. */
             until: string | null;
             users?: string[];
             teams?: string[];
         };
         /** AwayJson */
         AwayJson: {
-            /** @description When the clock alone may change the answer. */
+            /** @description The end of the absence. */
             until: string;
             users: string[];
             teams: string[];
         };
         /**
          * BulkDecisionResult
-         * @description The result of one decision: the status, or the error that a single decision would have got.
+         * @description The result of one decision: the new status, or the error of a single decision.
          */
         BulkDecisionResult: {
             id: string;
             ok: boolean;
             /**
-             * @description How it stands, by the clock.
+             * @description The current status.
              * @default
              */
             status: string;
             /**
-             * @description Counts the changes.
+             * @description The version number, increased by each change.
              * @default 0
              */
             version: number;
             /** @default  */
             error: string;
             /**
-             * @description In words.
+             * @description The error as text.
              * @default
              */
             message: string;
@@ -3129,7 +3151,7 @@ export interface components {
          * @description At most 500 decisions, each with its id and the fields of a decision; each is accepted or refused on its own.
          */
         BulkDecisionsBody: {
-            /** @description The kinds of decisions that are allowed. */
+            /** @description The decisions, each with the `id` of its approval. */
             decisions: {
                 [key: string]: unknown;
             }[];
@@ -3138,10 +3160,10 @@ export interface components {
         CallLease: {
             /** @description The id of the approval. */
             approval_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
             /**
-             * @description How it stands, by the clock.
+             * @description The current status.
              * @constant
              */
             status: "running";
@@ -3150,13 +3172,13 @@ export interface components {
         CallStatusJson: {
             /** @description The id of the approval. */
             approval_id: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
         };
         /** CancelCallBody */
         CancelCallBody: {
             /**
-             * @description Why.
+             * @description The reason.
              * @default
              */
             reason: string;
@@ -3171,13 +3193,14 @@ export interface components {
          * @description One argument at any depth, safe to print; `pointer` is exact, `length` counts characters or members.
          */
         CardFieldJson: {
-            /** @description The place in the JSON, as a JSON Pointer. */
+            /** @description The position, as a JSON Pointer. */
             pointer: string;
             name: string;
             type: string;
             text: string;
             length: number;
             sha256: string;
+            /** @description The ids of the findings about this argument. */
             findings: string[];
         };
         /**
@@ -3188,20 +3211,21 @@ export interface components {
          *     the registered tool's own.
          */
         CardJson: {
+            /** @description The risk of the call, by its effect and priority. */
             risk: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
+            /** @description One line that describes the call: the registered tool's own, else made by the server. */
             sentence: string;
             facts: components["schemas"]["CardFactJson"][];
             fields: components["schemas"]["CardFieldJson"][];
-            /** @description What would happen, for people to see; of a call it is the agent's word, unverified. */
+            /** @description A preview of the effect. */
             preview: string;
-            /** @description What the agent's program says that the call does, unverified. */
+            /** @description The description of the call by the agent's program, unverified. */
             agent_description: string;
-            /** @description What the agent's program says would happen, unverified. */
+            /** @description The preview of the effect by the agent's program, unverified. */
             agent_preview: string;
-            /** @description The agent's own reason, shown as an unverified quotation. */
+            /** @description The agent's reason, shown to people as an unverified quotation. */
             agent_says: string;
         };
         /** ChangePasswordBody */
@@ -3220,7 +3244,7 @@ export interface components {
         };
         /**
          * ChannelDisabled
-         * @description Since when, and why, nothing is sent: the other service refused.
+         * @description A channel that was disabled because the other service refused.
          */
         ChannelDisabled: {
             since: string;
@@ -3236,7 +3260,6 @@ export interface components {
          */
         ChannelInfo: {
             name: string;
-            /** @description What kind it is. */
             kind: string;
             is_default: boolean;
             priorities: string[];
@@ -3252,9 +3275,9 @@ export interface components {
         };
         /** ChannelList */
         ChannelList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["ChannelInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -3273,7 +3296,7 @@ export interface components {
             approvalId: string;
             approved: boolean;
             /**
-             * @description Why.
+             * @description The reason.
              * @default
              */
             reason: string;
@@ -3283,7 +3306,7 @@ export interface components {
         ChatDecisionResult: {
             /** @description The id of the approval. */
             approval_id: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: string;
             approved: boolean;
         };
@@ -3292,75 +3315,81 @@ export interface components {
          * @description A chat message. Without a `thread_id` it starts a thread, with `agent` or the built-in assistant.
          */
         ChatMessageBody: {
-            /** @description In words. */
+            /** @description The text of the message. */
             message: string;
             /**
-             * @description The thread to go on with; without it one begins.
+             * @description The thread to continue; by default, a new one.
              * @default
              */
             thread_id: string;
             /**
-             * @description The agent of a new thread; the assistant, if left out.
+             * @description The agent of a new thread; by default, the assistant.
              * @default
              */
             agent: string;
         };
         /**
          * ClaimPausesBody
-         * @description `attempt` is random for each claim: a retry with it is the same claim. `gone` are runners that ended.
+         * @description `attempt` is a random text for each claim; a retry with the same one is the same claim.
          */
         ClaimPausesBody: {
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent; by default, the name of the key.
              * @default
              */
             agent: string;
             /**
-             * @description The program that holds the run.
+             * @description The name of the program that holds the run.
              * @default
              */
             runner: string;
             /**
-             * @description How long the program counts as alive without a sign of life.
+             * @description The duration of the lease, in seconds.
              * @default 60
              */
             lease_seconds: number;
             /** @default 10 */
             limit: number;
-            /** @default 0 */
+            /**
+             * @description The maximum seconds to wait for a run to claim.
+             * @default 0
+             */
             wait: number;
-            /** @default [] */
+            /**
+             * @description Runners of the same key that have ended.
+             * @default []
+             */
             gone: string[];
             /** @default  */
             attempt: string;
         };
         /**
          * ClaimedPause
-         * @description `state` is returned as it was stored, in base64.
+         * @description A claimed run with its `state`, as it was stored, in base64.
          */
         ClaimedPause: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             called: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time at which the run was paused.
              */
             paused_at: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
-            /** @description How often it was tried. */
+            /** @description The number of attempts. */
             attempts: number;
             state: string;
         };
         /**
          * ClaimedPauses
-         * @description `held` are the other programs with this key that are resuming runs of this agent now.
+         * @description `held` are the names of the other programs with this key that resume runs of this agent now.
          */
         ClaimedPauses: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["ClaimedPause"][];
             held: string[];
         };
@@ -3377,9 +3406,9 @@ export interface components {
         };
         /** CompletePauseBody */
         CompletePauseBody: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
         };
         /** CreatedGrant */
@@ -3387,16 +3416,17 @@ export interface components {
             id: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             when: string;
             /** @enum {string} */
             state: "active" | "revoked" | "used up" | "expired";
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             created_by: string;
+            /** @description The time of creation. */
             created_at: string;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string;
             revoked_at: string | null;
             uses: number;
@@ -3406,7 +3436,7 @@ export interface components {
             budget: string | null;
             spent: string | null;
             budget_left: string | null;
-            /** @description The digest of the tool's definition: a start is refused if another was approved. */
+            /** @description The SHA-256 digest of the tool's definition. */
             spec_sha256: string;
             warnings: string[];
         };
@@ -3421,14 +3451,15 @@ export interface components {
             user: string | null;
             agents: string[];
             tools: string[];
-            /** @description The person whose request the agent works on. */
+            /** @description The person that the key acts for; `any` or `none`. */
             requester: string | null;
             per_minute: number | null;
             pending: number | null;
             created_by: string;
+            /** @description The time of creation. */
             created_at: string;
             used_at: string | null;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string | null;
             revoked_at: string | null;
             rotated_from: string | null;
@@ -3451,7 +3482,7 @@ export interface components {
             role: string;
             teams: string[];
             workspace: string;
-            /** @description The way they came: web, key, or a channel. */
+            /** @description The way of access: `web`, `key`, or the name of a channel. */
             via: string;
         };
         /**
@@ -3460,35 +3491,35 @@ export interface components {
          */
         DecisionBody: {
             /**
-             * @description What kind it is.
+             * @description The kind of decision.
              * @enum {string}
              */
             kind: "approve" | "edit" | "respond" | "reject";
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
             args_sha256: string;
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            /** @description The new arguments, of an `edit`. */
             args?: {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description In words.
+             * @description The text of a `respond`.
              * @default
              */
             message: string;
-            /** @description JSON that answers a question; its schema checks it. */
+            /** @description The answer to a question, as JSON that fits its schema. */
             answer?: unknown;
             /**
-             * @description Why.
+             * @description The reason.
              * @default
              */
             reason: string;
             /**
-             * @description A remark that is kept with the decision.
+             * @description A comment, stored with the decision.
              * @default
              */
             comment: string;
             /**
-             * @description Ids of the findings that the person looked at; alarms have to be among them.
+             * @description The ids of the findings that the person acknowledges; all alarms have to be among them.
              * @default []
              */
             acknowledged: string[];
@@ -3498,25 +3529,25 @@ export interface components {
          * @description A decision, who made it and when. If a timer or the policy decided, `by` is interlock or policy.
          */
         DecisionJson: {
-            /** @description What kind it is. */
+            /** @description The kind of decision. */
             kind: string;
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time.
              */
             at: string;
-            /** @description The way they came: web, key, or a channel. */
+            /** @description The way of access: `web`, `key`, or the name of a channel. */
             via: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
-            /** @description A remark that is kept with the decision. */
+            /** @description A comment, stored with the decision. */
             comment: string;
         };
         /**
          * DelegateBody
-         * @description Let others decide this approval in your place. A delegate votes in your seat, which is no additional vote.
+         * @description Let others decide this approval in your place. A delegate's vote counts as yours, not as another one.
          */
         DelegateBody: {
             /** @default [] */
@@ -3526,7 +3557,7 @@ export interface components {
         };
         /** DelegationJson */
         DelegationJson: {
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             to: components["schemas"]["PeopleJson"];
         };
@@ -3534,8 +3565,8 @@ export interface components {
          * DeliveryInfo
          * @description One message through one channel, without its text: to a `person`, a `place`, or the channel's own destination.
          *
-         *     `approval_id` is null if the message is about the number of pending approvals. `sent_at` is when it last notified
-         *     somebody, `due_at` when it is tried next. `error` is for admins.
+         *     `approval_id` is null if the message is about the number of pending approvals. `sent_at` is the time of the last
+         *     notification, `due_at` that of the next attempt. `error` is for admins.
          */
         DeliveryInfo: {
             id: string;
@@ -3545,19 +3576,20 @@ export interface components {
             person: string | null;
             place: string | null;
             /**
-             * @description Why.
+             * @description The reason for the message.
              * @enum {string}
              */
             reason: "asked" | "escalated" | "expired" | "woken" | "group" | "test";
-            /** @description How urgent it is. */
+            /** @description The priority: `low`, `medium` or `high`. */
             priority: string;
             /**
-             * @description `grouped` was told as one of many; `dropped` is told no more.
+             * @description `grouped` is part of a summary; `dropped` is not sent any more.
              * @enum {string}
              */
             status: "due" | "sending" | "sent" | "parked" | "dropped" | "grouped";
-            /** @description How often it was tried. */
+            /** @description The number of attempts. */
             attempts: number;
+            /** @description The time of creation. */
             created_at: string;
             sent_at: string | null;
             due_at: string | null;
@@ -3565,9 +3597,9 @@ export interface components {
         };
         /** DeliveryList */
         DeliveryList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["DeliveryInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -3580,8 +3612,9 @@ export interface components {
          * @description The shape of every error. Further fields are ids, and `problems` with JSON Pointers if a body is invalid.
          */
         ErrorJson: {
+            /** @description The code of the error, for programs. */
             error: string;
-            /** @description In words. */
+            /** @description The error as text, with what to do next. */
             message: string;
         };
         /**
@@ -3604,17 +3637,17 @@ export interface components {
          * @description The right to run the call once, with exactly these arguments; renew and finish have to present the `fence`.
          */
         ExecutionJson: {
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            /** @description The arguments to run the tool with. */
             args: {
                 [key: string]: unknown;
             };
-            /** @description For the other side: the same for every start of this call. */
+            /** @description An idempotency key for the system that the tool calls: the same for every start of this call. */
             idempotency_key: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time at which the lease expires.
              */
             lease_until: string;
         };
@@ -3647,11 +3680,11 @@ export interface components {
          */
         ExternalRequestJson: {
             requestId: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown") | "denied";
             decision: ("approved" | "rejected" | "modified") | null;
             payload: unknown;
-            /** @description A remark that is kept with the decision. */
+            /** @description A comment, stored with the decision. */
             comment: string;
             reviewerId: string | null;
             resolvedAt: string | null;
@@ -3665,7 +3698,7 @@ export interface components {
             /** @default  */
             initiatedBy: string;
             /**
-             * @description How urgent it is.
+             * @description The priority: `low`, `medium` or `high`.
              * @default medium
              * @enum {string}
              */
@@ -3687,21 +3720,21 @@ export interface components {
          */
         FindingJson: {
             id: string;
-            /** @description What kind it is. */
+            /** @description The kind of finding. */
             kind: string;
             /** @enum {string} */
             level: "alarm" | "note";
-            /** @description The place in the JSON, as a JSON Pointer. */
+            /** @description The position, as a JSON Pointer. */
             pointer: string;
-            /** @description In words. */
+            /** @description The message, as text. */
             message: string;
         };
         /** FinishCallBody */
         FinishCallBody: {
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
             ok: boolean;
-            /** @description What the tool gave, or what a person answered. */
+            /** @description The result of the tool, or the answer of a person. */
             result?: unknown;
             /** @default  */
             error: string;
@@ -3715,7 +3748,7 @@ export interface components {
             scope: "workspace" | "agent" | "key" | "tool";
             /** @default  */
             name: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
         };
         /**
@@ -3729,9 +3762,10 @@ export interface components {
             /** @enum {string} */
             scope: "workspace" | "agent" | "key" | "tool";
             name: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             created_by: string;
+            /** @description The time of creation. */
             created_at: string;
             released_at: string | null;
             released_by: string | null;
@@ -3740,9 +3774,9 @@ export interface components {
         };
         /** FreezeList */
         FreezeList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["FreezeInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -3750,9 +3784,9 @@ export interface components {
          * @description `approved` is null until there is a decision, and true in one response only.
          */
         FunctionCall: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
             spec: {
                 [key: string]: unknown;
@@ -3765,7 +3799,7 @@ export interface components {
          */
         FunctionCallAnswerBody: {
             approved: boolean;
-            /** @description A remark that is kept with the decision. */
+            /** @description A comment, stored with the decision. */
             comment?: string | null;
             reject_option_name?: string | null;
             requested_at?: string | null;
@@ -3777,12 +3811,12 @@ export interface components {
          * @description A function call that a program wants to run. Only the server sets its state: `status` stays empty.
          */
         FunctionCallBody: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
             spec: components["schemas"]["FunctionCallSpec"];
-            /** @description How it stands, by the clock. */
+            /** @description Always null. */
             status?: null;
         };
         /** FunctionCallSpec */
@@ -3806,7 +3840,7 @@ export interface components {
             requested_at: string;
             responded_at: string | null;
             approved: boolean | null;
-            /** @description A remark that is kept with the decision. */
+            /** @description A comment, stored with the decision. */
             comment: string | null;
             reject_option_name: string | null;
             slack_message_ts: null;
@@ -3818,12 +3852,12 @@ export interface components {
         GrantBody: {
             /** @description The name of the tool. */
             tool: string;
-            /** @description A duration such as 5m; it can only shorten what the rule gives. */
+            /** @description The duration of the grant, such as `8h`. */
             expires_in: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent whose calls the grant covers; `*` for all.
              * @default *
              */
             agent: string;
@@ -3837,22 +3871,23 @@ export interface components {
         };
         /**
          * GrantDetails
-         * @description A grant with the newest calls that it let through.
+         * @description A grant with the newest calls that it allowed.
          */
         GrantDetails: {
             id: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             when: string;
             /** @enum {string} */
             state: "active" | "revoked" | "used up" | "expired";
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             created_by: string;
+            /** @description The time of creation. */
             created_at: string;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string;
             revoked_at: string | null;
             uses: number;
@@ -3862,7 +3897,7 @@ export interface components {
             budget: string | null;
             spent: string | null;
             budget_left: string | null;
-            /** @description The digest of the tool's definition: a start is refused if another was approved. */
+            /** @description The SHA-256 digest of the tool's definition. */
             spec_sha256: string;
             revoked_by: string | null;
             revoked_reason: string | null;
@@ -3876,16 +3911,17 @@ export interface components {
             id: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             when: string;
             /** @enum {string} */
             state: "active" | "revoked" | "used up" | "expired";
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             created_by: string;
+            /** @description The time of creation. */
             created_at: string;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string;
             revoked_at: string | null;
             uses: number;
@@ -3895,25 +3931,25 @@ export interface components {
             budget: string | null;
             spent: string | null;
             budget_left: string | null;
-            /** @description The digest of the tool's definition: a start is refused if another was approved. */
+            /** @description The SHA-256 digest of the tool's definition. */
             spec_sha256: string;
         };
         /** GrantList */
         GrantList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["GrantInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** GrantUse */
         GrantUse: {
             /** @description The id of the approval. */
             approval_id: string;
-            /** @description When. */
+            /** @description The time. */
             at: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: string;
-            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
+            /** @description One line that describes the call: the registered tool's own, else made by the server. */
             sentence: string;
             amount: string | null;
         };
@@ -3922,9 +3958,9 @@ export interface components {
          * @description `response` is null until a person has answered.
          */
         HumanContact: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
             spec: {
                 [key: string]: unknown;
@@ -3946,12 +3982,12 @@ export interface components {
          * @description A question to people.
          */
         HumanContactBody: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
             spec: components["schemas"]["HumanContactSpec"];
-            /** @description How it stands, by the clock. */
+            /** @description Always null. */
             status?: null;
         };
         /** HumanContactSpec */
@@ -3979,7 +4015,7 @@ export interface components {
         HumanResponse: {
             /** @enum {string} */
             type: "accept" | "ignore" | "response" | "edit";
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            /** @description The text of a `response`, or the arguments of an `edit`. */
             args?: string | components["schemas"]["ActionRequest"] | null;
         };
         /**
@@ -3991,7 +4027,7 @@ export interface components {
             channel: string;
             outside: string;
             user: string;
-            /** @description When. */
+            /** @description The time. */
             at: string;
         };
         /**
@@ -4007,18 +4043,17 @@ export interface components {
          */
         IdentityLinkInfo: {
             channel: string;
-            /** @description What kind it is. */
             kind: string;
             outside: string;
             user: string | null;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string;
         };
         /** IdentityList */
         IdentityList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["IdentityInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** InboxCheckpoint */
@@ -4039,15 +4074,16 @@ export interface components {
          * @description The answer was accepted.
          */
         InboxRun: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run. */
             run_id: string;
-            /** @description The conversation that it belongs to. */
+            /** @description The id of the thread, which stands for one approval. */
             thread_id: string;
             assistant_id: string;
+            /** @description The time of creation. */
             created_at: string;
             updated_at: string;
             /**
-             * @description How it stands, by the clock.
+             * @description The current status.
              * @constant
              */
             status: "success";
@@ -4065,7 +4101,7 @@ export interface components {
             limit: number;
             /** @default 0 */
             offset: number;
-            /** @description How it stands, by the clock. */
+            /** @description The status to search for. */
             status?: ("idle" | "busy" | "interrupted" | "error") | null;
             metadata?: {
                 [key: string]: unknown;
@@ -4087,7 +4123,7 @@ export interface components {
             values: {
                 [key: string]: unknown;
             };
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The next nodes of the graph. */
             next: string[];
             checkpoint: {
                 [key: string]: unknown;
@@ -4095,6 +4131,7 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /** @description The time of creation. */
             created_at: string;
             parent_checkpoint: null;
             tasks: {
@@ -4115,8 +4152,9 @@ export interface components {
          * @description An approval. `interrupts` holds the request while it is pending; `values` are Markdown.
          */
         InboxThread: {
-            /** @description The conversation that it belongs to. */
+            /** @description The id of the thread, which stands for one approval. */
             thread_id: string;
+            /** @description The time of creation. */
             created_at: string;
             updated_at: string;
             state_updated_at: string;
@@ -4124,7 +4162,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description How it stands, by the clock.
+             * @description The current status.
              * @enum {string}
              */
             status: "idle" | "busy" | "interrupted" | "error";
@@ -4149,10 +4187,10 @@ export interface components {
          *     A key for an agent is bound to the names in `agents`: other names are refused. An unbound key may use any name, and
          *     allow rules and grants that name an agent or a person do not apply to it. `tools` are patterns of the tools that it
          *     may propose. `requester` is the one person that it acts for, whose account has to exist, `any` for a back end that
-         *     authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
-         *     `per_minute` and `pending` are quotas of its own: `0` is no limit; by default, the server's apply. `expires_in` is a
-         *     duration such as `90d`, or `never`; by default, a key of an agent does not expire, and one of a person expires after
-         *     90 days.
+         *     authenticates its own users, or `none` for work without a requester; `user` names one person too, who is added if
+         *     missing. `per_minute` and `pending` are quotas of its own: `0` is no limit; by default, the server's apply.
+         *     `expires_in` is a duration such as `90d`, or `never`; by default, a key of an agent does not expire, and one of a
+         *     person expires after 90 days.
          */
         KeyBody: {
             name: string;
@@ -4163,14 +4201,14 @@ export interface components {
             agents?: string[];
             tools?: string[];
             /**
-             * @description The person whose request the agent works on.
+             * @description The person that the key acts for; `any` or `none`.
              * @default
              */
             requester: string;
             per_minute?: number | null;
             pending?: number | null;
             /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @description The duration until expiry, such as `5m`.
              * @default
              */
             expires_in: string;
@@ -4188,23 +4226,24 @@ export interface components {
             user: string | null;
             agents: string[];
             tools: string[];
-            /** @description The person whose request the agent works on. */
+            /** @description The person that the key acts for; `any` or `none`. */
             requester: string | null;
             per_minute: number | null;
             pending: number | null;
             created_by: string;
+            /** @description The time of creation. */
             created_at: string;
             used_at: string | null;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string | null;
             revoked_at: string | null;
             rotated_from: string | null;
         };
         /** KeyList */
         KeyList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["KeyInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -4213,9 +4252,9 @@ export interface components {
          */
         LedgerEntryJson: {
             seq: number;
-            /** @description When. */
+            /** @description The time. */
             at: string;
-            /** @description What kind it is. */
+            /** @description The kind of event. */
             kind: string;
             actor: string;
             /** @description The id of the approval. */
@@ -4233,9 +4272,9 @@ export interface components {
          * @description `next` is the `after` of the next page; a page may be shorter than `limit` even if there is a next one.
          */
         LedgerEntryList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["LedgerEntryJson"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
         };
         /**
@@ -4246,7 +4285,7 @@ export interface components {
             workspace: string;
             seq: number;
             link: string;
-            /** @description When. */
+            /** @description The time, in milliseconds since 1970. */
             at: number;
             /** @default 0 */
             signed_at: number;
@@ -4273,7 +4312,7 @@ export interface components {
          * @description How many calls a rule allowed, asked about and denied; the empty name is for calls that no rule decided.
          */
         MatchedRule: {
-            /** @description The rule that matched; empty for the default. */
+            /** @description The name of the rule; empty if no rule matched. */
             rule: string;
             allow: number;
             ask: number;
@@ -4282,7 +4321,7 @@ export interface components {
         };
         /**
          * MessageCodeBody
-         * @description `ticket` is what this browser got when it asked for the code.
+         * @description `ticket` is from the response to the request for the code.
          */
         MessageCodeBody: {
             token: string;
@@ -4313,39 +4352,39 @@ export interface components {
         /** OpenQuestion */
         OpenQuestion: {
             number: number;
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             text: string;
         };
         /** OpenQuestions */
         OpenQuestions: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["OpenQuestion"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: null;
         };
         /** OpenRun */
         OpenRun: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The program that holds the run. */
+            /** @description The name of the program that holds the run. */
             runner: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time at which the lease expires.
              */
             lease_until: string;
         };
         /** OpenRuns */
         OpenRuns: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["OpenRun"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: null;
         };
         /**
          * OutcomeCounts
-         * @description Outcomes of calls of a tool or agent; `approved` are those without an edit, `allowed` those that asked nobody.
+         * @description Outcomes of calls of a tool or agent; `approved` are those without an edit, `allowed` needed no approval.
          */
         OutcomeCounts: {
             name: string;
@@ -4360,14 +4399,14 @@ export interface components {
         };
         /**
          * OutcomeJson
-         * @description What the agent does next. `args` come with `proceed`, `message` with `answered`, `reason` with `refused`.
+         * @description What the agent has to do next. `args` come with `proceed`, `message` with `answered`, `reason` with `refused`.
          */
         OutcomeJson: {
             /** @enum {string} */
             outcome: "proceed" | "waiting" | "refused" | "answered" | "finished";
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown") | ("allowed" | "denied");
-            /** @description The digest of the arguments as people saw them; a decision carries it. */
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
             args_sha256: string;
             /**
              * @description The id of the approval.
@@ -4375,24 +4414,27 @@ export interface components {
              */
             approval_id: string;
             /**
-             * @description The arguments, with fingerprints in place of secrets where people look.
+             * @description The arguments to run the tool with, if the outcome is `proceed`.
              * @default {}
              */
             args: {
                 [key: string]: unknown;
             };
-            /** @description When the clock alone may change the answer. */
+            /** @description The next time at which a timer may change the outcome. */
             until?: string | null;
-            /** @default [] */
+            /**
+             * @description The numbers of the questions that the agent has not answered.
+             * @default []
+             */
             questions: number[];
-            /** @description In words. */
+            /** @description The answer of a person, if the outcome is `answered`. */
             message?: unknown;
             /**
-             * @description Why.
+             * @description The reason for a refusal.
              * @default
              */
             reason: string;
-            /** @description What the tool gave, or what a person answered. */
+            /** @description The result of the tool, or the answer of a person. */
             result?: unknown;
             error?: string | null;
         };
@@ -4406,22 +4448,22 @@ export interface components {
             name: string;
             role?: ("viewer" | "reviewer" | "admin") | null;
             /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @description The duration until expiry, such as `5m`.
              * @default
              */
             expires_in: string;
         };
         /**
          * PauseBody
-         * @description `called` is the framework's name of the run, if that is more than a `run_id` can be; `state` is base64.
+         * @description `called` is the framework's name of the run, if it is not a valid `run_id`; `state` is base64.
          */
         PauseBody: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             /** @default  */
             called: string;
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent; by default, the name of the key.
              * @default
              */
             agent: string;
@@ -4433,80 +4475,80 @@ export interface components {
          * @description `over` is false if the run was paused again, or claimed by another program, meanwhile.
          */
         PauseCompletion: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             over: boolean;
         };
         /**
          * PauseInfo
-         * @description `waiting` is the number of its pending approvals; `resuming` says that a program is resuming it now.
+         * @description `waiting` is the number of its pending approvals; `resuming` is true while a program resumes it.
          */
         PauseInfo: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             called: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time at which the run was paused.
              */
             paused_at: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
-            /** @description How often it was tried. */
+            /** @description The number of attempts. */
             attempts: number;
             waiting: number;
             resuming: boolean;
         };
         /**
          * PauseJson
-         * @description A paused run. `run_id` is its id in its calls, `called` its name in its framework.
+         * @description A paused run. `called` is its name in its framework.
          */
         PauseJson: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             called: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time at which the run was paused.
              */
             paused_at: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
-            /** @description How often it was tried. */
+            /** @description The number of attempts. */
             attempts: number;
         };
         /** PauseLease */
         PauseLease: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
         };
         /** PauseList */
         PauseList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["PauseInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
         };
         /**
          * PauseRelease
-         * @description Nobody can claim the run for so many `seconds`.
+         * @description `seconds` is the time for which the run cannot be claimed.
          */
         PauseRelease: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             seconds: number;
         };
         /** PayloadFlag */
         PayloadFlag: {
-            /** @description The place in the JSON, as a JSON Pointer. */
+            /** @description The position, as a JSON Pointer. */
             pointer: string;
-            /** @description In words. */
+            /** @description The message, as text. */
             message: string;
         };
         /**
@@ -4514,12 +4556,9 @@ export interface components {
          * @description The number of pending calls of an agent for a person or a team; for `anyone`, if every reviewer may decide.
          */
         PendingByApprover: {
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
-            /**
-             * @description What kind it is.
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "anyone" | "team" | "person";
             on: string;
             pending: number;
@@ -4543,9 +4582,9 @@ export interface components {
         };
         /** PersonList */
         PersonList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Person"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -4555,7 +4594,7 @@ export interface components {
          *     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
          */
         PinAllBody: {
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             shown?: {
                 [key: string]: string;
@@ -4571,18 +4610,18 @@ export interface components {
             /** @description The name of the tool. */
             tool: string;
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent whose definition is pinned; by default, the newest of any agent.
              * @default
              */
             agent: string;
             /**
-             * @description What the program says of the tool.
+             * @description The effect to pin, in place of the declared one.
              * @default
              * @enum {string}
              */
             effect: "" | "read" | "write" | "destructive";
             /**
-             * @description The digest of the tool's definition: a start is refused if another was approved.
+             * @description The SHA-256 digest of the definition that the person saw; another one is not pinned.
              * @default
              */
             spec_sha256: string;
@@ -4591,17 +4630,17 @@ export interface components {
         PinInfo: {
             /** @description The name of the tool. */
             tool: string;
-            /** @description What the program says of the tool. */
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
             effect: string;
-            /** @description A JSON Schema. */
+            /** @description The JSON Schema of the arguments. */
             schema: {
                 [key: string]: unknown;
             } | null;
-            /** @description JSON Pointers or names of arguments that nobody may see. */
+            /** @description The arguments with secret values, as JSON Pointers or names. */
             secret: string[];
-            /** @description Whether running it twice does no harm; then a lost run is started again. */
+            /** @description Whether the tool may run twice; a call whose lease expired can then be started again. */
             idempotent: boolean;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             pinned_by: string;
             pinned_at: string;
@@ -4646,27 +4685,27 @@ export interface components {
         };
         /** PolicyTemplateList */
         PolicyTemplateList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["PolicyTemplate"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** PolicyVersionJson */
         PolicyVersionJson: {
-            /** @description Counts the changes. */
+            /** @description The version number, increased by each change. */
             version: number;
-            /** @description When. */
+            /** @description The time. */
             at: string;
             author: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             sha256: string;
         };
         /** PolicyVersionList */
         PolicyVersionList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["PolicyVersionJson"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
             stale?: components["schemas"]["StalePolicyFile"] | null;
         };
@@ -4677,107 +4716,108 @@ export interface components {
         ProposalBody: {
             /** @description The name of the tool. */
             tool: string;
-            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            /** @description The arguments of the call. */
             args: {
                 [key: string]: unknown;
             };
-            /** @description The call within its run. A known one gets its standing outcome. */
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
             call_id: string;
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             /**
-             * @description The conversation that it belongs to.
+             * @description The id of the thread, which is one conversation.
              * @default
              */
             thread_id: string;
             /**
-             * @description The agent that wants it; the name of the key, if left out.
+             * @description The name of the agent; by default, the name of the key.
              * @default
              */
             agent: string;
             /**
-             * @description The agents that called each other, the outermost first.
+             * @description The names of the agents that called each other, outermost first.
              * @default []
              */
             agent_path: string[];
             /**
-             * @description The person whose request the agent works on.
+             * @description The person for whom the agent works.
              * @default
              */
             initiated_by: string;
             /**
-             * @description How urgent it is.
+             * @description The priority: `low`, `medium` or `high`.
              * @default
              * @enum {string}
              */
             priority: "" | "low" | "medium" | "high";
             /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @description The duration until the deadline, such as `5m`; it can only shorten that of the rule.
              * @default
              */
             expires_in: string;
             /**
-             * @description Where people are asked: it sets how long they have.
+             * @description Where people are asked; this determines the deadline.
              * @default queue
              * @enum {string}
              */
             setting: "chat" | "queue" | "paused";
             /**
+             * @description The agent's switch for this tool: `on` asks people; `off` has no effect here.
              * @default
              * @enum {string}
              */
             switch: "" | "on" | "off";
-            /** @description A JSON Schema. */
+            /** @description The JSON Schema of the arguments. */
             schema?: {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description One line that says what the call does; people see it as the agent's words, unverified.
+             * @description One line that describes the call, shown to people as unverified.
              * @default
              */
             description: string;
             /**
-             * @description What the program says of the tool.
+             * @description The effect of the tool, as the agent's program declares it.
              * @default
              * @enum {string}
              */
             effect: "" | "read" | "write" | "destructive";
             /**
-             * @description Whether running it twice does no harm; then a lost run is started again.
+             * @description Whether the tool may run twice; a call whose lease expired can then be started again.
              * @default false
              */
             idempotent: boolean;
             /**
-             * @description JSON Pointers or names of arguments that nobody may see.
+             * @description The arguments with secret values, as JSON Pointers or names.
              * @default []
              */
             secret: string[];
-            /** @description What would happen, for people to see; of a call it is the agent's word, unverified. */
+            /** @description A preview of the effect, shown to people as unverified. */
             preview?: string | {
                 [key: string]: unknown;
             } | unknown[] | null;
             /**
-             * @description The kinds of decisions that are allowed.
+             * @description The kinds of decisions that people may make; by default, those of the rule.
              * @default []
              */
             decisions: ("approve" | "edit" | "respond" | "reject")[];
             /**
-             * @description The agent's own reason, shown as an unverified quotation.
+             * @description The agent's reason, shown to people as an unverified quotation.
              * @default
              */
             agent_says: string;
         };
         /**
          * PutPolicyResult
-         * @description `new` is false if this very policy was in force already.
+         * @description `new` is false if this policy was already in force.
          */
         PutPolicyResult: {
-            /** @description Counts the changes. */
+            /** @description The version number, increased by each change. */
             version: number;
-            /** @description When. */
+            /** @description The time. */
             at: string;
             author: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             sha256: string;
             new: boolean;
@@ -4788,11 +4828,11 @@ export interface components {
          * @description A person's question to the agent; `text` is null once it was erased.
          */
         QuestionJson: {
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time.
              */
             at: string;
             text: string | null;
@@ -4812,9 +4852,9 @@ export interface components {
         };
         /** ReleasePauseBody */
         ReleasePauseBody: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
             /** @default false */
             failed: boolean;
@@ -4832,7 +4872,9 @@ export interface components {
             sessions: number;
             links: number;
             identities: number;
+            /** @description The ids of the pending approvals with their votes. */
             votes: string[];
+            /** @description The ids of the pending approvals with their delegations. */
             delegations: string[];
             away: string[];
             made_keys: components["schemas"]["NamedItem"][];
@@ -4845,32 +4887,32 @@ export interface components {
         };
         /** RenewCallBody */
         RenewCallBody: {
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
             /**
-             * @description How long the program counts as alive without a sign of life.
+             * @description The duration of the lease, in seconds.
              * @default 60
              */
             lease_seconds: number;
         };
         /** RenewPauseBody */
         RenewPauseBody: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
-            /** @description The number of the start; a report under an old one is refused. */
+            /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
             /**
-             * @description How long the program counts as alive without a sign of life.
+             * @description The duration of the lease, in seconds.
              * @default 60
              */
             lease_seconds: number;
         };
         /** RenewRunBody */
         RenewRunBody: {
-            /** @description The program that holds the run. */
+            /** @description The name of the program that holds the run. */
             runner: string;
             /**
-             * @description How long the program counts as alive without a sign of life.
+             * @description The duration of the lease, in seconds.
              * @default 60
              */
             lease_seconds: number;
@@ -4885,11 +4927,11 @@ export interface components {
         };
         /** ReplyJson */
         ReplyJson: {
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time.
              */
             at: string;
             text: string | null;
@@ -4898,7 +4940,7 @@ export interface components {
         ReplyReceipt: {
             /** @description The id of the approval. */
             approval_id: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
             number: number;
         };
@@ -4910,7 +4952,7 @@ export interface components {
             ok: boolean;
             /** @default  */
             note: string;
-            /** @description What the tool gave, or what a person answered. */
+            /** @description The result of the tool, or the answer of a person. */
             result?: unknown;
         };
         /**
@@ -4920,7 +4962,7 @@ export interface components {
         ResponseOption: {
             name: string;
             title?: string | null;
-            /** @description One line that says what the call does; people see it as the agent's words, unverified. */
+            /** @description A description of the answer. */
             description?: string | null;
             prompt_fill?: string | null;
             /** @default false */
@@ -4940,7 +4982,7 @@ export interface components {
         ResumeEntry: {
             interruptId: string;
             /**
-             * @description How it stands, by the clock.
+             * @description Whether the interrupt is answered or cancelled.
              * @enum {string}
              */
             status: "resolved" | "cancelled";
@@ -4954,7 +4996,7 @@ export interface components {
             /** @default 24h */
             overlap: string;
             /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @description The duration until expiry, such as `5m`.
              * @default
              */
             expires_in: string;
@@ -4978,12 +5020,9 @@ export interface components {
          * @description Places count from 1; `old_name` is set if the rule was renamed.
          */
         RuleChange: {
-            /**
-             * @description What kind it is.
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "added" | "removed" | "renamed" | "changed" | "moved";
-            /** @description The rule that matched; empty for the default. */
+            /** @description The name of the rule. */
             rule: string;
             old_name: string | null;
             old_place: number | null;
@@ -4993,7 +5032,7 @@ export interface components {
         };
         /**
          * RuleInfo
-         * @description `says` is the content of the rule, key by key in the words of the file; `line` is where it begins.
+         * @description `says` is the content of the rule, by key, as in the file; `line` is its first line.
          */
         RuleInfo: {
             name: string;
@@ -5023,17 +5062,17 @@ export interface components {
         };
         /** RunStatusJson */
         RunStatusJson: {
-            /** @description One execution of an agent. */
+            /** @description The id of the run, which is one execution of an agent. */
             run_id: string;
             /**
-             * @description How it stands, by the clock.
+             * @description The current status.
              * @enum {string}
              */
             status: "open" | "closed";
         };
         /** RunnerBody */
         RunnerBody: {
-            /** @description The program that holds the run. */
+            /** @description The name of the program that holds the run. */
             runner: string;
         };
         /**
@@ -5041,7 +5080,7 @@ export interface components {
          * @description What a rule in shadow mode would have done; `in_force` is false if it is gone or enforced now.
          */
         ShadowRule: {
-            /** @description The rule that matched; empty for the default. */
+            /** @description The name of the rule; empty if no rule matched. */
             rule: string;
             calls: number;
             turns: components["schemas"]["VerdictChangeJson"][];
@@ -5059,7 +5098,7 @@ export interface components {
             name: string;
             password: string;
             /**
-             * @description The cursor of the next page; null on the last.
+             * @description The path that the page opens after signing in.
              * @default
              */
             next: string;
@@ -5070,13 +5109,13 @@ export interface components {
          */
         SignInLink: {
             url: string;
-            /** @description Nobody can decide after that. */
+            /** @description The time of expiry. */
             expires_at: string;
         };
         /** SignInLinkBody */
         SignInLinkBody: {
             /**
-             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @description The duration until expiry, such as `5m`.
              * @default 1h
              */
             expires_in: string;
@@ -5109,16 +5148,16 @@ export interface components {
             role: string;
             teams: string[];
             workspace: string;
-            /** @description The way they came: web, key, or a channel. */
+            /** @description The way of access: `web`, `key`, or the name of a channel. */
             via: string;
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The path that the page opens after signing in. */
             next: string;
         };
         /** SkippedTool */
         SkippedTool: {
             /** @description The name of the tool. */
             tool: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
         };
         /**
@@ -5140,7 +5179,7 @@ export interface components {
          */
         StalePolicyFile: {
             file: string;
-            /** @description In words. */
+            /** @description The message, as text. */
             message: string;
             command: string;
             judged_too: boolean;
@@ -5148,12 +5187,12 @@ export interface components {
         /** StartCallBody */
         StartCallBody: {
             /**
-             * @description How long the program counts as alive without a sign of life.
+             * @description The duration of the lease, in seconds.
              * @default 60
              */
             lease_seconds: number;
             /**
-             * @description The digest of the tool's definition: a start is refused if another was approved.
+             * @description The SHA-256 digest of the tool's definition; a call that was approved with another one does not start.
              * @default
              */
             spec_sha256: string;
@@ -5167,17 +5206,17 @@ export interface components {
         StatsHistory: {
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The beginning of the period.
              */
             since: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The end of the period.
              */
             until: string;
             step_seconds: number;
             complete: boolean;
-            /** @description The kinds of decisions that are allowed. */
+            /** @description The number of decisions. */
             decisions: number;
             p50_seconds: number | null;
             p95_seconds: number | null;
@@ -5197,7 +5236,7 @@ export interface components {
         StatsInterval: {
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The beginning of the interval.
              */
             at: string;
             pending: number;
@@ -5211,7 +5250,7 @@ export interface components {
             expired: number;
             cancelled: number;
             refused: number;
-            /** @description The kinds of decisions that are allowed. */
+            /** @description The number of decisions. */
             decisions: number;
             p50_seconds: number | null;
             p95_seconds: number | null;
@@ -5226,7 +5265,7 @@ export interface components {
             /** @enum {string} */
             decision: "approved" | "rejected" | "modified";
             /**
-             * @description A remark that is kept with the decision.
+             * @description A comment, stored with the decision.
              * @default
              */
             comment: string;
@@ -5241,12 +5280,13 @@ export interface components {
          */
         ThreadDetails: {
             id: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             user: string;
             title: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: string;
+            /** @description The time of creation. */
             created_at: string;
             updated_at: string;
             lines: components["schemas"]["ThreadLine"][];
@@ -5258,21 +5298,21 @@ export interface components {
         /** ThreadInfo */
         ThreadInfo: {
             id: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             user: string;
             title: string;
-            /** @description How it stands, by the clock. */
+            /** @description The current status. */
             status: string;
+            /** @description The time of creation. */
             created_at: string;
             updated_at: string;
         };
         /** ThreadLine */
         ThreadLine: {
             n: number;
-            /** @description When. */
+            /** @description The time. */
             at: string;
-            /** @description What kind it is. */
             kind: string;
             actor: string;
             body: {
@@ -5281,9 +5321,9 @@ export interface components {
         };
         /** ThreadList */
         ThreadList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["ThreadInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
         };
         /**
@@ -5294,10 +5334,10 @@ export interface components {
             seq: number;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time.
              */
             at: string;
-            /** @description What kind it is. */
+            /** @description The kind of event. */
             kind: string;
             actor: string;
             /** @description The id of the approval. */
@@ -5320,7 +5360,7 @@ export interface components {
         ToolCallCountsJson: {
             /** @description The name of the tool. */
             tool: string;
-            /** @description The agent that wants it; the name of the key, if left out. */
+            /** @description The name of the agent. */
             agent: string;
             since: string;
             by_status: {
@@ -5342,11 +5382,11 @@ export interface components {
             name: string;
             source: string;
             pack: string | null;
-            /** @description What the program says of the tool. */
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
             effect: string | null;
-            /** @description One line that says what the call does; people see it as the agent's words, unverified. */
+            /** @description The description of the tool. */
             description: string;
-            /** @description A JSON Schema. */
+            /** @description The JSON Schema of the arguments. */
             schema: {
                 [key: string]: unknown;
             } | null;
@@ -5361,15 +5401,15 @@ export interface components {
             always_asks: string;
             agents: string[];
             definitions: number;
-            /** @description The digest of the tool's definition: a start is refused if another was approved. */
+            /** @description The SHA-256 digest of the tool's definition. */
             spec_sha256: string | null;
             seen_at: string | null;
         };
         /** ToolList */
         ToolList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["ToolInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
         };
         /**
@@ -5377,22 +5417,22 @@ export interface components {
          * @description `effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
          *
          *     `changed` says how an agent's current definition of a pinned tool differs; `named_by` why the tool has to be pinned
-         *     by itself; `on_word`: the effect that its agent declares is trusted. `looks_like` are tools with names that a reader
-         *     would take for this one.
+         *     by itself; `on_word`: the effect that its agent declares is trusted. `looks_like` are tools with confusingly similar
+         *     names.
          */
         ToolTrustInfo: {
             name: string;
             /** @enum {string} */
             standing: "registered" | "pinned" | "declared";
-            /** @description What the program says of the tool. */
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
             effect: string;
-            /** @description A JSON Schema. */
+            /** @description The JSON Schema of the arguments. */
             schema: {
                 [key: string]: unknown;
             } | null;
-            /** @description JSON Pointers or names of arguments that nobody may see. */
+            /** @description The arguments with secret values, as JSON Pointers or names. */
             secret: string[];
-            /** @description Whether running it twice does no harm; then a lost run is started again. */
+            /** @description Whether the tool may run twice; a call whose lease expired can then be started again. */
             idempotent: boolean;
             agents: string[];
             first_seen_at: string | null;
@@ -5413,9 +5453,9 @@ export interface components {
          *     `bounds` says in words which limit was reached, so that the list may lack tools.
          */
         ToolTrustList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["ToolTrustInfo"][];
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
             on_word: number;
             trust_declared: boolean;
@@ -5465,16 +5505,16 @@ export interface components {
             /** @enum {string} */
             verdict: "allow" | "deny" | "ask";
             /**
-             * @description Who; a person, an agent, the policy, or interlock for what time did.
+             * @description The origin of the verdict.
              * @enum {string}
              */
             by: "rule" | "switch" | "default";
-            /** @description The rule that matched; empty for the default. */
+            /** @description The name of the rule; empty if no rule matched. */
             rule: string;
             conditional: boolean;
             needs: string | null;
             answers: string[];
-            /** @description A duration such as 5m; it can only shorten what the rule gives. */
+            /** @description The duration until the deadline, in a chat. */
             expires_in: string | null;
         };
         /**
@@ -5484,11 +5524,11 @@ export interface components {
         VerificationJson: {
             /** @enum {string} */
             state: "running" | "valid" | "invalid" | "failed";
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person who started the verification. */
             by: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time at which the verification began.
              */
             began: string;
             seconds: number;
@@ -5516,7 +5556,7 @@ export interface components {
             link: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time.
              */
             at: string;
         };
@@ -5526,7 +5566,7 @@ export interface components {
          */
         ViolationJson: {
             seq: number;
-            /** @description In words. */
+            /** @description The message, as text. */
             message: string;
             table: string;
             row: string;
@@ -5534,28 +5574,29 @@ export interface components {
         };
         /** VoteJson */
         VoteJson: {
-            /** @description Who; a person, an agent, the policy, or interlock for what time did. */
+            /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             seat: string;
             stage: number;
-            /** @description SHA-256 in hex; changed where the content was erased. */
+            /** @description The digest of the arguments; empty if they were erased. */
             args_sha256: string;
             /**
              * Format: date-time
-             * @description RFC 3339, in UTC.
+             * @description The time.
              */
             at: string;
-            /** @description The way they came: web, key, or a channel. */
+            /** @description The way of access: `web`, `key`, or the name of a channel. */
             via: string;
         };
         /** WorkspaceInfo */
         WorkspaceInfo: {
             name: string;
+            /** @description The time of creation. */
             created_at: string;
         };
         /**
          * WorkspaceStats
-         * @description `waiting_agents` are runs with a pending call; `decided` were let through or rejected.
+         * @description `waiting_agents` is the number of runs with a pending call, `decided` that of decided approvals.
          *
          *     `freezes` are the active ones.
          */
@@ -5585,7 +5626,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -5673,7 +5714,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5754,7 +5795,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5769,7 +5810,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5860,7 +5901,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5875,7 +5916,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5958,7 +5999,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5973,7 +6014,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6059,7 +6100,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6074,7 +6115,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6165,7 +6206,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6180,7 +6221,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6262,7 +6303,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6330,7 +6371,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6345,7 +6386,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6436,7 +6477,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6451,7 +6492,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6534,7 +6575,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6549,7 +6590,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6631,7 +6672,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6646,7 +6687,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6728,7 +6769,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6799,7 +6840,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6814,7 +6855,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6896,7 +6937,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6911,7 +6952,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6976,7 +7017,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6991,7 +7032,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7064,7 +7105,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7079,7 +7120,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7143,7 +7184,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7158,7 +7199,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7221,7 +7262,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7236,7 +7277,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7338,7 +7379,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7353,7 +7394,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7444,7 +7485,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7533,7 +7574,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7615,7 +7656,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7646,7 +7687,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7713,7 +7754,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7778,7 +7819,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7843,7 +7884,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7858,7 +7899,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7930,7 +7971,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7993,7 +8034,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8008,7 +8049,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8090,7 +8131,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8105,7 +8146,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8167,7 +8208,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8232,7 +8273,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8297,7 +8338,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8312,7 +8353,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8392,7 +8433,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8407,7 +8448,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8478,7 +8519,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8493,7 +8534,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8566,7 +8607,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8631,7 +8672,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8646,7 +8687,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8722,7 +8763,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8798,7 +8839,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8897,7 +8938,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8982,7 +9023,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9061,7 +9102,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9137,7 +9178,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9152,7 +9193,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -9225,7 +9266,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9314,7 +9355,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9401,7 +9442,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9492,7 +9533,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9557,7 +9598,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9622,7 +9663,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9637,7 +9678,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9717,7 +9758,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9732,7 +9773,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9803,7 +9844,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9877,7 +9918,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9942,7 +9983,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10016,7 +10057,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10081,7 +10122,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10096,7 +10137,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -10169,7 +10210,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10184,7 +10225,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10266,7 +10307,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10342,7 +10383,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10407,7 +10448,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10422,7 +10463,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -10498,7 +10539,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10513,7 +10554,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10595,7 +10636,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10671,7 +10712,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10692,17 +10733,17 @@ export interface operations {
                 user?: string;
                 team?: string;
                 priority?: "" | "low" | "medium" | "high";
-                /** @description Only what waits for you: so a page that has a `next` may be empty. */
+                /** @description Only approvals that need your decision; a page with a `next` may then be empty. */
                 mine?: boolean;
-                /** @description Words that have to be there; the last may be the beginning of one. */
+                /** @description Words to search for: all of them have to match, the last one as a prefix. */
                 q?: string;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string;
                 limit?: number;
                 status?: string;
-                /** @description RFC 3339. */
+                /** @description Only approvals proposed since this time (RFC 3339), inclusive. */
                 since?: string;
-                /** @description RFC 3339. */
+                /** @description Only approvals proposed before this time (RFC 3339). */
                 until?: string;
             };
             header?: never;
@@ -10756,7 +10797,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10777,11 +10818,11 @@ export interface operations {
                 user?: string;
                 team?: string;
                 priority?: "" | "low" | "medium" | "high";
-                /** @description Only what waits for you: so a page that has a `next` may be empty. */
+                /** @description Only approvals that need your decision; a page with a `next` may then be empty. */
                 mine?: boolean;
-                /** @description Words that have to be there; the last may be the beginning of one. */
+                /** @description Words to search for: all of them have to match, the last one as a prefix. */
                 q?: string;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string;
                 limit?: number;
             };
@@ -10836,7 +10877,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10912,7 +10953,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10927,7 +10968,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -11001,7 +11042,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11016,7 +11057,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11103,7 +11144,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11118,7 +11159,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11205,7 +11246,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11220,7 +11261,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11307,7 +11348,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11322,7 +11363,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11415,7 +11456,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11430,7 +11471,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11503,7 +11544,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11518,7 +11559,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11609,7 +11650,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11624,7 +11665,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11710,7 +11751,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11789,7 +11830,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11903,7 +11944,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11970,7 +12011,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11985,7 +12026,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -12076,7 +12117,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12091,7 +12132,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -12168,7 +12209,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12186,7 +12227,7 @@ export interface operations {
                 limit?: number;
             };
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -12288,7 +12329,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12353,7 +12394,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12420,7 +12461,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12487,7 +12528,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12502,7 +12543,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -12586,7 +12627,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12662,7 +12703,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12740,7 +12781,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12807,7 +12848,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12822,7 +12863,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -12904,7 +12945,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12982,7 +13023,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -12997,7 +13038,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -13083,7 +13124,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13159,7 +13200,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13174,7 +13215,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -13266,7 +13307,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13281,7 +13322,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -13371,7 +13412,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13386,7 +13427,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -13490,7 +13531,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13566,7 +13607,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13631,7 +13672,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13698,7 +13739,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13763,7 +13804,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13778,7 +13819,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -13851,7 +13892,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13866,7 +13907,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -13930,7 +13971,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -13945,7 +13986,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -13955,7 +13996,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the other service wants to hear. */
+            /** @description The response that the other service expects. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14036,7 +14077,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14051,7 +14092,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -14062,7 +14103,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the other service wants to hear. */
+            /** @description The response that the other service expects. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14143,7 +14184,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14213,7 +14254,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14289,7 +14330,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14304,7 +14345,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -14377,7 +14418,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14442,7 +14483,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14518,7 +14559,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14611,7 +14652,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14690,7 +14731,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14770,7 +14811,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14840,7 +14881,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14855,7 +14896,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -14937,7 +14978,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -14952,7 +14993,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -15032,7 +15073,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15108,7 +15149,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15125,7 +15166,7 @@ export interface operations {
                 cursor?: string;
                 limit?: number;
                 user?: string;
-                /** @description Words in the title. A page may then be empty and have a next. */
+                /** @description Words in the title. A page with a `next` may then be empty. */
                 q?: string;
             };
             header?: never;
@@ -15179,7 +15220,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15193,11 +15234,11 @@ export interface operations {
     get_api_threads_thread_id: {
         parameters: {
             query?: {
-                /** @description Only lines behind this one. */
+                /** @description Only lines after this number. */
                 after?: number;
-                /** @description Only lines before this one; 0 for no end. */
+                /** @description Only lines before this number; 0 for no limit. */
                 before?: number;
-                /** @description Only the last so many of those; 0 for all. */
+                /** @description The maximum number of lines, the last ones; 0 for all. */
                 last?: number;
             };
             header?: never;
@@ -15262,7 +15303,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15277,7 +15318,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -15346,7 +15387,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15361,7 +15402,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -15439,7 +15480,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15454,7 +15495,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -15554,7 +15595,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15569,7 +15610,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -15669,7 +15710,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15743,7 +15784,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15808,7 +15849,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15884,7 +15925,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15949,7 +15990,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -15964,7 +16005,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -16031,7 +16072,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16096,7 +16137,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16111,7 +16152,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -16227,7 +16268,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16303,7 +16344,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16318,7 +16359,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -16436,7 +16477,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16465,7 +16506,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboxServerInfo"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16480,7 +16521,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -16547,7 +16588,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16623,7 +16664,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16699,7 +16740,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16714,7 +16755,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -16806,7 +16847,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16821,7 +16862,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -16919,7 +16960,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -16934,7 +16975,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -17015,7 +17056,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17082,7 +17123,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17097,7 +17138,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -17209,7 +17250,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17293,7 +17334,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17308,7 +17349,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -17402,7 +17443,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17496,7 +17537,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17511,7 +17552,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -17604,7 +17645,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17698,7 +17739,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17713,7 +17754,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -17814,7 +17855,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17829,7 +17870,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -17929,7 +17970,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -17944,7 +17985,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -18044,7 +18085,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -18059,7 +18100,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request under the same key is done once, and answered the same for a day. */
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -18159,7 +18200,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorJson"];
                 };
             };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
             default: {
                 headers: {
                     [name: string]: unknown;

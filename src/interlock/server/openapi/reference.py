@@ -16,7 +16,7 @@ from interlock.server.openapi.html import DocField, DocModel, DocRoute, doc_grou
 from interlock.server.routes.docs import allowed_roles
 
 INTRO = (
-    "Made from the server's OpenAPI document, which every server has at `/openapi.json`, and as a page at `/docs`. "
+    "Generated from the OpenAPI document, which every server has at `/openapi.json`, and as a page at `/docs`. "
     "`$KEY` is a key: `interlock keys create --name NAME --role ROLE`."
 )
 
@@ -31,7 +31,7 @@ def _sections(document: Document) -> Iterator[str]:
         yield from (f"## {group.name[:1].upper() + group.name[1:]}", group.text)
         for route in group.routes:
             yield from _route(route)
-    yield "## Answers"
+    yield "## Responses"
     for model in response_models(document):
         yield from _model(model)
 
@@ -40,9 +40,9 @@ def _route(route: DocRoute) -> Iterator[str]:
     yield f"### `{route.method} {route.path}`"
     yield _one_line(f"{route.text} {allowed_roles(route)}")
     yield from _table("parameter", route.parameters)
-    yield from _table("field of the body", route.body)
-    told = [f"Answers `{route.response_type}`." if route.response_type else "", f"Errors: {', '.join(route.errors)}."]
-    yield " ".join(filter(None, told if route.errors else told[:1])) or "Answers nothing."
+    yield from _table("body field", route.body)
+    response = f"Response: `{route.response_type}`." if route.response_type else "No response body."
+    yield f"{response} Errors: {', '.join(route.errors)}." if route.errors else response
     yield f"```sh\n{route.curl}\n```"
 
 
@@ -59,7 +59,7 @@ def _table(title: str, fields: Iterable[DocField]) -> Iterator[str]:
         for each in fields
     ]
     if rows:
-        yield "\n".join([f"| {title} | is | |", "|---|---|---|", *rows])
+        yield "\n".join([f"| {title} | type | description |", "|---|---|---|", *rows])
 
 
 def _cell(text: str) -> str:

@@ -92,11 +92,13 @@ class PendingApprovalsQuery(BaseModel):
     user: Name = ""
     team: Name = ""
     priority: Literal["", "low", "medium", "high"] = ""
-    mine: Annotated[bool, Field(description="Only what waits for you: so a page that has a `next` may be empty.")] = (
-        False
-    )
-    q: Annotated[Name, Field(description="Words that have to be there; the last may be the beginning of one.")] = ""
-    cursor: Annotated[str, Field(max_length=MAX_NAME, description="`next` of the page before.")] = ""
+    mine: Annotated[
+        bool, Field(description="Only approvals that need your decision; a page with a `next` may then be empty.")
+    ] = False
+    q: Annotated[
+        Name, Field(description="Words to search for: all of them have to match, the last one as a prefix.")
+    ] = ""
+    cursor: Annotated[str, Field(max_length=MAX_NAME, description="`next` of the previous page.")] = ""
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
 
 
@@ -104,8 +106,8 @@ class ApprovalsQuery(PendingApprovalsQuery):
     """Also filters by status, several separated by commas, and by the time of the proposal; `since` is inclusive."""
 
     status: Annotated[str, AfterValidator(_check_statuses), Field(json_schema_extra={"examples": ["pending"]})] = ""
-    since: Annotated[Name, Field(description="RFC 3339.")] = ""
-    until: Annotated[Name, Field(description="RFC 3339.")] = ""
+    since: Annotated[Name, Field(description="Only approvals proposed since this time (RFC 3339), inclusive.")] = ""
+    until: Annotated[Name, Field(description="Only approvals proposed before this time (RFC 3339).")] = ""
 
 
 class BulkDecisionsBody(RequestBody):
@@ -129,7 +131,7 @@ class BulkDecisionsBody(RequestBody):
 
 
 class DelegateBody(RequestBody):
-    """Let others decide this approval in your place. A delegate votes in your seat, which is no additional vote."""
+    """Let others decide this approval in your place. A delegate's vote counts as yours, not as another one."""
 
     model_config = example({"users": ["eve"]})
 
@@ -168,7 +170,7 @@ class EmptyBody(RequestBody):
 
 
 class BulkDecisionResult(ResponseModel):
-    """The result of one decision: the status, or the error that a single decision would have got."""
+    """The result of one decision: the new status, or the error of a single decision."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -228,7 +230,7 @@ async def undo(approval_id: str, context: ContextDep, body: EmptyBody | None = N
     "/{approval_id}/claim", responses=documented_responses(ApprovalJson, 404, 409, 410), **require_roles(DECIDERS)
 )
 async def claim(approval_id: str, context: ContextDep, body: EmptyBody | None = None) -> Response:
-    """Claim an approval, to show others that you are on it. Everybody may still decide; the last claim counts."""
+    """Claim an approval, to show others that you are working on it. Others may still decide; the last claim counts."""
     await context.inbox.claim(context.workspace, approval_id, context.reviewer)
     return await context.show(approval_id)
 

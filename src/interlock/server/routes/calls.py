@@ -183,7 +183,7 @@ class CallRoutes:
 
     @fast.route("POST", "/api/calls/{approval_id}/renew", AGENTS, CallLease, errors=(404, 409))
     async def renew(self, request: HttpRequest, body: RenewCallBody) -> HttpResponse:
-        """Renew the lease of a running call. If a lease expires, the status of the call becomes `unknown`."""
+        """Renew the lease of a running call. After its expiry the call is `unknown`, unless the tool is idempotent."""
         services, (approval_id,) = await self._services(request), request.path_params
         await services.gate_for(request.current_principal).renew(
             services.workspace, approval_id, body.fence, int(body.lease_seconds * 1000)
@@ -219,7 +219,7 @@ class CallRoutes:
 
     @fast.route("POST", "/api/calls/{approval_id}/abandon", AGENTS, CallStatusJson, errors=(404, 409))
     async def abandon(self, request: HttpRequest, body: AbandonCallBody) -> HttpResponse:
-        """Report that the program was interrupted while the tool ran; the status of the call becomes `unknown`."""
+        """Report that the program was interrupted while the tool ran, so that the outcome is not known."""
         services, (approval_id,) = await self._services(request), request.path_params
         approval = await services.gate_for(request.current_principal).abandon(
             services.workspace, approval_id, body.fence

@@ -27,13 +27,13 @@ from interlock.server.state import ServerState
 router = APIRouter(tags=["channels"])
 
 CALLBACK_RESPONSE: dict[str, Any] = {
-    "description": "What the other service wants to hear.",
-    "content": {"application/json": {"schema": {"description": "In the words of that service."}}},
+    "description": "The response that the other service expects.",
+    "content": {"application/json": {"schema": {"description": "Defined by that service."}}},
 }
 
 
 class ChannelDisabled(BaseModel):
-    """Since when, and why, nothing is sent: the other service refused."""
+    """A channel that was disabled because the other service refused."""
 
     since: str
     why: str

@@ -41,10 +41,10 @@ class ChatMessageBody(RequestBody):
 
     message: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     thread_id: Annotated[
-        str, Field(max_length=MAX_NAME, description="The thread to go on with; without it one begins.")
+        str, Field(max_length=MAX_NAME, description="The thread to continue; by default, a new one.")
     ] = ""
     agent: Annotated[
-        str, Field(max_length=MAX_NAME, description="The agent of a new thread; the assistant, if left out.")
+        str, Field(max_length=MAX_NAME, description="The agent of a new thread; by default, the assistant.")
     ] = ""
 
 

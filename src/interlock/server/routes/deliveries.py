@@ -21,8 +21,8 @@ router = APIRouter(tags=["channels"])
 class DeliveryInfo(BaseModel):
     """One message through one channel, without its text: to a `person`, a `place`, or the channel's own destination.
 
-    `approval_id` is null if the message is about the number of pending approvals. `sent_at` is when it last notified
-    somebody, `due_at` when it is tried next. `error` is for admins.
+    `approval_id` is null if the message is about the number of pending approvals. `sent_at` is the time of the last
+    notification, `due_at` that of the next attempt. `error` is for admins.
     """
 
     id: str
@@ -32,7 +32,7 @@ class DeliveryInfo(BaseModel):
     place: str | None
     reason: Reason
     priority: str
-    status: Annotated[Status, Field(description="`grouped` was told as one of many; `dropped` is told no more.")]
+    status: Annotated[Status, Field(description="`grouped` is part of a summary; `dropped` is not sent any more.")]
     attempts: int
     created_at: str
     sent_at: str | None

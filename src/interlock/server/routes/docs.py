@@ -63,13 +63,13 @@ def _page(sections: list[DocGroup], models: list[DocModel]) -> Iterator[str]:
     yield from (f"<p>{_html_text(part)}</p>" for part in API_DESCRIPTION.split("\n\n"))
     yield '<p>For programs: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p><nav><ul>'
     yield from (f'<li><a href="#{_anchor(each.name)}">{escape(each.name)}</a></li>' for each in sections)
-    yield '<li><a href="#answers">answers</a></li></ul></nav>'
+    yield '<li><a href="#responses">responses</a></li></ul></nav>'
     for each in sections:
         yield f'<section id="{_anchor(each.name)}"><h2>{escape(each.name)}</h2><p>{_html_text(each.text)}</p>'
         for route in each.routes:
             yield from _route(route)
         yield "</section>"
-    yield '<section id="answers"><h2>Answers</h2>'
+    yield '<section id="responses"><h2>Responses</h2>'
     for model in models:
         yield f'<article id="model-{escape(model.name)}"><h3>{escape(model.name)}</h3><p>{_html_text(model.text)}</p>'
         yield from _table("Fields", model.fields)
@@ -83,16 +83,17 @@ def _route(route: DocRoute) -> Iterator[str]:
     yield from _table("Parameters", route.parameters)
     yield from _table("Body", route.body)
     if route.response_type:
-        yield f"<p>Answers <code>{escape(route.response_type)}</code>.</p>"
+        yield f"<p>Response: <code>{escape(route.response_type)}</code>.</p>"
     yield f"<p>Errors: {escape(', '.join(route.errors))}.</p>" if route.errors else ""
     yield f"<pre>{escape(route.curl)}</pre></article>"
 
 
 def allowed_roles(route: DocRoute) -> str:
     if not route.roles:
-        return "For everybody, without a key."
-    recent = f" A session has to be of the last {RECENT_SIGN_IN // MINUTE} minutes, else 403 `recent_sign_in_required`."
-    return f"For: {', '.join(route.roles)}.{recent if route.recent else ''}"
+        return "Public: needs no key."
+    minutes = RECENT_SIGN_IN // MINUTE
+    recent = f" A session needs a sign-in of the last {minutes} minutes, else 403 `recent_sign_in_required`."
+    return f"Roles: {', '.join(route.roles)}.{recent if route.recent else ''}"
 
 
 def _table(title: str, fields: Iterable[DocField]) -> Iterator[str]:

@@ -99,7 +99,7 @@ class GrantUse(BaseModel):
 
 
 class GrantDetails(GrantInfo):
-    """A grant with the newest calls that it let through."""
+    """A grant with the newest calls that it allowed."""
 
     revoked_by: str | None
     revoked_reason: str | None
@@ -118,7 +118,7 @@ async def list_grants(
 
 @router.post("/api/grants", responses=documented_errors(404, 409), status_code=201, **require_recent_sign_in(DECIDERS))
 async def make_grant(body: GrantBody, state: StateDep, principal: PrincipalDep, request: RequestDep) -> CreatedGrant:
-    """Make a grant, which lets calls of a tool through without asking, as if you approved each of them."""
+    """Make a grant: calls of a tool that it covers are approved in your name, without asking."""
     if not body.reason.strip():
         raise InvalidRequest("The reason is empty. Say in a few words why nobody needs to be asked.")
     inbox = (await state.workspaces.services(principal.workspace)).inbox
@@ -134,7 +134,7 @@ async def make_grant(body: GrantBody, state: StateDep, principal: PrincipalDep, 
 
 @router.get("/api/grants/{grant_id}", responses=documented_errors(404), **require_roles(VIEWERS))
 async def show_grant(grant_id: str, state: StateDep, principal: PrincipalDep) -> GrantDetails:
-    """One grant: what it covers, its limits, who made it and why, and the calls that it let through."""
+    """One grant: what it covers, its limits, who made it and why, and the calls that it allowed."""
     inbox = (await state.workspaces.services(principal.workspace)).inbox
     view: dict[str, Any] = grant_view_json(await inbox.show_grant(principal.workspace, grant_id), state.clock())
     return GrantDetails(**view)
@@ -144,7 +144,7 @@ async def show_grant(grant_id: str, state: StateDep, principal: PrincipalDep) ->
 async def revoke_grant(
     grant_id: str, state: StateDep, principal: PrincipalDep, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> GrantInfo:
-    """Revoke a grant; only its creator or an admin can. Calls that it let through stay allowed."""
+    """Revoke a grant; only its creator or an admin can. Calls that it allowed stay allowed."""
     inbox = (await state.workspaces.services(principal.workspace)).inbox
     return _info(await inbox.revoke(principal.workspace, grant_id, principal.reviewer(), reason), state.clock())
 

@@ -47,10 +47,10 @@ class KeyBody(RequestBody):
     A key for an agent is bound to the names in `agents`: other names are refused. An unbound key may use any name, and
     allow rules and grants that name an agent or a person do not apply to it. `tools` are patterns of the tools that it
     may propose. `requester` is the one person that it acts for, whose account has to exist, `any` for a back end that
-    authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
-    `per_minute` and `pending` are quotas of its own: `0` is no limit; by default, the server's apply. `expires_in` is a
-    duration such as `90d`, or `never`; by default, a key of an agent does not expire, and one of a person expires after
-    90 days.
+    authenticates its own users, or `none` for work without a requester; `user` names one person too, who is added if
+    missing. `per_minute` and `pending` are quotas of its own: `0` is no limit; by default, the server's apply.
+    `expires_in` is a duration such as `90d`, or `never`; by default, a key of an agent does not expire, and one of a
+    person expires after 90 days.
     """
 
     model_config = example({"name": "billing", "role": "agent", "agents": ["billing"], "requester": "none"})

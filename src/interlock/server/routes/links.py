@@ -48,7 +48,7 @@ class MessageLinkBody(RequestBody):
 
 
 class MessageCodeBody(MessageLinkBody):
-    """`ticket` is what this browser got when it asked for the code."""
+    """`ticket` is from the response to the request for the code."""
 
     model_config = example(
         {"token": "the-part-behind-?t=", "ticket": "what-asking-for-the-code-gave", "code": "12345678"}

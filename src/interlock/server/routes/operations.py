@@ -60,7 +60,7 @@ class NotReady(Error):
 
 
 class About(BaseModel):
-    """`retention` is how long contents are kept after the end; `provider`: people can sign in with OpenID Connect."""
+    """`retention` is the time for which the contents of ended calls are kept; `provider` is for OpenID Connect."""
 
     version: str
     database: str

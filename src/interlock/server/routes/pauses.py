@@ -45,7 +45,7 @@ class PausesQuery(BaseModel):
 
 
 class PauseBody(RequestBody):
-    """`called` is the framework's name of the run, if that is more than a `run_id` can be; `state` is base64."""
+    """`called` is the framework's name of the run, if it is not a valid `run_id`; `state` is base64."""
 
     model_config = example({"run_id": "run-2027-03-01", "agent": "billing", "state": "eyJtZXNzYWdlcyI6W119"})
 
@@ -56,7 +56,7 @@ class PauseBody(RequestBody):
 
 
 class ClaimPausesBody(RequestBody):
-    """`attempt` is random for each claim: a retry with it is the same claim. `gone` are runners that ended."""
+    """`attempt` is a random text for each claim; a retry with the same one is the same claim."""
 
     model_config = example({"agent": "billing", "runner": "worker-1", "lease_seconds": 60, "wait": 20})
 
@@ -93,7 +93,7 @@ class CompletePauseBody(RequestBody):
 
 
 class PauseJson(ResponseModel):
-    """A paused run. `run_id` is its id in its calls, `called` its name in its framework."""
+    """A paused run. `called` is its name in its framework."""
 
     run_id: str
     called: str
@@ -104,7 +104,7 @@ class PauseJson(ResponseModel):
 
 
 class PauseInfo(PauseJson):
-    """`waiting` is the number of its pending approvals; `resuming` says that a program is resuming it now."""
+    """`waiting` is the number of its pending approvals; `resuming` is true while a program resumes it."""
 
     waiting: int
     resuming: bool
@@ -116,13 +116,13 @@ class PauseList(ResponseModel):
 
 
 class ClaimedPause(PauseJson):
-    """`state` is returned as it was stored, in base64."""
+    """A claimed run with its `state`, as it was stored, in base64."""
 
     state: str
 
 
 class ClaimedPauses(ResponseModel):
-    """`held` are the other programs with this key that are resuming runs of this agent now."""
+    """`held` are the names of the other programs with this key that resume runs of this agent now."""
 
     items: list[ClaimedPause]
     held: list[str]
@@ -134,7 +134,7 @@ class PauseLease(ResponseModel):
 
 
 class PauseRelease(ResponseModel):
-    """Nobody can claim the run for so many `seconds`."""
+    """`seconds` is the time for which the run cannot be claimed."""
 
     run_id: str
     seconds: float

@@ -85,8 +85,8 @@ class ToolTrustInfo(BaseModel):
     """`effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
 
     `changed` says how an agent's current definition of a pinned tool differs; `named_by` why the tool has to be pinned
-    by itself; `on_word`: the effect that its agent declares is trusted. `looks_like` are tools with names that a reader
-    would take for this one.
+    by itself; `on_word`: the effect that its agent declares is trusted. `looks_like` are tools with confusingly similar
+    names.
     """
 
     name: str

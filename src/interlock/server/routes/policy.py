@@ -74,7 +74,7 @@ class PolicyVersionList(BaseModel):
 
 
 class PutPolicyResult(PolicyVersionJson):
-    """`new` is false if this very policy was in force already."""
+    """`new` is false if this policy was already in force."""
 
     new: bool
     warnings: list[str]
@@ -166,7 +166,7 @@ async def list_versions(
     **require_admin_body(YAML_TYPE, "application/json", example=POLICY_EXAMPLE),
 )
 async def check_policy(state: StateDep, principal: PrincipalDep, request: RequestDep) -> PolicyCheckResult:
-    """Check whether a policy loads, and whether anything about it is odd. Changes nothing."""
+    """Check whether a policy loads, and return errors and warnings. Changes nothing."""
     try:
         with reject_misconfigured():
             loaded = await state.workspaces.draft(principal.workspace, _draft_text(request))
@@ -195,7 +195,7 @@ async def check_policy(state: StateDep, principal: PrincipalDep, request: Reques
 async def explain_call(state: StateDep, principal: PrincipalDep, request: RequestDep) -> dict[str, object]:
     """Explain which rule a call matches, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
 
-    It is judged as a call with an agent key that is bound to nobody; `key` in it describes another key, and
+    It is judged as a call with an agent key without bindings; `key` in it describes another key, and
     `"embedded": true` says that it comes from a program that opens the database itself. `judged_as` says which it was.
     """
     body, services = _json_object(request), await state.workspaces.services(principal.workspace)

@@ -25,7 +25,7 @@ MAX_SECONDS = 5.0
 
 
 class RuleInfo(BaseModel):
-    """`says` is the content of the rule, key by key in the words of the file; `line` is where it begins."""
+    """`says` is the content of the rule, by key, as in the file; `line` is its first line."""
 
     name: str
     line: int | None

@@ -34,7 +34,7 @@ class RunsQuery(BaseModel):
 
 
 class AcquireRunBody(RequestBody):
-    """`runner` identifies the program, for ever; `gone` are runners of the same key that have certainly ended."""
+    """`runner` is a unique name of the program. `gone` are runners of the same key that have ended."""
 
     model_config = example({"agent": "billing", "runner": "worker-1", "lease_seconds": 60})
 
@@ -70,7 +70,7 @@ class OpenRuns(ResponseModel):
 
 
 class AcquiredRunJson(ResponseModel):
-    """`key` hides secrets in the ids of calls, and is of no use for any other run."""
+    """`key` is for hashing secrets in the ids of calls, in this run only."""
 
     run_id: str
     runner: str

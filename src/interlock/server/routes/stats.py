@@ -26,7 +26,7 @@ router = APIRouter(tags=["operations"])
 
 
 class WorkspaceStats(ResponseModel):
-    """`waiting_agents` are runs with a pending call; `decided` were let through or rejected.
+    """`waiting_agents` is the number of runs with a pending call, `decided` that of decided approvals.
 
     `freezes` are the active ones.
     """
@@ -66,7 +66,7 @@ class StatsInterval(ResponseModel):
 
 
 class OutcomeCounts(ResponseModel):
-    """Outcomes of calls of a tool or agent; `approved` are those without an edit, `allowed` those that asked nobody."""
+    """Outcomes of calls of a tool or agent; `approved` are those without an edit, `allowed` needed no approval."""
 
     name: str
     approved: int

@@ -48,7 +48,7 @@ class ThreadsQuery(BaseModel):
     limit: Annotated[int, Field(ge=1, le=MAX_THREADS)] = 50
     user: Annotated[str, Field(max_length=MAX_NAME)] = ""
     q: Annotated[
-        str, Field(max_length=200, description="Words in the title. A page may then be empty and have a next.")
+        str, Field(max_length=200, description="Words in the title. A page with a `next` may then be empty.")
     ] = ""
 
 
@@ -57,11 +57,13 @@ class ThreadLinesQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    after: Annotated[int, Field(ge=0, le=MAX_ENTRY_NUMBER, description="Only lines behind this one.")] = 0
+    after: Annotated[int, Field(ge=0, le=MAX_ENTRY_NUMBER, description="Only lines after this number.")] = 0
     before: Annotated[
-        int, Field(ge=0, le=MAX_ENTRY_NUMBER, description="Only lines before this one; 0 for no end.")
+        int, Field(ge=0, le=MAX_ENTRY_NUMBER, description="Only lines before this number; 0 for no limit.")
     ] = 0
-    last: Annotated[int, Field(ge=0, le=10_000, description="Only the last so many of those; 0 for all.")] = 0
+    last: Annotated[
+        int, Field(ge=0, le=10_000, description="The maximum number of lines, the last ones; 0 for all.")
+    ] = 0
 
 
 class ThreadInfo(ResponseModel):

@@ -149,7 +149,7 @@ async def count_calls(
 
 @router.get("/api/tools", responses=documented_errors(404), **require_roles(VIEWERS))
 async def list_tools(state: StateDep, principal: PrincipalDep, query: Annotated[ToolsQuery, Query()]) -> ToolList:
-    """The known tools, by name, and whether they ask."""
+    """The known tools, by name, and whether they need an approval."""
     services = await state.workspaces.services(principal.workspace)
     workspace_tools = await _load_tools(state, principal.workspace, query.agent)
     names = sorted(_tool_names(state, workspace_tools))

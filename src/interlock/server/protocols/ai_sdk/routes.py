@@ -90,14 +90,17 @@ class AiSdkChatBody(BaseModel):
         frozen=True,
     )
 
-    id: Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="The chat: a thread of this person.")]
+    id: Annotated[
+        str,
+        Field(min_length=1, max_length=MAX_NAME, description="The id of the chat, which is a thread of this person."),
+    ]
     messages: Annotated[JsonList[dict[str, Any]], Field(min_length=1)]
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     messageId: str | None = None
     agent: Annotated[str, Field(max_length=MAX_NAME, description="The agent of a new chat.")] = ""
     decisions: Annotated[
         dict[str, dict[str, Any]],
-        Field(description="By approval: a whole decision in place of a yes or no, as for an edit."),
+        Field(description="By approval id: a full decision in place of yes or no, such as an edit."),
     ] = {}
 
 
@@ -114,7 +117,7 @@ class AiSdkChat(BaseModel):
 
 @router.get("/chat/{chat_id}", responses=documented_responses(AiSdkChat), **require_roles(DECIDERS))
 async def load_chat(chat_id: str, state: StateDep, principal: PrincipalDep) -> Response:
-    """The newest messages of the chat in their current state; none, if nothing was said in it."""
+    """The newest messages of the chat in their current state; none for a new chat."""
     context = AiSdkContext(state, await state.workspaces.services(principal.workspace), principal)
     messages: list[dict[str, object]] = []
     with suppress(NotFound):
