@@ -24,7 +24,7 @@ from tests.journeys.in_process import run_main
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 Stream = int | IO[bytes]
-PATIENCE = 60.0  # seconds that a condition may take on a busy machine; nothing waits that long when all is well
+PATIENCE = 120.0  # seconds that a condition may take on a busy machine; nothing waits that long when all is well
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?")
 
 
