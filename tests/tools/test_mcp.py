@@ -22,7 +22,7 @@ from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.runtime.json_schema import check_schema
 from tests.tools.mcp_server import TOOLS
 from tests.tools.ports import reserved_port
-from tests.tools.small import QUICK, WAYS, at_an_address, connected, run, small, tool_of, until
+from tests.tools.small import PATIENCE, QUICK, WAYS, at_an_address, connected, run, small, tool_of, until
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +321,8 @@ async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: P
         "away": McpServerSettings(url="http://127.0.0.1:9/mcp"),
     }
     with small("child", tmp_path) as server:
-        async with connected(**broken, files=server) as servers:
+        tried_once = replace(QUICK, initial_backoff=PATIENCE, max_backoff=PATIENCE)
+        async with connected(tried_once, **broken, files=server) as servers:
             assert await run(servers, "files_look") == {"text": "all is quiet"}
             told = "\n".join(servers.problems())
     assert 'The MCP server "gone" is not connected: [Errno 2] No such file' in told
