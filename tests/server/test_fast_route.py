@@ -66,6 +66,7 @@ async def test_the_router_gets_the_handler_its_roles_and_what_it_has_to_parse() 
         (None, None),
     ]
     assert (add.max_body, add.streams) == (5, False)
+    assert (show.default_query, add.default_query) == (ShelfQuery(), None)
     answer = await show.handle(None, ShelfQuery())
     assert answer.body == b'{"title":"Ada\'s 3"}'
 

@@ -32,8 +32,9 @@ class RouteDocs(NamedTuple):
 class FastRoute(NamedTuple):
     """A route without a framework; `template` is its path in the OpenAPI document.
 
-    The router parses the `body` or the `query` of a request and passes it to the handler. If `max_body` is larger than
-    usual, the caller is authenticated before a large body is read. A handler that `streams` sends its response itself.
+    The router parses the `body` or the `query` of a request and passes it to the handler; for a request without a
+    query, that is `default_query`. If `max_body` is larger than usual, the caller is authenticated before a large body
+    is read. A handler that `streams` sends its response itself.
     """
 
     method: str
@@ -43,6 +44,7 @@ class FastRoute(NamedTuple):
     docs: RouteDocs
     body: Model | None = None
     query: Model | None = None
+    default_query: BaseModel | None = None
     max_body: int = MAX_BYTES
     streams: bool = False
 
@@ -112,4 +114,5 @@ def _declare(
     body, query = hints.get("body"), hints.get("query")
     text = " ".join((getdoc(handle) or "").split())
     docs = docs._replace(text=text, body=body or docs.body, query=query or docs.query)
-    return FastRoute(method, template, roles, handle, docs, body, query=query)
+    default_query = query() if query else None
+    return FastRoute(method, template, roles, handle, docs, body=body, query=query, default_query=default_query)

@@ -135,7 +135,8 @@ class Router:
             if route.body is not None:
                 given = (await request.parse_body(route.body, route.max_body),)
             elif route.query is not None:
-                given = (validate_model(route.query, request.query),)
+                asked = request.scope.get("query_string")
+                given = (validate_model(route.query, request.query) if asked else route.default_query,)
             if route.streams:
                 await self._serve_stream(route, request, receive, send, given)
             else:
