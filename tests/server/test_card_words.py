@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.core.approval.propose import Proposal, request_approval
 from interlock.core.call import ToolSpec, redact
+from interlock.core.ledger.event import Payload
+from interlock.core.masking import mask_report
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import ProposalTransaction
 from tests.server.conftest import As
@@ -58,6 +61,29 @@ async def test_a_secret_that_a_program_repeats_in_its_report_is_hidden_everywher
     text = "".join(each.text for each in seen)
     assert "correct" not in text.replace('"args":{"password":"correct horse battery"', "")
     assert ("[hidden]" in text) == (not late or not report["ok"])
+
+
+async def test_a_large_report_is_masked_outside_the_transaction(
+    client: As, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+
+    def mask(report: Payload, stored: Payload) -> Payload:
+        threads.append(threading.current_thread().name.startswith("asyncio_"))
+        return mask_report(report, stored)
+
+    monkeypatch.setattr("interlock.app.gate.mask_report", mask)
+    agent = client(keys["agent"])
+    for padding in ("", "x" * 100_000):
+        told = await propose(agent, call_id=f"c{len(padding)}", **LOGIN)
+        assert (await decide(client(keys["reviewer"]), told, acknowledged=[ALARM])).status_code == 200
+        path = f"/api/calls/{told['approval_id']}"
+        await agent.post(f"{path}/start", json={"lease_seconds": 60})
+        done = await agent.post(f"{path}/finish", json={"fence": 1, "ok": True, "result": PASSWORD + padding})
+        assert done.status_code == 200
+        view = (await client(keys["reviewer"]).get(f"/api/approvals/{told['approval_id']}")).json()
+        assert view["result"] == f"[hidden]{padding}"
+    assert threads == [False, True]
 
 
 SQL = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.ledger.event import Payload
-from interlock.core.masking import MASK, mask_report, mask_text
+from interlock.core.masking import MASK, MAX_SECRETS, REDACTED_LENGTH, mask_report, mask_text, masking_work
 
 SECRET = 's3cret/päss\n"word"'
 
@@ -89,7 +89,7 @@ def test_once_the_arguments_were_erased_nothing_of_a_report_is_kept() -> None:
 
 
 def test_more_than_can_be_looked_through_is_hidden_as_a_whole() -> None:
-    many = payload_of({"keys": [f"secret-{number}" for number in range(9_000)]}, "keys")
+    many = payload_of({"keys": [f"secret-{number}" for number in range(MAX_SECRETS)]}, "keys")
     assert mask_report(Payload(error="x" * 20_000), many).error == MASK
     assert result_of(["secret-1"] * 69_000, payload_of({"key": "secret-1"}, "key")) == MASK
 
@@ -115,3 +115,23 @@ def test_no_secret_is_left_in_any_text_around_it(secret: str, before: str, after
     stored = Payload(canonical({"key": secret}), b'{"key":{"$secret":"f"}}')
     told = mask_report(Payload(error=before + secret + after), stored).error or ""
     assert secret not in told.replace(MASK, "\0")
+
+
+def test_the_estimated_work_grows_with_secrets_and_report() -> None:
+    report = Payload(error="e" * 1_000)
+    one = payload_of({"key": "s" * 40}, "key")
+    many = payload_of({"key": [f"s{number:05}" for number in range(1_000)]}, "key")
+    assert masking_work(report, payload_of({"user": "ann"})) == 0
+    assert masking_work(report, Payload()) == 0
+    assert masking_work(report, one) < 500_000 < masking_work(report, many)
+    assert masking_work(Payload(), many) > 500_000  # the spellings alone are work
+    assert len(payload_of({"k": "secret"}, "k").shown or b"") == len(b'{"k":}') + REDACTED_LENGTH
+
+
+def test_more_secrets_than_can_be_searched_hide_the_whole_report() -> None:
+    few, many = (
+        payload_of({"keys": [f"s{n:05}" for n in range(count)]}, "keys") for count in (MAX_SECRETS, MAX_SECRETS + 1)
+    )
+    report = Payload(error="quiet", result=b'"plain"')
+    assert mask_report(report, few) == report
+    assert mask_report(report, many) == Payload(error=MASK, result=canonical(MASK))

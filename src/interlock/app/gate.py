@@ -34,7 +34,7 @@ from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.masking import mask_report
+from interlock.core.masking import mask_report, masking_work
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, approval_outcome
 from interlock.core.policy import claims
 from interlock.core.policy.claims import FillTerms, Judgement
@@ -51,6 +51,7 @@ from interlock.core.ports import (
 )
 from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
+MAX_MASKING_IN_TRANSACTION = 500_000  # characters to search: about a millisecond
 MAX_CACHED_TOOLS = 1_000  # tools whose grant conditions are cached
 POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also polls
 
@@ -251,8 +252,25 @@ class Gate:
 
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
+        try:
+            return await self._finish_masked(workspace, approval_id, step, partial(_mask_if_small, payload))
+        except _LargeReport as large:  # the program sizes both, and a transaction must not wait for that
+            args, masked = large.stored.args, await asyncio.to_thread(mask_report, payload, large.stored)
+
+        def mask(stored: Payload) -> Payload:
+            return masked if stored.args == args else mask_report(payload, stored)  # erased meanwhile: all is masked
+
+        return await self._finish_masked(workspace, approval_id, step, mask)
+
+    async def _finish_masked(
+        self,
+        workspace: str,
+        approval_id: str,
+        step: Callable[[Approval, Moment, Payload], Change[Approval]],
+        mask: Callable[[Payload], Payload],
+    ) -> Approval:
         stored = await self._store.transition_stored(
-            workspace, approval_id, lambda old, moment, _: step(old.approval, moment, mask_report(payload, old.payload))
+            workspace, approval_id, lambda old, moment, _: step(old.approval, moment, mask(old.payload))
         )
         return stored.approval
 
@@ -477,6 +495,20 @@ def _describe_call(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[Redacted
 
 class _ReportTooLate(Stale):
     """The runner no longer owns the call: earlier late reports have to be checked."""
+
+
+class _LargeReport(Stale):
+    """Report and arguments are too large to be compared inside a transaction."""
+
+    def __init__(self, stored: Payload) -> None:
+        super().__init__("This report has to be masked outside the transaction.")
+        self.stored = stored
+
+
+def _mask_if_small(report: Payload, stored: Payload) -> Payload:
+    if masking_work(report, stored) > MAX_MASKING_IN_TRANSACTION:
+        raise _LargeReport(stored)
+    return mask_report(report, stored)
 
 
 def _raise_too_late(_: LateReport) -> bool:

@@ -18,6 +18,10 @@ from interlock.core.ledger.event import Payload
 MASK = "[hidden]"
 MIN_SECRET_LENGTH = 4  # characters of a secret that is searched inside texts; a shorter one has to be the whole text
 MAX_SCANNED = 64_000_000  # characters to search, once for each spelling of each secret
+MAX_SECRETS = 2_000  # texts and numbers inside the secret arguments
+MAX_SPELLINGS = 13  # of one secret
+SPELLING_WORK = 300  # characters that are searched in the time that making a spelling takes
+REDACTED_LENGTH = 46  # bytes of {"$secret":"<fingerprint>"}
 MAX_REPLACED = 200_000  # searches in the single texts of a result in which a secret was found
 
 
@@ -27,13 +31,27 @@ def mask_report(report: Payload, stored: Payload) -> Payload:
         return _mask_all(report)
     if stored.shown is None:
         return report
-    spellings = _secret_spellings(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
+    secrets = list(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
+    if len(secrets) > MAX_SECRETS:
+        return _mask_all(report)
+    spellings = _secret_spellings(secrets)
     said = (report.error or "", (report.result or b"").decode())
     if sum(map(len, said)) * len(spellings.all) > MAX_SCANNED:
         return _mask_all(report)
     if spellings.is_in(said[0]):
         report = report._replace(error=spellings.mask_text(said[0]))
     return report._replace(result=_mask_result(said[1], spellings)) if spellings.is_in(said[1]) else report
+
+
+def masking_work(report: Payload, stored: Payload) -> int:
+    """Estimate the work of masking a report, in searched characters, from sizes alone; too high rather than too low."""
+    if stored.args is None or stored.shown is None:
+        return 0
+    redacted = stored.shown.count(b'"$secret"')
+    hidden = max(0, len(stored.args) - len(stored.shown) + redacted * REDACTED_LENGTH)
+    secrets = redacted + hidden // MIN_SECRET_LENGTH
+    said = len(report.error or "") + len(report.result or b"")
+    return len(stored.args) + secrets * MAX_SPELLINGS * (said + SPELLING_WORK)
 
 
 def mask_text(text: str, args: bytes, shown: bytes) -> str:
