@@ -44,7 +44,7 @@ async def _measured(calls: int, url: str) -> Measured:
     app_services = build_services(url)
     await app_services.store.open()
     try:
-        app_services.gate.policy = IN_FORCE
+        app_services.gate.in_force.set_policy(IN_FORCE)
         begun = time.perf_counter()
         await _fill(app_services, calls)
         filled = time.perf_counter() - begun

@@ -12,6 +12,7 @@ from typing import Any
 from interlock.app.bootstrap import build_services
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
+from interlock.app.policy_in_force import PolicyInForce
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import AgentDirectory
 from interlock.chat.loop import ThreadLoop
@@ -261,8 +262,9 @@ class Chat:
 
     def _doors(self, policy: Policy) -> tuple[Gate, Inbox]:
         store, dead = self.store, self.dead.__contains__
-        gate = Gate(store, policy, store.clock, compile_condition, validate, dead)
-        return gate, Inbox(store, policy, store.clock, compile_condition, validate)
+        in_force = PolicyInForce(store, policy)
+        gate = Gate(store, in_force, store.clock, compile_condition, validate, dead)
+        return gate, Inbox(store, in_force, store.clock, compile_condition, validate)
 
 
 MAIN = AgentSettings(instructions="Be brief.", tools=("t", "request_human_input"))

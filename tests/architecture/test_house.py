@@ -164,6 +164,29 @@ def test_only_wiring_reads_the_wall_clock() -> None:
     assert users_of(WALL_CLOCK) <= {"src/interlock/app/bootstrap.py"}
 
 
+def test_one_place_puts_a_policy_in_force() -> None:
+    """So that the gate and the inbox never judge by different policies."""
+    places = {f"{shown(path)} {name}" for path in MODULES for name in assigners_of("policy", parse(path))}
+    home = "src/interlock/app/policy_in_force.py"
+    assert places == {f"{home} __init__", f"{home} set_policy"}
+    assert users_of({"interlock.app.policy_in_force.PolicyInForce"}) <= {
+        "src/interlock/app/bootstrap.py",  # makes one for each gate and its inbox
+        "src/interlock/app/gate.py",
+        "src/interlock/app/inbox.py",
+    }
+
+
+def assigners_of(attribute: str, tree: ast.AST) -> Iterator[str]:
+    """The functions that set this attribute of an object, by a statement or by name."""
+    for function in functions(tree):
+        for node in ast.walk(function):
+            match node:
+                case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name == attribute:
+                    yield function.name
+                case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=name), *_]) if name == attribute:
+                    yield function.name
+
+
 def test_no_module_of_the_package_knows_of_fault_injection() -> None:
     """Tests wrap it from outside: `tests/faults/points.py`."""
     assert [shown(path) for path in MODULES if FAULT_INJECTION.search(path.read_text())] == []

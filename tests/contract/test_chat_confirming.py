@@ -285,7 +285,7 @@ async def test_a_rule_that_comes_to_ask_between_two_looks_is_no_yes(place: Place
         check = gate.check
 
         async def later(*args: Any, **more: Any) -> Any:
-            gate.policy = asking
+            gate.in_force.set_policy(asking)
             return await check(*args, **more)
 
         gate.check = later  # type: ignore[method-assign]

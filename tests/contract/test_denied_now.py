@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.app.stops import EDITS, RecheckResult
+from interlock.app.policy_in_force import EDITS, RecheckResult
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject
@@ -149,11 +149,11 @@ async def test_the_teams_of_a_removed_person_open_nothing(parts: AppServices) ->
 async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: AppServices) -> None:
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(parts, BY_TEAM)
-    basis = parts.gate.start_checks.current_epoch(parts.gate.policy)
+    basis = parts.gate.in_force.epoch
     approval_id = await pending(parts, requester="fay", teams=("finance",))
     await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
     await parts.refresh_policy("default", {})
-    parts.gate.start_checks.cache_allowed(basis, await row(parts, approval_id))  # as if it had been written only now
+    parts.gate.in_force.cache_allowed(basis, await row(parts, approval_id))  # as if it had been written only now
     with pytest.raises(DeniedNow):
         await approve(parts, approval_id)
 
@@ -194,13 +194,13 @@ async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
     """The caller is told to look again. It was tried without an end once, each time deeper than the last."""
     tried: list[str] = []
 
-    async def judged(_: object, __: str, approval_id: str) -> RecheckResult:
+    async def judged(_: str, approval_id: str) -> RecheckResult:
         tried.append(approval_id)
         return RecheckResult("0" * 64)
 
     first, second = await pending(parts), await pending(parts, 2)
     await approve(parts, first)
-    monkeypatch.setattr(parts.gate.start_checks, "recheck", judged)
+    monkeypatch.setattr(parts.gate.in_force, "recheck", judged)
     with pytest.raises(Stale, match="Reload the card"):
         await parts.gate.start("default", first, "runner")
     assert (tried, await status(parts, first)) == ([first] * EDITS, "approved")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.app.gate import POLL_INTERVAL, Gate
+from interlock.app.policy_in_force import PolicyInForce
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Policy
@@ -79,10 +80,11 @@ class AppServices:
         body = text if text is not None else (stored.body if stored else "")
         names = known_names(await self.store.users(workspace), channel_settings)
         loaded = load_policy(body, compile_condition, names, toggles, channel_settings.reminders)
-        self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
+        self.gate.in_force.freezes = await self.store.open_freezes(workspace)
         if text is not None:
             stored = await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
-        self.policy_version, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
+        self.policy_version = stored
+        self.gate.in_force.set_policy(loaded.policy)
         return loaded
 
     async def apply_policy(
@@ -99,7 +101,7 @@ class AppServices:
             await self.store.put_policy_file(
                 workspace, configured.sha256, configured.text, author, reapply=configured.is_always_applied
             )
-        self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
+        self.gate.in_force.freezes = await self.store.open_freezes(workspace)
         return await self._set_policy(await self.store.policy(workspace), configured, toggles)
 
     async def refresh_policy(
@@ -109,11 +111,11 @@ class AppServices:
 
         Cached judgements are dropped when people changed, since rules use their teams.
         """
-        self.inbox.start_checks.freezes = await self.store.open_freezes(workspace)
+        self.gate.in_force.freezes = await self.store.open_freezes(workspace)
         people = await self.store.users(workspace)
         if people != self.people:
             self.people = people
-            self.inbox.start_checks.invalidate_all()
+            self.gate.in_force.invalidate_all()
         stored = await self.store.policy(workspace)
         if stored is not None and stored != self.policy_version:
             return await self._set_policy(stored, configured, toggles)
@@ -127,7 +129,8 @@ class AppServices:
         loaded, stale = load_effective_policy(
             stored, configured, lambda text: load_policy(text, compile_condition, toggles=toggles)
         )
-        self.policy_version, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
+        self.policy_version = stored
+        self.gate.in_force.set_policy(loaded.policy)
         return stale
 
 
@@ -162,13 +165,13 @@ def build_gate_and_inbox(store: SqlStore, policy: Policy, poll_interval: float =
     from interlock.app.inbox import Inbox
 
     gate = build_gate(store, policy, poll_interval)
-    return gate, Inbox(store, policy, store.clock, compile_condition, validate, gate.start_checks)
+    return gate, Inbox(store, gate.in_force, store.clock, compile_condition, validate)
 
 
 def build_gate(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTERVAL) -> Gate:
     return Gate(
         store,
-        policy,
+        PolicyInForce(store, policy),
         clock=store.clock,
         compile_condition=compile_condition,
         validate=validate,

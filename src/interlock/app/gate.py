@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never, cast
 
-from interlock.app.stops import PolicyEpoch, StartChecks
+from interlock.app.policy_in_force import PolicyEpoch, PolicyInForce
 from interlock.core import freeze, grant
 from interlock.core.approval import discussion, execute, propose
 from interlock.core.approval.approval import Approval, cancel
@@ -71,15 +71,15 @@ class Gate:
     def __init__(
         self,
         store: Store,
-        policy: Policy,
+        in_force: PolicyInForce,
         clock: Clock,
         compile_condition: ConditionCompiler,
         validate: Validator,
         is_dead: IsRunnerDead,
         poll_interval: float = POLL_INTERVAL,
     ) -> None:
-        self.policy = policy
-        self.start_checks = StartChecks(store)
+        self.in_force = in_force
+        self.epoch: PolicyEpoch | None = None  # of a copy: what was in force when it was made
         self._poll_interval = poll_interval
         self._store = store
         self._clock = clock
@@ -89,10 +89,13 @@ class Gate:
         self._check_run: Callable[[ToolCall], None] = _accept_any_run
         self._require_visible: Callable[[Approval], Approval] = _accept_any_call
         self._fence: int | None = None
-        self._epoch: PolicyEpoch | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
         self._grant_conditions: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
+
+    @property
+    def policy(self) -> Policy:
+        return self.in_force.policy
 
     def for_external(self, owners: frozenset[str] | None = None) -> Gate:
         """A gate for external programs, for which the calls of chat threads do not exist.
@@ -100,9 +103,7 @@ class Gate:
         With `owners`, nor do calls of other owners.
         """
         gate = self._copy()
-        gate._epoch = self.start_checks.current_epoch(
-            self.policy
-        )  # before the tool is looked up: it may be pinned meanwhile
+        gate.epoch = self.in_force.epoch  # before the tool is looked up: it may be pinned meanwhile
         gate._check_run, gate._require_visible = _check_external_run, _require_external
         if owners is not None:
             gate._require_visible, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
@@ -136,10 +137,13 @@ class Gate:
         `fill` fills terms that a rule leaves open.
         """
         self._check_run(call)
-        if (active_freeze := await self.start_checks.find_freeze(call)) is not None:
+        if (active_freeze := await self.in_force.find_freeze(call)) is not None:
             return await self._refuse_frozen(call, spec, active_freeze)
-        is_short = len(call.args) <= self.policy.max_inline_bytes
-        judgement = claims.judge(self.policy, call, spec, fill) if is_short else await self.judge(call, spec, fill)
+        policy = self.in_force.policy
+        if len(call.args) <= policy.max_inline_bytes:
+            judgement = claims.judge(policy, call, spec, fill)
+        else:
+            judgement = await self.judge(call, spec, fill)
         if not isinstance(judgement.verdict, Allow) or not judgement.is_read or approval_id or accept_invalid:
             return await self._record(call, spec, judgement, approval_id, accept_invalid=accept_invalid)
         known = await self._find_outcome(call)
@@ -151,7 +155,7 @@ class Gate:
         """Ask people a question: the policy may deny it, but the only possible outcome is an answer."""
         self._check_question(call.parsed_args)
         self._check_run(call)
-        if (active_freeze := await self.start_checks.find_freeze(call)) is not None:
+        if (active_freeze := await self.in_force.find_freeze(call)) is not None:
             return await self._refuse_frozen(call, spec, active_freeze)
         judgement = await self.judge(call, spec)
         verdict = judgement.verdict
@@ -163,13 +167,13 @@ class Gate:
 
     async def judge(self, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
         """Judge a call, in a thread if that could take long, by the policy in force when it is done."""
-        policy = self.policy
+        policy = self.in_force.policy
         if len(call.args) <= policy.max_inline_bytes:
             return claims.judge(policy, call, spec, fill)
         judgement = await asyncio.to_thread(claims.judge, policy, call, spec, fill)
         return (
             judgement
-            if policy is self.policy
+            if policy is self.in_force.policy
             else await self.judge(fast_replace(call, condition_budgets={}), spec, fill)
         )
 
@@ -206,17 +210,17 @@ class Gate:
     ) -> Execution:
         """Start a call: one caller wins, the others get an error. A frozen or now denied call does not start."""
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
-        stored = await self.start_checks.retry_if_edited(approval_id, work)
+        stored = await self.in_force.retry_if_edited(approval_id, work)
         approval, args = stored.approval, stored.payload.args or b"{}"
         return Execution(approval.id, approval.lease.fence, args, approval.id, approval.lease.until or 0)
 
     async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
-        recheck = await self.start_checks.recheck(self.policy, workspace, approval_id)
+        recheck = await self.in_force.recheck(workspace, approval_id)
 
         def step(stored: Stored, moment: Moment, freezes: Sequence[Freeze]) -> Change[Approval]:
             self._require_visible(stored.approval)
             dead = stored.approval.status == "running" and self._is_dead(stored.approval.lease.runner)
-            stopped = self.start_checks.start_error(stored.approval, runner, freezes, recheck)
+            stopped = self.in_force.start_error(stored.approval, runner, freezes, recheck)
             return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, start_error=stopped)
 
         return await self._store.transition_stored(workspace, approval_id, step)
@@ -366,9 +370,8 @@ class Gate:
     ) -> Outcome:
         """Store a proposal; asked and allowed calls are looked up again inside the transaction, all others here."""
         verdict = judgement.verdict
-        epoch = self._epoch or self.start_checks.current_epoch(
-            self.policy
-        )  # the epoch of the verdict, even if another is in force by the end
+        policy = self.in_force.policy  # the policy and the epoch of the verdict, even if others are in force by the end
+        epoch = self.epoch or self.in_force.epoch
         propose.check_approval_id(approval_id)
         misfits = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
@@ -378,8 +381,8 @@ class Gate:
         if misfits and not accept_invalid:
             raise schema_error(misfits)
         if misfits and isinstance(verdict, Allow):
-            verdict = claims.default_terms(self.policy, call, spec)  # arguments that do not fit are never allowed
-        proposal = (await self._make_proposal(call, spec, verdict, approval_id, misfits))._replace(
+            verdict = claims.default_terms(policy, call, spec)  # arguments that do not fit are never allowed
+        proposal = (await self._make_proposal(policy, call, spec, verdict, approval_id, misfits))._replace(
             effects=judgement.effects
         )
         match verdict:
@@ -412,17 +415,17 @@ class Gate:
     async def _begin(self, proposal: Proposal, step: ProposalStep, epoch: PolicyEpoch) -> Outcome:
         stored = await self._store.propose(ProposalTransaction(proposal, step, self._fence))
         if stored.approval.id == proposal.id:
-            self.start_checks.cache_allowed(epoch, stored.approval)
+            self.in_force.cache_allowed(epoch, stored.approval)
         return await self._resolve_outcome(stored)
 
     async def _resolve_outcome(self, stored: Stored) -> Outcome:
         """The outcome by the clock; an overdue timer is fired as well."""
         now = self._clock()
-        approval = self.start_checks.defer_approval(stored.approval, now)
+        approval = self.in_force.defer_approval(stored.approval, now)
         dead = approval.status == "running" and self._is_dead(approval.lease.runner)
         if dead and execute.may_restart(approval, now):
             again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
-            return self.start_checks.wait_if_frozen(again, approval)
+            return self.in_force.wait_if_frozen(again, approval)
         overdue = approval.status == "pending" and now >= approval.deadlines.expires_at
         if dead or overdue:
             workspace = approval.subject.workspace
@@ -430,7 +433,7 @@ class Gate:
                 workspace, approval.id, lambda current, moment: fire_next_timer(current, moment, runner_is_dead=dead)
             )
             stored = await self._store.get(workspace, approval.id)
-        return self.start_checks.wait_if_frozen(approval_outcome(approval, stored.payload, now), approval)
+        return self.in_force.wait_if_frozen(approval_outcome(approval, stored.payload, now), approval)
 
     async def _refuse_frozen(self, call: ToolCall, spec: ToolSpec, active_freeze: Freeze) -> Outcome:
         """Refuse a frozen call; a known one gets its existing outcome. Entries for refused reads are rate limited."""
@@ -438,7 +441,7 @@ class Gate:
         if known is not None:
             return known
         reason = freeze.freeze_message(active_freeze)
-        if spec.effect == "read" and not self.start_checks.read_entry_limiter.allow(self._clock()):
+        if spec.effect == "read" and not self.in_force.read_entry_limiter.allow(self._clock()):
             return Refused(reason, "denied")
         return await self._record(call, spec, Judgement(Deny(reason), (call,), (spec.effect,)))
 
@@ -456,7 +459,13 @@ class Gate:
         return step
 
     async def _make_proposal(
-        self, call: ToolCall, spec: ToolSpec, verdict: Verdict, approval_id: str, misfits: tuple[Problem, ...]
+        self,
+        policy: Policy,
+        call: ToolCall,
+        spec: ToolSpec,
+        verdict: Verdict,
+        approval_id: str,
+        misfits: tuple[Problem, ...],
     ) -> Proposal:
         is_small, key = len(call.args) < OFFLOAD_THRESHOLD, await self._store.secret_key(call.workspace)
         shown, findings, sentence = (
@@ -478,10 +487,10 @@ class Gate:
             sentence=sentence,
             alarms=tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
             preview=stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
-            policy_sha256=self.policy.sha256,
-            shadows=self.policy.shadow_verdicts(call, spec)
-            if len(call.args) <= self.policy.max_inline_bytes
-            else await asyncio.to_thread(self.policy.shadow_verdicts, call, spec),
+            policy_sha256=policy.sha256,
+            shadows=policy.shadow_verdicts(call, spec)
+            if len(call.args) <= policy.max_inline_bytes
+            else await asyncio.to_thread(policy.shadow_verdicts, call, spec),
             has_caller_id=bool(approval_id),
             misfits=misfits,
         )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
-from interlock.app.stops import SpecLookup, StartChecks, denied_now_error, no_registered_specs
+from interlock.app.policy_in_force import PolicyInForce, SpecLookup, denied_now_error, no_registered_specs
 from interlock.core import grant as grants
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import discussion
@@ -36,7 +36,7 @@ from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Moment, Stored
 from interlock.core.names import matches_pattern
 from interlock.core.outcome import status_at
-from interlock.core.policy.policy import Ask, Deny, People, Policy
+from interlock.core.policy.policy import Ask, Deny, People
 from interlock.core.ports import ApprovalPage, ApprovalQuery, Clock, ConditionCompiler, Stats, Store, User, Validator
 from interlock.core.rate_limit import AttemptLimiter
 from interlock.runtime.offload import offload
@@ -84,14 +84,12 @@ class Inbox:
     def __init__(
         self,
         store: Store,
-        policy: Policy,
+        in_force: PolicyInForce,
         clock: Clock,
         compile_condition: ConditionCompiler,
         validate: Validator,
-        start_checks: StartChecks | None = None,
     ) -> None:
-        self.policy = policy
-        self.start_checks = start_checks or StartChecks(store)
+        self.in_force = in_force
         self.find_registered_spec: SpecLookup = no_registered_specs
         self._store = store
         self._clock = clock
@@ -100,14 +98,14 @@ class Inbox:
         self._refusal_limiter = AttemptLimiter(MAX_REFUSALS)
 
     async def list(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
-        return self.start_checks.defer_page(await self._store.list(workspace, query), self._clock())
+        return self.in_force.defer_page(await self._store.list(workspace, query), self._clock())
 
     async def stats(self, workspace: str) -> Stats:
         return await self._store.stats(workspace)
 
     async def show(self, workspace: str, approval_id: str) -> ApprovalDetails:
         stored = await self._store.get(workspace, approval_id)
-        stored = stored._replace(approval=self.start_checks.defer_approval(stored.approval, self._clock()))
+        stored = stored._replace(approval=self.in_force.defer_approval(stored.approval, self._clock()))
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
@@ -115,7 +113,7 @@ class Inbox:
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         try:
-            return await self.start_checks.retry_if_edited(
+            return await self.in_force.retry_if_edited(
                 approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
             )
         except ALREADY_DECIDED_ERRORS as error:
@@ -132,7 +130,7 @@ class Inbox:
 
     async def check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raise the error that `decide` would raise now; nothing is recorded."""
-        await self.start_checks.retry_if_edited(
+        await self.in_force.retry_if_edited(
             approval_id, partial(self._check_decision, workspace, approval_id, decision, reviewer)
         )
 
@@ -141,7 +139,7 @@ class Inbox:
         prepare = await self._prepare_decision(workspace, approval_id, decision)
         prepared = prepare(stored.approval)
         moment = Moment(self._clock(), is_clock_behind=False)
-        approval = self.start_checks.defer_approval(stored.approval, moment.now)
+        approval = self.in_force.defer_approval(stored.approval, moment.now)
         if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:
             raise error
 
@@ -308,7 +306,7 @@ class Inbox:
         """Prepare before the transaction: a checked edit or answer, or whether the current policy denies the call."""
         match decision:
             case Approve():
-                return (await self.start_checks.recheck(self.policy, workspace, approval_id)).reviewer_error
+                return (await self.in_force.recheck(workspace, approval_id)).reviewer_error
             case Edit() | Respond():
                 prepared = await self._prepare(await self._store.get(workspace, approval_id), decision)
                 return lambda _: prepared
@@ -338,7 +336,7 @@ class Inbox:
             return InvalidDecision(f"The edit does not fit the tool: {listed}.", problems, approval_id=approval.id)
         args = canonical(whole)
         shown = redact(args, spec, key)
-        verdict = await self.start_checks.judge_approval(self.policy, approval, args, spec)
+        verdict = await self.in_force.judge_approval(approval, args, spec)
         if isinstance(verdict, Deny):
             return denied_now_error(verdict, approval).for_decision()
         findings = call_findings(spec, shown.value, shown.secrets)

@@ -70,7 +70,7 @@ class WorkspaceServices:
         """A gate for an external program: an agent's key reaches its own calls, a person those of the workspace."""
         owners = principal.owners if principal.role == AGENT else None
         gate = self._gates.get(owners)
-        if gate is None or gate.policy is not self.gate.policy:
+        if gate is None or gate.epoch is not self.gate.in_force.epoch:
             if len(self._gates) >= MAX_CACHED_GATES:
                 self._gates.clear()
             gate = self._gates[owners] = self.gate.for_external(owners)
@@ -99,7 +99,7 @@ class WorkspaceServices:
 
     def set_policy(self, loaded: LoadedPolicy, stale: StalePolicy | None = None) -> None:
         self.loaded_policy, self.stale_policy = loaded, stale
-        self.gate.policy = self.inbox.policy = loaded.policy
+        self.gate.in_force.set_policy(loaded.policy)
 
 
 class Workspaces:
@@ -211,10 +211,10 @@ class Workspaces:
         """
         services = await self.services(workspace)
         async with self._refreshing:  # an earlier read must not be applied after a later one
-            services.gate.start_checks.freezes = await self._store.open_freezes(workspace)
+            services.gate.in_force.freezes = await self._store.open_freezes(workspace)
             snapshot = await self._read(workspace)
             if (snapshot.people, snapshot.pins) != (services.people, services.pins):
-                services.gate.start_checks.invalidate_all()
+                services.gate.in_force.invalidate_all()
             if snapshot.pins == services.pins:
                 snapshot = replace(snapshot, pins=services.pins)  # with its cached properties
             services.snapshot = replace(services.snapshot, people=snapshot.people, pins=snapshot.pins)
@@ -236,7 +236,7 @@ class Workspaces:
         if stale is not None:
             self._on_stale_policy(stale)
         gate, inbox = self._make(loaded.policy)
-        gate.start_checks.freezes = await self._store.open_freezes(workspace)
+        gate.in_force.freezes = await self._store.open_freezes(workspace)
         return WorkspaceServices(
             workspace=workspace, gate=gate, inbox=inbox, loaded_policy=loaded, snapshot=snapshot, stale_policy=stale
         )

@@ -29,7 +29,7 @@ async def load_current(context: CommandContext) -> LoadedPolicy:
     """Load the current policy, without checking that teams have members: an empty team must not block decisions."""
     source = await current_source(context)
     loaded = load_source(source, context.workspace_settings)
-    context.services.inbox.policy = loaded.policy
+    context.services.gate.in_force.set_policy(loaded.policy)
     return loaded
 
 

@@ -67,7 +67,7 @@ class EmbeddedBackend:
         self._toggles[agent] = dict(tool_approvals)
         policy, toggles = self._services.gate.policy, dict(self._toggles)
         also = policy.second_policy and replace(policy.second_policy, toggles=toggles)
-        self._services.gate.policy = self._services.inbox.policy = replace(policy, toggles=toggles, second_policy=also)
+        self._services.gate.in_force.set_policy(replace(policy, toggles=toggles, second_policy=also))
 
     def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return self._services.worker.run(stop), self._poll_policy()

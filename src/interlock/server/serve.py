@@ -90,7 +90,7 @@ async def make_server_state(
 
     def make(policy: Policy) -> tuple[Gate, Inbox]:
         gate, inbox = build_gate_and_inbox(store, policy, POLL_SECONDS)
-        inbox.find_registered_spec, gate.start_checks.find_registered_spec = specs, registered
+        inbox.find_registered_spec, gate.in_force.find_registered_spec = specs, registered
         return gate, inbox
 
     def specs(workspace: str, tool: str) -> ToolSpec | None:

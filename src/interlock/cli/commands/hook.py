@@ -324,8 +324,9 @@ class LocalBackend:
         await self._store.open()
         try:
             await self._store.backfill_statements()
-            self._gate.policy = await load_stored_policy(self._store, self._workspace, self._configured_policy)
-            self._gate.start_checks.freezes = await self._store.open_freezes(self._workspace)
+            policy = await load_stored_policy(self._store, self._workspace, self._configured_policy)
+            self._gate.in_force.set_policy(policy)
+            self._gate.in_force.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()
             raise

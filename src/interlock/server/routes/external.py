@@ -204,11 +204,11 @@ async def _request_status_json(
 ) -> dict[str, object]:
     """Report an approval only if a start with this key would succeed now: some readers never call start."""
     gate, now = services.gate, state.clock()
-    approval = gate.start_checks.defer_approval(stored.approval, now)
+    approval = gate.in_force.defer_approval(stored.approval, now)
     body = external_request_json(stored._replace(approval=approval), now)
     if body["status"] != "approved":
         return body
-    stopped = await gate.start_checks.fetch_start_error(gate.policy, approval, key)
+    stopped = await gate.in_force.fetch_start_error(approval, key)
     match stopped:
         case None:
             return body

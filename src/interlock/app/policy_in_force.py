@@ -1,4 +1,4 @@
-"""Checks before a start: a freeze, or a denial by the current policy, stops a call that was approved before."""
+"""The policy and the freezes in force in a workspace: they stop new calls, and calls that were approved before."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ArgsChanged(Stale):
 class PolicyEpoch(NamedTuple):
     """The basis of judgements: a policy, and the people as they are while this object is the current one."""
 
-    policy: Policy | None
+    policy: Policy
 
 
 class RecheckResult(NamedTuple):
@@ -64,23 +64,31 @@ def no_registered_specs(_: str, __: str) -> None:
     """No tools are registered."""
 
 
-class StartChecks:
-    """Start checks of one gate and its inbox; `freezes` are the open ones, as read within the last second.
+class PolicyInForce:
+    """The policy and the freezes that a gate, its copies and its inbox share, so that all judge by the same ones.
 
+    `policy` is only set by `set_policy`. `epoch` is the same object until another policy is in force (its digest does
+    not cover switches), or people or pins change. `freezes` are the open ones, as read within the last second.
     `find_registered_spec` finds the tools that are registered in this process, by workspace and name.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, policy: Policy) -> None:
+        self.policy = policy
+        self.epoch = PolicyEpoch(policy)
         self.freezes: tuple[Freeze, ...] = ()
         self.read_entry_limiter = ReadEntryLimiter()
         self.find_registered_spec: SpecLookup = no_registered_specs
         self._store = store
-        self._epoch = PolicyEpoch(None)
         self._rechecks: dict[str, RecheckResult] = {}  # of the current epoch, not denied
         self._key_agents: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
         self._recorded_callers: set[tuple[str, str, tuple[str, ...], str]] = (
             set()
         )  # callers whose names are certainly recorded
+
+    def set_policy(self, policy: Policy) -> None:
+        """Put a policy in force, for the gate and the inbox at once: the only place that does."""
+        self.policy = policy
+        self.invalidate_all()
 
     # Freezes
 
@@ -129,7 +137,7 @@ class StartChecks:
             return Waiting(approval.id, approval.status, until=None, args_sha256=approval.args_sha256)
         return outcome
 
-    async def fetch_start_error(self, policy: Policy, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:
+    async def fetch_start_error(self, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:
         """Why an approved call would not start now with this key, for callers that check before they start it.
 
         The freezes are read again, because the caller may not check a second time.
@@ -138,7 +146,7 @@ class StartChecks:
         active_freeze = freeze.find_active_freeze(self.freezes, approval_target(approval, key))
         if active_freeze is not None:
             return freeze.frozen_error(active_freeze, approval.id)
-        denied = (await self.recheck(policy, approval.subject.workspace, approval.id)).denied
+        denied = (await self.recheck(approval.subject.workspace, approval.id)).denied
         return None if denied is None else denied_now_error(denied, approval)
 
     async def _use_key(self, call: ToolCall) -> None:
@@ -158,15 +166,9 @@ class StartChecks:
 
     # The current policy
 
-    def current_epoch(self, policy: Policy) -> PolicyEpoch:
-        """The same object until another policy is in force (its digest does not cover switches), or people change."""
-        if self._epoch.policy is not policy:
-            self._start_epoch(policy)
-        return self._epoch
-
     def cache_allowed(self, epoch: PolicyEpoch, approval: Approval) -> None:
         """Cache that the stored call was judged and not denied, for the current epoch."""
-        if epoch is not self._epoch:
+        if epoch is not self.epoch:
             return
         if len(self._rechecks) >= MAX_CACHED_CALLS:
             self._rechecks.clear()
@@ -188,27 +190,25 @@ class StartChecks:
 
     def invalidate_all(self) -> None:
         """Start a new epoch: people changed, and rules use their teams; or pins did, and rules use effects."""
-        self._start_epoch(self._epoch.policy)
-
-    def _start_epoch(self, policy: Policy | None) -> None:
-        self._epoch = PolicyEpoch(policy)
+        self.epoch = PolicyEpoch(self.policy)
         self._rechecks.clear()
 
-    async def recheck(self, policy: Policy, workspace: str, approval_id: str) -> RecheckResult:
-        epoch = self.current_epoch(policy)
+    async def recheck(self, workspace: str, approval_id: str) -> RecheckResult:
+        epoch = self.epoch
         known = self._rechecks.get(approval_id)
         if known is not None:
             return known
         approval, payload = await self._store.get(workspace, approval_id)
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
-        verdict = await self.judge_approval(policy, approval, payload.args or b"{}", spec)
+        verdict = await self.judge_approval(approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
             return RecheckResult(approval.binding, verdict)
         self.cache_allowed(epoch, approval)
         return RecheckResult(approval.binding)
 
-    async def judge_approval(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
+    async def judge_approval(self, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place that judges a stored call."""
+        policy = self.policy
         spec = await self._current_spec(approval, spec)
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
