@@ -193,6 +193,23 @@ async def test_migrations_run_once_and_are_never_edited(place: Place, clock: Clo
             pass
 
 
+async def test_a_database_that_was_migrated_by_files_of_other_names_is_not_migrated_again(
+    place: Place, clock: Clock
+) -> None:
+    """A migration is known by its number and its bytes: a file may be renamed."""
+    async with opened(place, clock):
+        pass
+    place.sql("update migrations set name = 'heart', applied_at = 7 where number = 1")
+    place.sql("update migrations set name = 'holds', applied_at = 7 where number = 16")
+    async with opened(place, clock) as again:
+        assert await again.store.migrate() == []
+        approval_id = await pending(again)
+        assert await status(again, approval_id) == "pending"
+    renamed = place.sql("select number, name, applied_at from migrations where applied_at = 7 order by number")
+    assert [tuple(row) for row in renamed] == [(1, "heart", 7), (16, "holds", 7)]
+    assert len(place.sql("select number from migrations")) == len(load_migrations(place.kind))
+
+
 async def test_a_newer_database_is_not_touched(place: Place, clock: Clock) -> None:
     async with opened(place, clock):
         pass
