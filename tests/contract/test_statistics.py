@@ -12,8 +12,8 @@ from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.errors import Forbidden
 from interlock.runtime.durations import rfc3339
-from interlock.server import stats_history
-from interlock.server.stats_history import DAY, HOUR, compute_stats_history
+from interlock.server.routes import stats
+from interlock.server.routes.stats import DAY, HOUR, compute_stats_history
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, READ, START, Clock, approve, call, pending
 
@@ -154,7 +154,7 @@ async def test_only_so_much_is_counted_at_once_and_it_says_so(
     for n in range(5):
         clock.forward(1_000)
         await pending(parts, n)
-    monkeypatch.setattr(stats_history, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(stats, "MAX_ENTRIES", 2)
     body = await of(parts, 1, clock)
     assert (body["complete"], body["since"]) == (False, rfc3339(clock() - 1_000))
     assert told(body["parts"], "proposed") == [(2,)]

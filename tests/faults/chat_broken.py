@@ -11,8 +11,8 @@ from interlock.chat import turn
 from interlock.chat.calls import ToolCallRunner
 from interlock.chat.thread_lease import LeasedThread
 from interlock.core.chat import thread as threads
-from interlock.core.chat.next_step import CallModel, ThreadStep, TurnLimits, next_step
 from interlock.core.chat.thread import NewThreadEntry, ThreadEntry, ThreadTransition
+from interlock.core.chat.transcript import CallModel, ThreadStep, TurnLimits, next_step
 from interlock.core.outcome import Proceed
 from interlock.storage.engine.transaction import Transaction
 from tests.faults.broken import EFFECT, Copy

@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from interlock.server.app import FAST_ROUTES
 from interlock.server.fast_route import FastRouter, bind_routes, declared_routes
 from interlock.server.http import HttpRequest, HttpResponse, RequestBody, example, json_response
-from interlock.server.openapi.document import TAGS, build_openapi
-from interlock.server.openapi.fast_routes import make_docs_router
+from interlock.server.openapi.document import TAGS, build_openapi, make_docs_router
 from interlock.server.protocols import load_protocols
 
 fast = FastRouter("agents")

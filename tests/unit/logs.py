@@ -9,9 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, Idle, TurnLimits, next_step
 from interlock.core.chat.thread import ThreadEntry
-from interlock.core.chat.transcript import PendingCall
+from interlock.core.chat.transcript import CallModel, EndTurn, HandleCalls, Idle, PendingCall, TurnLimits, next_step
 from tests.unit.builders import NOW
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -19,7 +19,7 @@ from interlock.config.agents import (
 )
 from interlock.config.models import AgentSettings
 from interlock.core.call import ToolSpec
-from interlock.core.chat.next_step import DEFAULT_LIMITS, TurnLimits
+from interlock.core.chat.transcript import DEFAULT_LIMITS, TurnLimits
 
 PAY = {"pay": AvailableTool(needs_approval=True, source="bank")}
 PARENT, CHILD = (

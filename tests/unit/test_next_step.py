@@ -7,16 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, Idle, ThreadStep, TurnLimits, next_step
 from interlock.core.chat.transcript import (
     MISSING_RESULT,
+    CallModel,
+    EndTurn,
+    HandleCalls,
+    Idle,
     ModelReply,
     PendingCall,
     PromptMessage,
     PromptUserMessage,
+    ThreadStep,
     ToolRequest,
     ToolResult,
+    TurnLimits,
     last_reply_text,
+    next_step,
     parse_reply,
     prompt_messages,
     read_turn_state,

@@ -1,4 +1,7 @@
-"""One streamed turn with a model provider: converts the prompt to its messages, and its stream to a reply."""
+"""One streamed turn with a model provider: converts the prompt to its messages, and its stream to a reply.
+
+Apart from `chat/providers.py`, which loads it, and its slow library, when the first model is opened.
+"""
 
 from __future__ import annotations
 

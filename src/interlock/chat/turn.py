@@ -20,16 +20,19 @@ from interlock.chat.tools.ask_human import GUIDANCE
 from interlock.chat.tools.ask_human import SPEC as QUESTION
 from interlock.config.agents import parse_limits
 from interlock.config.models import AgentSettings
-from interlock.core.chat.next_step import CallModel, EndTurn, HandleCalls, next_step
 from interlock.core.chat.thread import NewThreadEntry
 from interlock.core.chat.transcript import (
+    CallModel,
     ChatModel,
     Delta,
+    EndTurn,
+    HandleCalls,
     ModelReply,
     PendingCall,
     Prompt,
     PromptUserMessage,
     ToolRequest,
+    next_step,
     prompt_messages,
     with_unique_ids,
 )

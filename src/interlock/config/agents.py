@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from interlock.config.models import TOOL_PACKS, AgentSettings, JsonMapping, McpServerSettings
 from interlock.config.yaml import Fields, YamlNode, YamlReader, did_you_mean, parse_scalar, to_plain
 from interlock.core import names
-from interlock.core.chat.next_step import DEFAULT_LIMITS, TurnLimits
+from interlock.core.chat.transcript import DEFAULT_LIMITS, TurnLimits
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.runtime.durations import format_duration, parse_duration
 

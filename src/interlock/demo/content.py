@@ -1,4 +1,7 @@
-"""Content of the demo's site and OKRs: a made-up company that lets small workshops take bookings."""
+"""Content of the demo's site and OKRs: a made-up company that lets small workshops take bookings.
+
+Apart from `demo/workspace.py`, since it loads without GraphQL.
+"""
 
 from __future__ import annotations
 

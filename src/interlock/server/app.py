@@ -24,15 +24,16 @@ from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
 from interlock.server.metrics import MetricsExporter
 from interlock.server.middleware import RequestMiddleware, internal_error, make_host_and_cors_policy
-from interlock.server.openapi.fast_routes import make_docs_router
+from interlock.server.openapi.document import make_docs_router
 from interlock.server.protocols import load_protocols
 from interlock.server.router import Router
 from interlock.server.routes import (
     agents,
     approvals,
     audit,
+    calls,
     channels,
-    deliveries,
+    chat,
     docs,
     external,
     freezes,
@@ -44,22 +45,20 @@ from interlock.server.routes import (
     people,
     pins,
     policy,
-    questions,
     rules,
     session,
     stats,
-    threads,
     tools,
 )
 from interlock.server.routes.approvals import DecisionRoutes
 from interlock.server.routes.calls import CallRoutes
 from interlock.server.routes.chat import ChatRoutes
 from interlock.server.routes.docs import ApiDocs
-from interlock.server.routes.events import EventRoutes
 from interlock.server.routes.pauses import PauseRoutes
 from interlock.server.routes.runs import RunRoutes
+from interlock.server.routes.stats import StatsHistoryCache
 from interlock.server.state import ServerState
-from interlock.server.stats_history import StatsHistoryCache
+from interlock.server.streams.ledger_stream import EventRoutes
 
 ROUTE_MODULES = (
     operations,
@@ -74,15 +73,14 @@ ROUTE_MODULES = (
     rules,
     grants,
     freezes,
-    questions,
+    calls,
     external,
     stats,
     channels,
-    deliveries,
     agents,
     tools,
     pins,
-    threads,
+    chat,
     audit,
     docs,
 )

@@ -1,11 +1,13 @@
-"""Tool definitions of MCP servers: everything that a reviewer relied on is in the digest, so no change is missed."""
+"""Tool definitions of MCP servers, and which were seen first: the digest holds all that a reviewer relied on."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import cast
 from urllib.parse import urlsplit
 
 import mcp_types as types
@@ -13,10 +15,14 @@ import mcp_types as types
 from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
+from interlock.core.errors import Error
 from interlock.core.names import matches_pattern
+from interlock.core.ports import ToolItemStore, ToolItemTransaction
 
 MAX_NAME = 64  # characters that model providers allow
 MAX_ABOUT = 4_000
+KIND = "mcp_tool"  # of the stored definitions
+MAX_KEPT = 20  # maximum definitions per tool
 MCP_SCHEMA_KEY = "x-mcp"  # metadata of the server in its tool's schema; not shown to models
 
 DIGESTED_FIELDS = (
@@ -153,3 +159,41 @@ def _sentence(server: str, tool: str) -> str:
 def _about(server: str, tool: types.Tool) -> str:
     words = strip_invisible(tool.description or tool.title or "").strip()[:MAX_ABOUT]
     return f'From the MCP server "{server}", in its own words: {words}' if words else f'From the MCP server "{server}".'
+
+
+class StoredDefinitionHistory:
+    """The history of definitions across restarts; without `records`, over a server, it lasts while the gate runs."""
+
+    def __init__(self, records: ToolItemStore | None = None) -> None:
+        self._records = records
+        self._definitions = DefinitionHistory()
+
+    async def effective_spec(self, spec: ToolSpec) -> ToolSpec:
+        """The spec; a changed definition does not count as a read."""
+        if not self._definitions.has_seen(spec):
+            self._definitions.remember(spec, await self._load_or_store(spec))
+        return self._definitions.effective_spec(spec)
+
+    async def accept(self, spec: ToolSpec) -> None:
+        """Accept the definition after an allowed call.
+
+        If it cannot be stored, approval is needed again after a restart.
+        """
+        if self._definitions.accept(spec):
+            with suppress(Error):
+                await self._load_or_store(spec, accept=True)
+
+    async def _load_or_store(self, spec: ToolSpec, *, accept: bool = False) -> Sequence[str]:
+        tool, definition = tool_identity(spec)
+        if self._records is None:
+            return [definition]
+
+        def step(transaction: ToolItemTransaction) -> object:
+            found = transaction.get(KIND, tool)
+            known = list(cast(Sequence[str], found.body["definitions"])) if found is not None else []
+            if definition not in known and (accept or not known):
+                known = [*known, definition][-MAX_KEPT:]
+                transaction.put(KIND, tool, {"definitions": known})
+            return known
+
+        return cast(Sequence[str], await self._records.change("", step))

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, JSONRPCError, ProgressToken
 
+from interlock.chat.mcp.definition import StoredDefinitionHistory
 from interlock.core.call import MAX_ERROR, Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, canonical_args, digest, parse_json, plain_json
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
-from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
 from interlock.integrations.mcp_gate.frames import CALL_MEMBERS, Object, Rejections, Reply
 from interlock.integrations.mcp_gate.upstream import UpstreamLost
 from interlock.presenters.model_message import message_text, plain_text, refusal_message

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from mcp_types import INVALID_REQUEST, JSONRPCMessage, RequestId
 
+from interlock.chat.mcp.definition import StoredDefinitionHistory
 from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp_gate.call import ToolCallHandler
-from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
 from interlock.integrations.mcp_gate.frames import BadFrame, Rejections, make_error, read_frame_async
 from interlock.integrations.mcp_gate.http import PATH, HttpAccess, HttpGate
 from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, SendFrame

@@ -11,6 +11,7 @@ from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCRequest
 
 from interlock.chat.mcp.definition import (
     CheckSchema,
+    StoredDefinitionHistory,
     claims_read_only,
     make_tool_spec,
 )
@@ -18,7 +19,6 @@ from interlock.config.models import McpServerSettings
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest
 from interlock.integrations.mcp_gate.call import CallRejected, UpstreamTool
-from interlock.integrations.mcp_gate.first_seen import StoredDefinitionHistory
 from interlock.integrations.mcp_gate.frames import Reply, copy_envelope, make_upstream_call
 from interlock.integrations.mcp_gate.merge import MergedUpstreams
 from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost

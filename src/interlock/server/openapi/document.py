@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from inspect import Parameter, Signature
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Query
 from fastapi.openapi.utils import get_openapi
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from interlock import __version__
+from interlock.core.errors import NotFound
+from interlock.server.dependencies import documented_errors, require_roles
+from interlock.server.fast_route import FastRoute, declared_routes
 from interlock.server.http import MAX_IDEMPOTENCY_KEY
 
 API_DESCRIPTION = (
@@ -289,3 +295,34 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
     "VerificationJson.began": "The time at which the verification began.",
     "VerificationJson.by": "The person who started the verification.",
 }
+
+
+def make_docs_router(*handlers: type) -> APIRouter:
+    router = APIRouter()
+    for route in (route for each in handlers for route in declared_routes(each)):
+        router.add_api_route(
+            route.template,
+            _make_endpoint(route),
+            methods=[route.method],
+            tags=[route.docs.tag],
+            responses={**route.docs.responses, **documented_errors(*route.docs.error_statuses)},
+            **require_roles(route.roles),
+        )
+    return router
+
+
+def _make_endpoint(route: FastRoute) -> Any:
+    async def endpoint(**_: Any) -> Response:
+        raise NotFound("There is nothing at this address.")  # unreachable: the router serves this path first
+
+    endpoint.__signature__ = _signature(route)  # type: ignore[attr-defined]  # as FastAPI reads it
+    endpoint.__doc__ = route.docs.text
+    return endpoint
+
+
+def _signature(route: FastRoute) -> Signature:
+    names = [part[1:-1] for part in route.template.split("/") if part.startswith("{")]
+    wanted: list[tuple[str, object]] = [(name, str) for name in names]
+    wanted += [("body", route.docs.body)] if route.docs.body else []
+    wanted += [("query", Annotated[route.docs.query, Query()])] if route.docs.query else []
+    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in wanted])

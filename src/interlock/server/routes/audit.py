@@ -33,8 +33,8 @@ from interlock.server.dependencies import (
 from interlock.server.http import json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.routes.approvals import EmptyBody
+from interlock.server.routes.stats import entry_before
 from interlock.server.state import ServerState
-from interlock.server.stats_history import entry_before
 from interlock.server.streams.ledger_events import ACCOUNT_KINDS
 from interlock.storage.engine.queries import MAX_LIMIT
 from interlock.storage.store import SqlStore

@@ -27,11 +27,15 @@ from collections.abc import AsyncGenerator, Awaitable, Collection, Iterable, Ite
 from contextlib import aclosing, suppress
 from functools import partial
 from itertools import chain
-from typing import cast
+from typing import Annotated, cast
+
+from pydantic import BaseModel, Field
 
 from interlock.core.errors import Error
 from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
+from interlock.server.dependencies import VIEWERS
+from interlock.server.fast_route import FastRouter
 from interlock.server.http import SECURITY_HEADERS, HttpRequest, Receive, Send, error_response
 from interlock.server.state import ServerState
 from interlock.server.streams.ledger_events import (
@@ -395,3 +399,22 @@ class LedgerStreams:
             follower = self._followers[workspace] = LedgerFollower(self._state, workspace, self._reading)
             follower.follow()
         return follower
+
+
+fast = FastRouter("events")
+
+
+class EventsQuery(BaseModel):
+    after: Annotated[int | None, Field(ge=0, description="The number of the last event that was received.")] = None
+    kinds: Annotated[str, Field(description="Only events of these kinds, separated by commas.")] = ""
+    approval_id: Annotated[str, Field(description="Only events of this approval.")] = ""
+
+
+class EventRoutes:
+    def __init__(self, state: ServerState) -> None:
+        self._streams = LedgerStreams(state)
+
+    @fast.stream("GET", "/api/events", VIEWERS, "An event stream without an end.", errors=(429,), query=EventsQuery)
+    def follow(self, request: HttpRequest, receive: Receive, send: Send) -> Awaitable[None]:
+        """Stream the events of the workspace, in order and each of them once. `Last-Event-ID` resumes the stream."""
+        return self._streams.stream(request, receive, send)  # not awaited here: a frame less for each open stream

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from interlock.chat.tool import RunTool, Tool, ToolContext, ToolInvocation, object_schema
-from interlock.chat.tools.linear import issues, planning, previews, sentences
+from interlock.chat.tools.linear import operations, previews, sentences
 from interlock.chat.tools.linear.api import LinearAccess, LinearClient, make_linear_access
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import ToolFailed
@@ -23,7 +23,7 @@ def reads(context: ToolContext) -> Sequence[Tool]:
         Tool(
             ToolSpec("linear_list_issues", "read", schema=object_schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
             "Lists issues of Linear, those that changed last first.",
-            _run(access, issues.list_issues),
+            _run(access, operations.list_issues),
         ),
         Tool(
             ToolSpec(
@@ -32,7 +32,7 @@ def reads(context: ToolContext) -> Sequence[Tool]:
                 schema=object_schema("query", query=text_schema("Words to look for."), limit=LIMIT),
             ),
             "Searches the issues of Linear.",
-            _run(access, issues.search_issues),
+            _run(access, operations.search_issues),
         ),
     )
 
@@ -58,24 +58,31 @@ def _issue_tools(access: LinearAccess) -> Sequence[Tool]:
     }
     write = partial(_write_tool, access)
     return (
-        write("create_issue", "Creates an issue in Linear.", new, issues.create_issue),
-        write("update_issue", "Changes title, description or priority of an issue.", changed, issues.update_issue),
-        write("delete_issue", "Deletes an issue.", object_schema("id", id=ISSUE), issues.delete_issue, "destructive"),
+        write("create_issue", "Creates an issue in Linear.", new, operations.create_issue),
+        write("update_issue", "Changes title, description or priority of an issue.", changed, operations.update_issue),
+        write(
+            "delete_issue", "Deletes an issue.", object_schema("id", id=ISSUE), operations.delete_issue, "destructive"
+        ),
         write(
             "assign_issue",
             "Assigns an issue to somebody.",
             object_schema("id assignee", id=ISSUE, assignee=ASSIGNEE),
-            issues.assign_issue,
+            operations.assign_issue,
         ),
         write(
             "change_status",
             "Moves an issue to another status of its team.",
             object_schema("id status", id=ISSUE, status=STATUS),
-            issues.change_status,
+            operations.change_status,
         ),
-        write("comment", "Comments on an issue.", object_schema("id body", id=ISSUE, body=MARKDOWN), issues.comment),
         write(
-            "add_label", "Adds a label to an issue.", object_schema("id label", id=ISSUE, label=LABEL), issues.add_label
+            "comment", "Comments on an issue.", object_schema("id body", id=ISSUE, body=MARKDOWN), operations.comment
+        ),
+        write(
+            "add_label",
+            "Adds a label to an issue.",
+            object_schema("id label", id=ISSUE, label=LABEL),
+            operations.add_label,
         ),
     )
 
@@ -86,9 +93,9 @@ def _planning_tools(access: LinearAccess) -> Sequence[Tool]:
     changed = {**object_schema("id", id=CYCLE, name=TITLE, starts_at=DATE, ends_at=DATE), "minProperties": 2}
     write = partial(_write_tool, access)
     return (
-        write("create_project", "Creates a project in Linear.", project, planning.create_project),
-        write("create_cycle", "Creates a cycle for a team.", cycle, planning.create_cycle),
-        write("update_cycle", "Changes name or dates of a cycle.", changed, planning.update_cycle),
+        write("create_project", "Creates a project in Linear.", project, operations.create_project),
+        write("create_cycle", "Creates a cycle for a team.", cycle, operations.create_cycle),
+        write("update_cycle", "Changes name or dates of a cycle.", changed, operations.update_cycle),
     )
 
 

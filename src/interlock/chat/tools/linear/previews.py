@@ -7,8 +7,13 @@ from difflib import unified_diff
 
 from interlock.chat.tools.linear import documents, names
 from interlock.chat.tools.linear.api import LinearClient, Node, get_nodes, get_path, get_text
-from interlock.chat.tools.linear.issues import find_open_issue, new_issue_input, text_argument
-from interlock.chat.tools.linear.planning import cycle_json, parse_dates
+from interlock.chat.tools.linear.operations import (
+    cycle_json,
+    find_open_issue,
+    new_issue_input,
+    parse_dates,
+    text_argument,
+)
 from interlock.chat.tools.linear.sentences import PRIORITIES
 from interlock.core.call import Args
 
