@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,14 +56,27 @@ def os_user() -> str:
 
 @dataclass(kw_only=True)
 class AppServices:
+    """The services of a process; those that only some programs need are made when they are first used."""
+
     store: SqlStore
     gate: Gate
     inbox: Inbox
-    worker: Worker
-    accounts: Accounts
     clock: Clock
+    retention: int | None = None
     policy_version: PolicyVersion | None = None  # the version that was loaded last
     people: Sequence[User] = ()  # as last read
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        from interlock.accounts.accounts import Accounts
+
+        return Accounts(self.store.accounts, self.clock)
+
+    @cached_property
+    def worker(self) -> Worker:
+        from interlock.app.worker import Worker
+
+        return Worker(self.store, self.clock, is_dead, self.retention, self.accounts.sweep)
 
     async def put_policy(
         self,
@@ -152,13 +166,8 @@ def build_services(url: str, clock: Clock | None = None, *, retention: int | Non
 
 
 def build_services_from_store(store: SqlStore, *, retention: int | None = None) -> AppServices:
-    from interlock.accounts.accounts import Accounts
-    from interlock.app.worker import Worker
-
     gate, inbox = build_gate_and_inbox(store, Policy())
-    accounts = Accounts(store.accounts, store.clock)
-    worker = Worker(store, store.clock, is_dead, retention, accounts.sweep)
-    return AppServices(store=store, gate=gate, inbox=inbox, worker=worker, accounts=accounts, clock=store.clock)
+    return AppServices(store=store, gate=gate, inbox=inbox, clock=store.clock, retention=retention)
 
 
 def build_gate_and_inbox(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTERVAL) -> tuple[Gate, Inbox]:

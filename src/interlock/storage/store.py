@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from functools import partial
+from functools import cached_property, partial
 from typing import cast
 
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, parse_spec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import NotFound
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Entry, Head
 from interlock.core.ledger.erasure import Erasure, ErasureResult
@@ -75,26 +76,70 @@ class SqlStore:
         self._secret_keys: dict[str, bytes] = {}
         self._specs: dict[str, ToolSpec] = {}
         self._has_erased = False
-        self._search = ApprovalSearch(database, database.full_text_index, self._stored)
-        self.accounts = SqlAccounts(database)
-        self.idempotency = IdempotencyStore(database)
-        self.audit_reader = SqlAuditReader(database)
         self.backfill_statements = partial(verification.backfill_statements, database)
-        self.deliveries = SqlDeliveries(database)
-        self.freezes = freezes = SqlFreezes(database)
-        self.open_freezes, self.record_key_agents = freezes.list_open, freezes.record_key_agents
-        self.unsettled_freezes, self.settle_freeze = freezes.unsettled, freezes.settle
-        self.pauses = SqlPauses(database)
-        self.threads = SqlThreads(database)
         self.announce = database.watch_registry.announce
         self.count_read = database.count_read
         self.open, self.close = database.open, database.close
         self.note_tool = database.note_tool
         self.clock = database.clock
         self.writer_stats = database.writer_stats
-        self.metrics = MetricsReader(database.fetch)
-        self.statistics = Statistics(database)
         self.name = database.name
+
+    # Tables with a port of their own, made when they are first used: a command of one decision uses none of them
+
+    @cached_property
+    def accounts(self) -> SqlAccounts:
+        return SqlAccounts(self._database)
+
+    @cached_property
+    def audit_reader(self) -> SqlAuditReader:
+        return SqlAuditReader(self._database)
+
+    @cached_property
+    def deliveries(self) -> SqlDeliveries:
+        return SqlDeliveries(self._database)
+
+    @cached_property
+    def freezes(self) -> SqlFreezes:
+        return SqlFreezes(self._database)
+
+    @cached_property
+    def idempotency(self) -> IdempotencyStore:
+        return IdempotencyStore(self._database)
+
+    @cached_property
+    def metrics(self) -> MetricsReader:
+        return MetricsReader(self._database.fetch)
+
+    @cached_property
+    def pauses(self) -> SqlPauses:
+        return SqlPauses(self._database)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        return Statistics(self._database)
+
+    @cached_property
+    def threads(self) -> SqlThreads:
+        return SqlThreads(self._database)
+
+    @cached_property
+    def _search(self) -> ApprovalSearch:
+        return ApprovalSearch(self._database, self._database.full_text_index, self._stored)
+
+    # Freezes
+
+    async def open_freezes(self, workspace: str) -> tuple[Freeze, ...]:
+        return await self.freezes.list_open(workspace)
+
+    async def record_key_agents(self, workspace: str, key: str, agents: Sequence[str]) -> None:
+        await self.freezes.record_key_agents(workspace, key, agents)
+
+    async def unsettled_freezes(self) -> Sequence[tuple[str, str]]:
+        return await self.freezes.unsettled()
+
+    async def settle_freeze(self, workspace: str, freeze_id: str) -> int:
+        return await self.freezes.settle(workspace, freeze_id)
 
     # Approvals
 
