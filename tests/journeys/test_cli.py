@@ -232,6 +232,15 @@ async def test_an_edit_that_cannot_be_is_refused(shell: Shell, args: str, code: 
     assert status_of(shell, approval_id) == "pending"
 
 
+async def test_a_call_that_the_policy_denies_by_now_is_not_approved(shell: Shell) -> None:  # R59
+    approval_id = await mail(shell, args={"to": "eve"})
+    async with opened(shell.path, Clock(wall_clock()), NO_MAIL_TO_EVE):
+        pass
+    refused = shell("approvals", "approve", approval_id, "--yes")
+    assert_refused(refused, 1, "denies this call", "not to eve", "Eve gets no mail.")
+    assert status_of(shell, approval_id) == "pending"
+
+
 async def test_an_edit_that_does_not_fit_the_tool_is_refused_with_the_place(shell: Shell) -> None:
     approval_id = await pay(shell, {"amount": 5})
     refused = shell("approvals", "edit", approval_id, "--args", '{"amount": "much"}', "--json")

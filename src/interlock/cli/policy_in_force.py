@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from interlock.app.tool_catalog import ToolCatalog
-from interlock.chat.assistant import build_chat_components
-from interlock.chat.tool_registry import RegisteredTools
 from interlock.cli.context import CommandContext
 from interlock.config.load import Settings
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.core.ports import PolicyVersion
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import KnownNames, LoadedPolicy, load_policy, read_configured_policy
+
+if TYPE_CHECKING:  # a decision needs the policy alone
+    from interlock.app.tool_catalog import ToolCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,10 @@ def declared_only_text(many: int) -> str:
 
 async def make_catalog(context: CommandContext, agent: str = "") -> ToolCatalog:
     """The catalog of tools, without tools of MCP servers: only a running server is connected to them."""
+    from interlock.app.tool_catalog import ToolCatalog
+    from interlock.chat.assistant import build_chat_components
+    from interlock.chat.tool_registry import RegisteredTools
+
     policy = load_source(await current_source(context), context.settings).policy
     registered = RegisteredTools(
         context.settings.actions, build_chat_components(context.settings, context.services.store).tool_registry

@@ -299,8 +299,6 @@ async def edit(
     user: User = "",
 ) -> None:
     """Change the arguments; that is also your approval, unless the rule says otherwise."""
-    from interlock.cli.policy_in_force import load_current
-
     new_args = prompts.json_option("--args", args)
     if not isinstance(new_args, Mapping):
         raise InvalidRequest('--args: the arguments are an object, such as {"title": "Fix login"}.')
@@ -311,7 +309,6 @@ async def edit(
     if is_interactive() and not yes:
         seen = prompts.acknowledge_each(findings, seen)
         prompts.confirm("Let the call run with these arguments?")
-    await load_current(context)  # an edit is evaluated under the current policy
     body = {"kind": "edit", "args": new_args, "comment": comment, "acknowledged": seen}
     await print_decision(context, view, await _decide(context, view, body, user))
 
@@ -409,6 +406,10 @@ async def resolve(
 async def _decide(context: CommandContext, view: ApprovalDetails, body: Mapping[str, object], user: str) -> Approval:
     approval = view.stored.approval
     decision = read_decision({**body, "args_sha256": approval.args_sha256})
+    if decision.kind in ("approve", "edit"):  # judged by the policy in force
+        from interlock.cli.policy_in_force import load_current
+
+        await load_current(context)
     try:
         return await context.services.inbox.decide(
             context.workspace, approval.id, decision, await context.resolve_reviewer(user)
