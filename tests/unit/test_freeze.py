@@ -16,7 +16,6 @@ from interlock.core.freeze import (
     SCOPES,
     Freeze,
     FreezeTarget,
-    ReadEntryLimiter,
     approval_target,
     call_target,
     covers,
@@ -33,6 +32,7 @@ from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Event
 from interlock.core.ledger.row_digests import stamp_events
 from interlock.core.policy.policy import Ask, EscalationStep
+from interlock.core.rate_limit import ReadEntryLimiter
 from tests.unit.builders import LEASE, NOW, at, call, in_status, proposal, requested, stored
 
 TARGET = FreezeTarget("default", ("boss", "bot"), "key1", "pay")

@@ -13,7 +13,7 @@ from interlock.core import freeze
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import DeniedNow, Frozen, Stale
-from interlock.core.freeze import ANY_AGENT, Freeze, ReadEntryLimiter, approval_target, call_target
+from interlock.core.freeze import ANY_AGENT, Freeze, approval_target, call_target
 from interlock.core.ledger.event import Moment
 from interlock.core.names import fold
 from interlock.core.outcome import Outcome, Proceed, Waiting
@@ -21,6 +21,7 @@ from interlock.core.pins import Pins
 from interlock.core.policy.claims import judge_stored
 from interlock.core.policy.policy import Deny, Policy, Verdict
 from interlock.core.ports import ApprovalPage, Store
+from interlock.core.rate_limit import ReadEntryLimiter
 
 MAX_CACHED_CALLS = 10_000  # calls whose judgement is cached
 EDITS = 10  # of one call between judging and writing it, after which the caller gets an error

@@ -179,22 +179,6 @@ def defer_deadlines(approval: Approval, freezes: Iterable[Freeze], moment: Momen
     return Change(next_version(approval, deadlines=new), (event,))
 
 
-class ReadEntryLimiter:
-    """Rate limit for ledger entries of refused reads, so that a flood of them does not fill the ledger."""
-
-    MAX_PER_MINUTE = 60
-
-    def __init__(self) -> None:
-        self._minute = 0
-        self._count = 0
-
-    def allow(self, now: int) -> bool:
-        minute = now // 60_000
-        self._count = self._count + 1 if minute == self._minute else 1
-        self._minute = minute
-        return self._count <= self.MAX_PER_MINUTE
-
-
 def _covered_time(spans: list[tuple[int, int]], since: int, now: int) -> int:
     """How much of the time from `since` to `now` the spans cover together."""
     total, reached = 0, since

@@ -1,4 +1,4 @@
-"""A rate limit for failed attempts per key, with bounded memory."""
+"""Rate limits in memory: for failed attempts by name, and for ledger entries of refused reads."""
 
 from __future__ import annotations
 
@@ -37,3 +37,19 @@ class AttemptLimiter:
             self._begun[key] = since, count - 1
         else:
             self._begun.pop(key, None)
+
+
+class ReadEntryLimiter:
+    """Rate limit for ledger entries of refused reads, so that a flood of them does not fill the ledger."""
+
+    MAX_PER_MINUTE = 60
+
+    def __init__(self) -> None:
+        self._minute = 0
+        self._count = 0
+
+    def allow(self, now: int) -> bool:
+        minute = now // MINUTE
+        self._count = self._count + 1 if minute == self._minute else 1
+        self._minute = minute
+        return self._count <= self.MAX_PER_MINUTE
