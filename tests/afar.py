@@ -16,7 +16,6 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import read_canonical
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.policy.policy import Policy
 from interlock.sdk.client import Client
 from interlock.sdk.codec import RemoteApprovalStatus, declared_spec
 from interlock.server.app import build_app
@@ -53,9 +52,7 @@ def is_afar(parts: AppServices) -> bool:
 
 
 class FromAfar:
-    """`policy` is set by whoever puts one in force; the server takes it up by itself."""
-
-    policy: Policy
+    """The server loads the policy that another process puts in force by itself."""
 
     def __init__(self, site: ServerState, http: httpx2.AsyncClient, key: str) -> None:
         self._site = site

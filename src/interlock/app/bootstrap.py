@@ -94,11 +94,11 @@ class AppServices:
         body = text if text is not None else (stored.body if stored else "")
         names = known_names(await self.store.users(workspace), channel_settings)
         loaded = load_policy(body, compile_condition, names, toggles, channel_settings.reminders)
-        self.gate.in_force.freezes = await self.store.open_freezes(workspace)
+        self.inbox.in_force.freezes = await self.store.open_freezes(workspace)
         if text is not None:
             stored = await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
         self.policy_version = stored
-        self.gate.in_force.set_policy(loaded.policy)
+        self.inbox.in_force.set_policy(loaded.policy)
         return loaded
 
     async def apply_policy(
@@ -115,7 +115,7 @@ class AppServices:
             await self.store.put_policy_file(
                 workspace, configured.sha256, configured.text, author, reapply=configured.is_always_applied
             )
-        self.gate.in_force.freezes = await self.store.open_freezes(workspace)
+        self.inbox.in_force.freezes = await self.store.open_freezes(workspace)
         return await self._set_policy(await self.store.policy(workspace), configured, toggles)
 
     async def refresh_policy(
@@ -125,11 +125,11 @@ class AppServices:
 
         Cached judgements are dropped when people changed, since rules use their teams.
         """
-        self.gate.in_force.freezes = await self.store.open_freezes(workspace)
+        self.inbox.in_force.freezes = await self.store.open_freezes(workspace)
         people = await self.store.users(workspace)
         if people != self.people:
             self.people = people
-            self.gate.in_force.invalidate_all()
+            self.inbox.in_force.invalidate_all()
         stored = await self.store.policy(workspace)
         if stored is not None and stored != self.policy_version:
             return await self._set_policy(stored, configured, toggles)
@@ -144,7 +144,7 @@ class AppServices:
             stored, configured, lambda text: load_policy(text, compile_condition, toggles=toggles)
         )
         self.policy_version = stored
-        self.gate.in_force.set_policy(loaded.policy)
+        self.inbox.in_force.set_policy(loaded.policy)
         return stale
 
 
