@@ -114,7 +114,7 @@ mutants: $(DEV_INSTALLED) ## mistakes made on purpose in the rules and the verif
 	@$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
 # Keeps the pins that still fit; `make lock UPGRADE=--upgrade` takes the newest of all.
-EXTRAS := --extra postgres --extra server --extra chat --extra mcp --extra slack --extra email --extra webhook --extra demo
+EXTRAS := --extra postgres --extra server --extra chat --extra mcp --extra slack --extra email --extra webhook --extra terminal --extra demo
 LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header
 LOCK_FRAMEWORKS := $(FRAMEWORKS:%=lock-%)

@@ -20,10 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import pyte
+
 from tests.journeys.in_process import run_main
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 Stream = int | IO[bytes]
+ALTERNATE_SCREEN = b"\x1b[?1049h"
 PATIENCE = 120.0  # seconds that a condition may take on a busy machine; nothing waits that long when all is well
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?")
 
@@ -97,22 +100,28 @@ class Shell:
 class Terminal:
     """A program at a pseudo-terminal of 30 lines. Tests press keys and wait for what they expect to see."""
 
+    LINES, COLUMNS = 30, 120
+
     def __init__(self, command: list[str], env: Mapping[str, str], folder: Path) -> None:
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", self.LINES, self.COLUMNS, 0, 0))
+        self._modes = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=folder, start_new_session=True
         )
         os.close(slave)
-        self._written = b""
+        self.written = b""
+        self._screen = pyte.Screen(self.COLUMNS, self.LINES)
+        self._emulator = pyte.ByteStream(self._screen)
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
     def screen(self) -> str:
-        """What the last frame shows; all that was written where there are no frames."""
-        last = self._written.decode(errors="replace").rpartition("\x1b[H")[2]
-        return _CONTROL.sub("", last).replace("\r", "")
+        """What is on the screen; all that was written where the program does not take the whole screen."""
+        if ALTERNATE_SCREEN in self.written:
+            return "\n".join(self._screen.display)
+        return _CONTROL.sub("", self.written.decode(errors="replace")).replace("\r", "")
 
     def assert_shows(self, *texts: str) -> str:
         """Waits for it."""
@@ -131,6 +140,12 @@ class Terminal:
             pass
         return self.process.wait(PATIENCE)
 
+    def is_restored(self) -> bool:
+        """Whether keys are echoed, lines are edited, and the screen is the one from before."""
+        modes = termios.tcgetattr(self._master)
+        is_plain = self.written.rfind(b"\x1b[?1049l") >= self.written.rfind(ALTERNATE_SCREEN)
+        return modes == self._modes and is_plain
+
     def close(self) -> None:
         end_group(self.process)
         os.close(self._master)
@@ -144,7 +159,8 @@ class Terminal:
             data = os.read(self._master, 65_536)
         except OSError:
             return False
-        self._written += data
+        self.written += data
+        self._emulator.feed(data)
         return bool(data)
 
 

@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.decision import Acknowledgement, Reject, Reviewer
-from tests.journeys.programs import PATIENCE, Shell, Terminal, wait_until
+from tests.journeys.programs import PATIENCE, SOURCES, Shell, Terminal, wait_until
 from tests.journeys.seeds import DECEIT, mail, pay
 from tests.support import Clock, approve, opened, pending
 
@@ -246,6 +247,59 @@ async def test_ctrl_c_ends_quietly_and_gives_the_terminal_back(shell: Shell) -> 
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.exit_code() == 130
         assert "Traceback" not in terminal.screen()
+        assert terminal.is_restored()
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [(lambda t: t.press("\x03"), 130), (lambda t: t.process.send_signal(signal.SIGTERM), 143)]
+)
+async def test_a_question_that_is_open_keeps_nobody_from_ending_it(
+    shell: Shell, end: Callable[[Terminal], None], code: int
+) -> None:
+    approval_id = await mail(shell)
+    with watching(shell) as terminal:
+        assert not terminal.is_restored()
+        terminal.press("r")
+        terminal.assert_shows("Reason")
+        end(terminal)
+        assert terminal.exit_code() == code
+        assert terminal.is_restored()
+    assert shown(shell, approval_id)["status"] == "pending"
+
+
+async def test_without_its_package_the_live_list_names_the_extra(shell: Shell) -> None:
+    shell("migrate")
+    (shell.folder / "textual.py").write_text("raise ModuleNotFoundError('', name='textual')\n")
+    shell.extra = {"PYTHONPATH": os.pathsep.join([str(shell.folder), str(SOURCES)])}
+    with shell.terminal("approvals", "watch") as terminal:
+        assert terminal.exit_code() == 2
+        assert "textual is not installed: pip install 'interlock-gate[terminal]'" in terminal.screen()
+
+
+BROKEN = """
+from interlock.__main__ import main
+from interlock.cli import watch
+
+async def load(self):
+    password = "a secret " + "value"
+    raise RuntimeError("unexpected")
+
+watch.PendingList.load = load
+main()
+"""
+
+
+async def test_an_unexpected_error_ends_it_without_the_values_of_variables(shell: Shell) -> None:
+    shell("migrate")
+    command = [sys.executable, "-c", BROKEN, "approvals", "watch"]
+    terminal = Terminal(command, {**shell.env(), "TERM": "xterm-256color"}, shell.folder)
+    try:
+        assert terminal.exit_code() == 1
+        assert terminal.is_restored()
+        assert "RuntimeError: unexpected" in terminal.screen()
+        assert b"a secret value" not in terminal.written
+    finally:
+        terminal.close()
 
 
 # Asking at the terminal

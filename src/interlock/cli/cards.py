@@ -1,13 +1,15 @@
-"""The card of an approval as terminal text, in a fixed order.
+"""Approvals as terminal text: the card, decisions, a stream of events; also lookup by a part of the id, and timers.
 
-Only labels start at the left edge, never untrusted text.
+Only labels start at the left edge of a card, never untrusted text.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -16,14 +18,21 @@ from rich.text import Text
 
 from interlock.app.inbox import ApprovalDetails
 from interlock.cli.context import CommandContext
-from interlock.cli.output import duration_text, grid, local_time, short_id, shorten
+from interlock.cli.output import duration_text, grid, local_time, print_json_line, printable, short_id, shorten
 from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.approval.vote import total_quorum
 from interlock.core.card import Card, CardField, Finding, head_and_tail, visible
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.core.ledger.chain import Entry
-from interlock.core.ledger.event import Payload
-from interlock.presenters.approval import entry_content, vote_count
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.ports import ApprovalQuery
+from interlock.presenters.approval import (
+    approval_item_json,
+    approval_sentence,
+    entry_content,
+    entry_json,
+    vote_count,
+)
 from interlock.presenters.text import approvers_text, pluralize
 from interlock.runtime.durations import rfc3339
 
@@ -221,8 +230,121 @@ def event_line(entry: Entry) -> str:
     return f"{rfc3339(entry.at)}  {visible(short_id(entry.approval_id)):8}  {_event(entry).plain}"
 
 
+def decision_text(before: Approval, after: Approval, now: int) -> str:
+    tool, name = visible(after.subject.tool), visible(short_id(after.id))
+    match after.status:
+        case "approved":
+            edited = " with your changes" if before.args_sha256 != after.args_sha256 else ""
+            until = after.deadlines.start_by or now
+            return f"Approved{edited}: {tool} may start until {local_time(until)} (for {duration_text(until - now)})."
+        case "rejected":
+            until = after.deadlines.release_at or now
+            return (
+                f"Rejected: {tool} will not run. The agent is told at {local_time(until)} "
+                f"(in {duration_text(until - now)}); "
+                f"until then: interlock approvals undo {name}"
+            )
+        case "pending":
+            return _pending_text(before, after, tool)
+        case "responded":
+            return f"Answered: {tool} will not run; the agent gets what you said."
+        case status:
+            return f"Recorded: {tool} {status}."
+
+
+def _pending_text(before: Approval, after: Approval, tool: str) -> str:
+    if before.status == "rejected":
+        return f"Undone: {tool} waits for a decision again."
+    if before.version == after.version:
+        return f"You had approved this already, so nothing changed: {votes_text(after)} approvals."
+    missing = pluralize(total_quorum(after) - vote_count(after), "more person", "more people")
+    if before.args_sha256 != after.args_sha256:
+        return f"Changed: the new arguments wait for {missing}; earlier approvals no longer count."
+    return f"Your approval counts: {votes_text(after)}. It waits for {missing}."
+
+
+async def print_events(context: CommandContext) -> None:
+    """Print pending approvals, then events until interrupted."""
+    store, trouble, printed = context.services.store, "", ""
+
+    def report(error: str) -> None:
+        nonlocal trouble
+        trouble = error
+
+    timers = asyncio.create_task(run_timers(context, report))
+    async with store.watch(context.workspace) as watch:
+        last = (await store.head(context.workspace)).seq
+        await _print_all_waiting(context)
+        while not timers.done():
+            error = trouble
+            try:
+                last = await _print_new_events(context, last)
+            except Error as found:
+                error = found.message
+            if error != printed:
+                _print_trouble(error)
+                printed = error
+            await watch.wait(1.0)
+    await timers
+
+
+async def _print_all_waiting(context: CommandContext) -> None:
+    page = await context.services.inbox.list(context.workspace, ApprovalQuery(("pending",), limit=500))
+    for stored in page.items:
+        _print_waiting(context, stored)
+
+
+async def _print_new_events(context: CommandContext, after: int) -> int:
+    async for entries in context.services.store.entries(context.workspace, after):
+        for entry in entries:
+            await _print_event(context, entry)
+            after = entry.seq
+    return after
+
+
+def _print_waiting(context: CommandContext, stored: Stored) -> None:
+    approval, now = stored.approval, context.now()
+    if context.json:
+        head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": approval.id}
+        print_json_line({**head, "approval": approval_item_json(stored, now)})
+    else:
+        _line(f"{rfc3339(now)}  {visible(short_id(approval.id)):8}  waiting{_about(stored)}")
+
+
+async def _print_event(context: CommandContext, entry: Entry) -> None:
+    stored = await _stored(context, entry.approval_id)
+    if context.json:
+        print_json_line(
+            {**entry_json(entry), "approval": approval_item_json(stored, context.now()) if stored else None}
+        )
+    else:
+        _line(event_line(entry) + (_about(stored) if stored else ""))
+
+
+async def _stored(context: CommandContext, approval_id: str) -> Stored | None:
+    try:
+        return await context.services.store.get(context.workspace, approval_id) if approval_id else None
+    except NotFound:
+        return None
+
+
+def _about(stored: Stored) -> str:
+    return f"  {visible(stored.approval.subject.tool)}: {shorten(approval_sentence(stored))}"
+
+
+def _line(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _print_trouble(trouble: str) -> None:
+    sys.stderr.write(f"{printable(trouble) or 'The database answers again.'}\n")
+    sys.stderr.flush()
+
+
 MIN_ID_LENGTH = 4
 MAX_NAMED = 5
+SLOW_DATABASE_SECONDS = 2.0  # of waiting for the database before a message is shown
 
 
 async def find_approval_view(context: CommandContext, text: str) -> ApprovalDetails:
@@ -250,6 +372,23 @@ async def sweep_if_writable(context: CommandContext) -> None:
         await context.services.worker.sweep()
     except Error:
         return
+
+
+async def run_timers(context: CommandContext, report: Callable[[str], None]) -> None:
+    """Run the timers each second; reports an error, and an empty text once they run again.
+
+    A sweep that waits for a locked database must not freeze its caller: this is a task of its own.
+    """
+    while True:
+        sweep = asyncio.ensure_future(context.services.worker.sweep())
+        if not (await asyncio.wait({sweep}, timeout=SLOW_DATABASE_SECONDS))[0]:
+            report("The database is locked by another program. Waiting; what you see may be old.")
+        try:
+            await sweep
+            report("")
+        except Error as error:
+            report(error.message)
+        await asyncio.sleep(1.0)
 
 
 async def _require_one(context: CommandContext, text: str, ids: Sequence[str]) -> str:

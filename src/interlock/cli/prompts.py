@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import cast
 
@@ -19,11 +23,12 @@ from interlock.core.call import QUESTION_TOOL, Args
 from interlock.core.canonical import MAX_BYTES, canonical, parse_json
 from interlock.core.card import Finding, head_and_tail, visible
 from interlock.core.decision import MAX_COMMENT
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import Conflict, InvalidRequest
 from interlock.presenters.approval import shown_args
 
 Change = tuple[str, object, object]  # pointer, before, after
 MISSING = object()
+EDITOR_COMMAND = 'exec ${VISUAL:-${EDITOR:-vi}} "$0"'  # resolved by the shell, so that the environment is not read here
 
 
 # Options
@@ -71,6 +76,24 @@ def parse_answer(view: ApprovalDetails, message: str) -> object | None:
         return None
 
 
+async def edit_in_editor(view: ApprovalDetails, editor_has_terminal: AbstractContextManager[None]) -> Args:
+    """The arguments as edited in the person's editor, as JSON; with alarms as ASCII, so that code points show."""
+    shown = shown_args(view.stored.payload)
+    text = json.dumps(shown, indent=2, ensure_ascii=bool(alarms_among(view.card.findings)))
+    with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
+        file = Path(folder) / "args.json"
+        file.write_text(text + "\n", encoding="utf-8")
+        with editor_has_terminal:
+            editor = await asyncio.create_subprocess_exec("/bin/sh", "-c", EDITOR_COMMAND, str(file))
+            status = await editor.wait()
+        if status:
+            raise Conflict(f"The editor ended with status {status}. Nothing was decided.")
+        new_args = parse_json(file.read_bytes())
+    if not isinstance(new_args, Mapping):
+        raise InvalidRequest("The arguments are an object. Nothing was decided.")
+    return new_args
+
+
 # Findings
 
 
@@ -83,8 +106,12 @@ def acknowledged_ids(findings: Sequence[Finding], given: Sequence[str], *, all_o
     return [*(known.get(name, name) for name in given), *everything]
 
 
+def alarms_among(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level == "alarm"]
+
+
 def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[str]:
-    alarms = [finding for finding in findings if finding.level == "alarm" and finding.id not in seen]
+    alarms = [alarm for alarm in alarms_among(findings) if alarm.id not in seen]
     for alarm in alarms:
         show(render_findings([alarm]), stderr=True)
         confirm("Did you look at this, and go on all the same?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,9 @@ from rich.text import Text
 from interlock.app.inbox import ApprovalDetails
 from interlock.cli import prompts
 from interlock.cli.cards import (
+    decision_text,
     find_approval_view,
+    print_events,
     render_card,
     styled_risk,
     styled_status,
@@ -27,7 +30,6 @@ from interlock.cli.context import ApprovalId, CommandContext, User, command, is_
 from interlock.cli.output import (
     did_you_mean,
     duration_text,
-    local_time,
     print_json,
     say,
     short_id,
@@ -36,17 +38,16 @@ from interlock.cli.output import (
     table,
 )
 from interlock.core.approval.approval import STATUSES, Approval
-from interlock.core.approval.vote import total_quorum
 from interlock.core.canonical import parse_json
 from interlock.core.card import risk_level, visible
 from interlock.core.decision import MAX_COMMENT, Reviewer, read_decision
-from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
+from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest, Misconfigured
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalPage, ApprovalQuery
-from interlock.presenters.approval import approval_item_json, approval_json, approval_sentence, vote_count
-from interlock.presenters.text import people_text, pluralize
+from interlock.presenters.approval import approval_item_json, approval_json, approval_sentence
+from interlock.presenters.text import people_text
 from interlock.runtime.durations import parse_duration
 
 COLUMNS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
@@ -170,9 +171,14 @@ async def watch_approvals(
     if once:
         await list_approvals(context)
         return
-    from interlock.cli.tui.watch import watch
-
-    await watch(context, user, mine=mine)
+    if context.json or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        await print_events(context)
+        return
+    try:
+        from interlock.cli.watch import run_live_view
+    except ModuleNotFoundError as error:
+        raise Misconfigured(f"{error.name} is not installed: pip install 'interlock-gate[terminal]'") from None
+    await run_live_view(context, user, mine=mine)
 
 
 def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
@@ -433,36 +439,3 @@ async def print_delegation(context: CommandContext, view: ApprovalDetails, peopl
         )
     else:
         say(f"{people_text(people)} may now decide this in place of {visible(person.name)}.")
-
-
-def decision_text(before: Approval, after: Approval, now: int) -> str:
-    tool, name = visible(after.subject.tool), visible(short_id(after.id))
-    match after.status:
-        case "approved":
-            edited = " with your changes" if before.args_sha256 != after.args_sha256 else ""
-            until = after.deadlines.start_by or now
-            return f"Approved{edited}: {tool} may start until {local_time(until)} (for {duration_text(until - now)})."
-        case "rejected":
-            until = after.deadlines.release_at or now
-            return (
-                f"Rejected: {tool} will not run. The agent is told at {local_time(until)} "
-                f"(in {duration_text(until - now)}); "
-                f"until then: interlock approvals undo {name}"
-            )
-        case "pending":
-            return _pending_text(before, after, tool)
-        case "responded":
-            return f"Answered: {tool} will not run; the agent gets what you said."
-        case status:
-            return f"Recorded: {tool} {status}."
-
-
-def _pending_text(before: Approval, after: Approval, tool: str) -> str:
-    if before.status == "rejected":
-        return f"Undone: {tool} waits for a decision again."
-    if before.version == after.version:
-        return f"You had approved this already, so nothing changed: {votes_text(after)} approvals."
-    missing = pluralize(total_quorum(after) - vote_count(after), "more person", "more people")
-    if before.args_sha256 != after.args_sha256:
-        return f"Changed: the new arguments wait for {missing}; earlier approvals no longer count."
-    return f"Your approval counts: {votes_text(after)}. It waits for {missing}."

@@ -1,0 +1,500 @@
+"""The live view of `approvals watch`: a list of pending approvals from which a person decides, built on Textual."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, ClassVar
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.events import Event, Key, Paste, Resize
+from textual.widgets import Footer, Input, Static
+from textual.worker import Worker, WorkerFailed
+
+from interlock.app.inbox import ApprovalDetails
+from interlock.cli import prompts
+from interlock.cli.cards import (
+    decision_text,
+    render_card,
+    render_findings,
+    run_timers,
+    styled_risk,
+    styled_status,
+    votes_text,
+)
+from interlock.cli.context import CommandContext
+from interlock.cli.output import duration_text, printable, short_id, shorten
+from interlock.cli.policy_in_force import load_current
+from interlock.core.approval.approval import Approval, needs_reviewer
+from interlock.core.card import Finding, risk_level, visible
+from interlock.core.decision import Reviewer, read_decision
+from interlock.core.errors import Conflict, Error, NotFound
+from interlock.core.ledger.event import Stored
+from interlock.core.outcome import status_at
+from interlock.core.ports import ApprovalQuery
+from interlock.presenters.approval import approval_sentence, shown_args
+from interlock.presenters.text import pluralize
+
+Body = Mapping[str, object]  # of a decision, as in the HTTP API
+HELP = """
+  J K, arrows   move; in a card, scroll        O, Enter   open the card
+  Space         scroll a page                  F          show long values whole
+  A             approve: opens the card, asks  R          reject, with a reason if you like
+  C             answer instead                 E          edit the arguments in your editor
+  Z             undo a rejection               Esc        back
+  ?             this help                      Q          quit
+
+  A call of high risk, or one with findings, is approved by typing the tool's name.
+  A card has to be seen to its end before it can be approved.
+"""
+DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed out
+MAX_ROWS = 200
+PAGE_OVERLAP = 2  # lines of the last page that stay on screen, so that none is skipped
+
+
+async def run_live_view(context: CommandContext, user: str, *, mine: bool) -> None:
+    """Show the view until the person quits or a signal comes; the terminal is restored in every case."""
+    view = LiveView(context, user, await context.resolve_reviewer(user) if mine else None)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, view.action_end_by_signal, number)
+    await view.run_async(mouse=False)
+    if view.failure is not None:
+        raise view.failure
+    if view.signal:
+        raise typer.Exit(128 + view.signal)
+
+
+@dataclass(slots=True)
+class PendingList:
+    """Pending approvals and those decided a moment ago; one of them is selected."""
+
+    context: CommandContext
+    reviewer: Reviewer | None  # only calls that need this reviewer
+    pending: dict[str, Stored] = field(default_factory=dict)
+    decided: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the time at which they leave the list
+    selected: str = ""
+
+    def rows(self) -> list[Stored]:
+        """In a stable order."""
+        both = [*self.pending.values(), *(stored for stored, _ in self.decided.values())]
+        return sorted(both, key=lambda stored: (stored.approval.deadlines.expires_at, stored.approval.id))
+
+    def position(self) -> int:
+        return next((n for n, stored in enumerate(self.rows()) if stored.approval.id == self.selected), 0)
+
+    def selected_row(self) -> Stored | None:
+        return next((stored for stored in self.rows() if stored.approval.id == self.selected), None)
+
+    def move(self, steps: int) -> None:
+        rows = self.rows()
+        if rows:
+            self.selected = rows[min(max(self.position() + steps, 0), len(rows) - 1)].approval.id
+
+    async def load(self) -> None:
+        now, workspace = self.context.now(), self.context.workspace
+        page = await self.context.services.inbox.list(workspace, ApprovalQuery(("pending",), limit=MAX_ROWS))
+        found = {s.approval.id: s for s in page.items if self._is_listed(s.approval, now)}
+        for approval_id in self.pending.keys() - found.keys():
+            await self._mark_decided(approval_id, now)
+        self.pending = found
+        self.decided = {name: kept for name, kept in self.decided.items() if now < kept[1] and name not in found}
+        if self.selected_row() is None:
+            self.selected = ""
+            self.move(0)
+
+    def _is_listed(self, approval: Approval, now: int) -> bool:
+        return status_at(approval, now) == "pending" and (
+            self.reviewer is None or needs_reviewer(approval, self.reviewer, now)
+        )
+
+    async def _mark_decided(self, approval_id: str, now: int) -> None:
+        try:
+            stored = await self.context.services.store.get(self.context.workspace, approval_id)
+        except NotFound:
+            return
+        until = max(now + DECIDED_SHOWN_FOR, stored.approval.deadlines.release_at or 0)
+        self.decided[approval_id] = (stored, until)
+
+    def render(self) -> RenderableType:
+        """One line for each approval."""
+        rows = self.rows()
+        if not rows:
+            return Text("\n  Nothing waits for a decision.", style="dim")
+        grid = Table.grid(padding=(0, 2), expand=True)
+        for ratio in (None, None, None, None, None, 1, None, None):
+            grid.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
+        for stored in rows:
+            style = "reverse" if stored.approval.id == self.selected else ""
+            grid.add_row(*self._cells(stored), style=style if stored.approval.id in self.pending else "dim strike")
+        return grid
+
+    def _cells(self, stored: Stored) -> Sequence[Text | str]:
+        approval, subject, now = stored.approval, stored.approval.subject, self.context.now()
+        waits = approval.id in self.pending
+        by = f" by {visible(approval.decision.by)}" if approval.decision else ""
+        return (
+            f"{'>' if approval.id == self.selected else ' '} {visible(short_id(approval.id))}",
+            duration_text(approval.deadlines.expires_at - now) if waits else "",
+            styled_risk(risk_level(subject.effect, subject.priority)) if waits else "",
+            Text(visible(subject.tool)),
+            Text(visible(subject.agent)),
+            Text(shorten(approval_sentence(stored))),
+            votes_text(approval) if waits else "",
+            styled_status("pending") if waits else Text(f"{status_at(approval, now)}{by}"),
+        )
+
+
+class LiveView(App[None]):
+    """The screen and its keys. Decisions run in the background, so that a locked database does not freeze the view."""
+
+    CSS = """
+    #title { text-style: bold reverse; }
+    VerticalScroll { height: 1fr; scrollbar-size: 0 0; }
+    #more { height: 1; text-style: bold; color: ansi_yellow; }
+    #error { max-height: 3; text-style: bold; color: ansi_red; }
+    #note { max-height: 3; }
+    #label { text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a,A", "decide('approve')", "approve", key_display="A"),
+        Binding("r,R", "decide('reject')", "reject", key_display="R"),
+        Binding("c,C", "decide('respond')", "answer", key_display="C"),
+        Binding("e,E", "decide('edit')", "edit", key_display="E"),
+        Binding("o,O,enter", "open", "open", key_display="O"),
+        Binding("escape,backspace", "leave", "back", key_display="Esc"),
+        Binding("question_mark", "help", "help", key_display="?"),
+        Binding("q,Q", "quit", "quit", key_display="Q"),
+        Binding("f,F", "toggle_full", "full", key_display="F"),
+        Binding("z,Z", "undo", "undo", key_display="Z"),
+        Binding("down,j,J", "move(1)", show=False),
+        Binding("up,k,K", "move(-1)", show=False),
+        Binding("space,pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("ctrl+c", f"end_by_signal({int(signal.SIGINT)})", show=False, priority=True),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None
+
+    def __init__(self, context: CommandContext, user: str, reviewer: Reviewer | None) -> None:
+        super().__init__(ansi_color=True)
+        self.animation_level = "none"
+        self.signal = 0
+        self.failure: BaseException | None = None
+        self.command = context
+        self._user = user
+        self._list = PendingList(context, reviewer)
+        self._view: ApprovalDetails | None = None  # the open card
+        self._changes: RenderableType | None = None  # of an edit, shown instead of the open card
+        self._height = self._lines_seen = 0  # of the open card; seen from its first line on
+        self._shows_full_values = self._shows_help = False
+        self._note = self._error = self._timer_error = self._label = ""
+        self._answer: asyncio.Future[str] | None = None  # to the open question
+        self._is_single_key = False  # the answer is one key, without Enter
+        self._keys_from = 0.0  # keys that were pressed earlier are dropped
+        self._decision: Worker[None] | None = None
+        self._last_rejected_id = ""  # for undo
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title")
+        with VerticalScroll(can_focus=False):
+            yield Static(id="content")
+        for name in ("more", "error", "note", "label"):
+            yield Static(id=name)
+        yield Input(compact=True)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.run_worker(self._follow())
+        self.run_worker(run_timers(self.command, self._report_timers))
+
+    def action_end_by_signal(self, number: int) -> None:
+        self.signal = number
+        self.exit()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual would print a traceback with local variables, which may hold secrets."""
+        self.failure = self.failure or (error.error if isinstance(error, WorkerFailed) else error)
+        self._close_messages_no_wait()
+
+    # Data
+
+    async def _follow(self) -> None:
+        async with self.command.services.store.watch(self.command.workspace) as changes:
+            while True:
+                await self._reload()
+                self._draw()
+                await changes.wait(1.0)
+
+    async def _reload(self) -> None:
+        """If the database is locked or gone, the last view stays, with an error message."""
+        try:
+            self.command.services.store.check_same_database()
+            await self._list.load()
+            await self._reload_card()
+            self._error = ""
+        except Error as error:
+            self._error = error.message
+
+    async def _reload_card(self) -> None:
+        """A question about arguments that changed meanwhile is withdrawn."""
+        shown = self._view
+        if shown is None:
+            return
+        view = await self.command.services.inbox.show(self.command.workspace, shown.stored.approval.id)
+        if self._view is not shown:  # the person closed it meanwhile
+            return
+        self._view = view
+        changed = view.stored.approval.args_sha256 != shown.stored.approval.args_sha256
+        if changed:
+            self._scroll_home()
+        if changed or view.status != "pending":
+            self._withdraw("Nothing was decided: the call changed while you were asked. Read it again.")
+
+    def _report_timers(self, error: str) -> None:
+        self._timer_error = error
+        self._draw()
+
+    # Screen
+
+    def _draw(self) -> None:
+        """Show the state. Texts are given as `Text`, never as a string, in which Textual would look for markup."""
+        if not self.is_running:  # it ends: the screen may be gone
+            return
+        waiting = pluralize(len(self._list.pending), "call waits", "calls wait")
+        error = self._error or self._timer_error
+        self._show("title", f"Interlock  {visible(self.command.workspace)}  {waiting} for a decision")
+        self._show("error", f"!! {printable(error)}" if error else "")
+        self._show("note", printable(self._note))
+        self._show("label", self._label)
+        self.query_one(Input).display = bool(self._label)
+        self.query_one(Footer).display = not self._label
+        self.set_focus(self.query_one(Input) if self._label else None)
+        self.query_one("#content", Static).update(self._content())
+        if self._view is None:
+            body = self.query_one(VerticalScroll)
+            body.scroll_to(y=max(0, self._list.position() - body.size.height // 2), animate=False)
+        self.call_after_refresh(self._track_reading)
+
+    def _show(self, name: str, text: str) -> None:
+        widget = self.query_one(f"#{name}", Static)
+        widget.update(Text(text))
+        widget.display = bool(text)
+
+    def _content(self) -> RenderableType:
+        if self._shows_help:
+            return Text(HELP)
+        if self._view is None:
+            return self._list.render()
+        return self._changes or render_card(self._view, self.command.now(), full=self._shows_full_values)
+
+    def _track_reading(self) -> None:
+        """Note how far the card was on screen without a gap, and how much of it is left."""
+        body, below = self.query_one(VerticalScroll), 0
+        if self._view is not None and not self._shows_help:
+            options = self.console.options.update(width=self.size.width, height=None)
+            self._height = len(self.console.render_lines(self._content(), options))
+            top, bottom = body.scroll_offset.y, body.scroll_offset.y + body.size.height
+            self._lines_seen = max(self._lines_seen, bottom) if top <= self._lines_seen else self._lines_seen
+            below = self._height - bottom
+        more = f"   {pluralize(below, 'more line', 'more lines')} below: Space" if below > 0 else ""
+        self.query_one("#more", Static).update(Text(more))
+
+    def on_resize(self, _: Resize) -> None:
+        self._lines_seen = 0  # lines wrap differently now
+        self._draw()
+
+    # Keys
+
+    async def on_event(self, event: Event) -> None:
+        """Drop keys typed ahead: they cannot be an answer to a question that was not shown yet."""
+        if not (isinstance(event, Key | Paste) and event.time < self._keys_from):
+            await super().on_event(event)
+
+    async def run_action(self, *args: Any, **kwargs: Any) -> bool:
+        """Run the action of a key; what it refuses becomes a message."""
+        self._note, self._shows_help = "", False
+        try:
+            return await super().run_action(*args, **kwargs)
+        except Error as error:
+            self._note = error.message
+            return True
+        finally:
+            self._draw()
+
+    def action_move(self, steps: int) -> None:
+        if self._view is None:
+            self._list.move(steps)
+        else:
+            self.query_one(VerticalScroll).scroll_relative(y=steps, animate=False, immediate=True)
+            self._track_reading()
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.query_one(VerticalScroll).size.height - PAGE_OVERLAP))
+
+    async def action_open(self) -> None:
+        chosen = self._list.selected_row()
+        if chosen is not None and self._view is None:
+            self._view = await self.command.services.inbox.show(self.command.workspace, chosen.approval.id)
+            self._scroll_home()
+
+    def action_leave(self) -> None:
+        if not self._withdraw("Nothing was decided."):
+            self._view = None
+
+    def action_toggle_full(self) -> None:
+        self._shows_full_values = not self._shows_full_values
+        self._scroll_home()
+
+    def action_help(self) -> None:
+        self._shows_help = True
+
+    def _scroll_home(self) -> None:
+        self._lines_seen = 0
+        self.query_one(VerticalScroll).scroll_home(animate=False, immediate=True)
+
+    # Decisions
+
+    def action_decide(self, kind: str) -> None:
+        if self._decision is not None and not self._decision.is_finished:
+            raise Conflict("One moment: the last decision is still on its way. Nothing else was decided.")
+        self._keys_from = math.inf
+        self._decision = self.run_worker(self._ask_and_decide(kind))
+
+    async def _ask_and_decide(self, kind: str) -> None:
+        """Raises nothing: a question that the person, or a change of the call, ends becomes a message."""
+        asks = {
+            "approve": self._ask_to_approve,
+            "edit": self._ask_to_edit,
+            "reject": self._ask_to_reject,
+            "respond": self._ask_to_respond,
+        }
+        try:
+            view = await self._open_selected()
+            body = await asks[kind](view)
+            self._note = "On its way …"
+            self._draw()
+            self._note = await self._decide(view, body)
+            if self._view and self._view.stored.approval.id == view.stored.approval.id:
+                self._view = None  # unless the person opened another card already
+        except Error as error:
+            self._note = error.message
+        self._changes, self._keys_from = None, 0.0
+        self._draw()
+
+    async def _ask_to_approve(self, view: ApprovalDetails) -> Body:
+        self._draw()
+        await self.screen.wait_for_refresh()
+        self._track_reading()
+        if self._lines_seen < self._height:
+            raise Conflict("Read the card to its end first (Space), then press A.")
+        alarms = prompts.alarms_among(view.card.findings)
+        await self._confirm(view, f"Approve {_tool(view)}?", alarms)
+        return {"kind": "approve", "acknowledged": [alarm.id for alarm in alarms]}
+
+    async def _ask_to_edit(self, view: ApprovalDetails) -> Body:
+        """Edit the arguments in an editor; the changes are shown before confirmation."""
+        with self.batch_update():  # nothing is drawn over the editor
+            new_args = await prompts.edit_in_editor(view, self.suspend())
+        changes = prompts.changes_between(shown_args(view.stored.payload), new_args)
+        alarms = prompts.alarms_among(prompts.findings_in(view, new_args))
+        self._changes = Group(changes, render_findings(alarms))
+        self._scroll_home()
+        await self._confirm(view, f"Let {_tool(view)} run with these changes?", alarms)
+        return {"kind": "edit", "args": new_args, "acknowledged": [alarm.id for alarm in alarms]}
+
+    async def _ask_to_reject(self, view: ApprovalDetails) -> Body:
+        label = f"Reject {_tool(view)}. Reason (Enter for none, Esc to go back):"
+        return {"kind": "reject", "reason": await self._ask(label)}
+
+    async def _ask_to_respond(self, view: ApprovalDetails) -> Body:
+        text = await self._ask(f"Answer instead of running {_tool(view)} (Esc to go back):")
+        if not text.strip():
+            raise Conflict("Nothing was decided: there was no answer.")
+        data = prompts.parse_answer(view, text)
+        return {"kind": "respond", **({"message": text} if data is None else {"answer": data})}
+
+    async def _confirm(self, view: ApprovalDetails, question: str, alarms: Sequence[Finding]) -> None:
+        """One key for a normal call; the tool's name for high risk or alarms."""
+        expected, label = "y", f"{question} y/N"
+        if view.card.risk == "high" or alarms:
+            despite = f" Despite {pluralize(len(alarms), 'finding', 'findings')}:" if alarms else ""
+            expected = _tool(view)  # in the form that is shown, so that it can be typed
+            label = f"{question}{despite} type {expected}:"
+        self._is_single_key = label.endswith("y/N")
+        if (await self._ask(label)).strip().lower() != expected.lower():
+            raise Conflict("Nothing was decided.")
+
+    async def _ask(self, label: str) -> str:
+        """Ask below the card; keys that were pressed before are no answer."""
+        self._answer, self._label = asyncio.get_running_loop().create_future(), label
+        try:
+            self.query_one(Input).clear()
+            self._draw()
+            self._keys_from = monotonic()
+            return await self._answer
+        finally:
+            self._answer, self._label, self._is_single_key = None, "", False
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.value and self._is_single_key:
+            self.on_input_submitted(event)
+
+    def on_input_submitted(self, event: Input.Submitted | Input.Changed) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(event.value)
+
+    def _withdraw(self, reason: str) -> bool:
+        """End the open question without a decision; False if there is none."""
+        if self._answer is None or self._answer.done():
+            return False
+        self._answer.set_exception(Conflict(reason))
+        return True
+
+    async def action_undo(self) -> None:
+        chosen = self._list.selected_row()
+        selected = chosen.approval.id if chosen is not None and chosen.approval.status == "rejected" else ""
+        target = selected or self._last_rejected_id
+        if not target:
+            raise Conflict("There is no rejection to undo.")
+        workspace, services = self.command.workspace, self.command.services
+        before = await services.store.get(workspace, target)
+        after = await services.inbox.undo(workspace, target, await self.command.resolve_reviewer(self._user))
+        self._note, self._last_rejected_id = decision_text(before.approval, after, self.command.now()), ""
+
+    async def _open_selected(self) -> ApprovalDetails:
+        """The open card; opens the selected one if none is open."""
+        await self.action_open()
+        if self._view is None:
+            raise Conflict("Nothing waits for a decision.")
+        if self._view.status != "pending":
+            raise Conflict(f"This is {self._view.status}: there is nothing left to decide.")
+        return self._view
+
+    async def _decide(self, view: ApprovalDetails, body: Body) -> str:
+        before, context = view.stored.approval, self.command
+        if body["kind"] == "edit":
+            await load_current(context)  # an edit is evaluated under the current policy
+        decision = read_decision({**body, "args_sha256": before.args_sha256})
+        after = await context.services.inbox.decide(
+            context.workspace, before.id, decision, await context.resolve_reviewer(self._user)
+        )
+        if after.status != "rejected":
+            return decision_text(before, after, context.now())
+        self._last_rejected_id = after.id
+        left = duration_text((after.deadlines.release_at or context.now()) - context.now())
+        return f"Rejected: {_tool(view)} will not run. Z takes it back for {left}."
+
+
+def _tool(view: ApprovalDetails) -> str:
+    return visible(view.stored.approval.subject.tool)
