@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import html
 import json
 import os
 import signal
@@ -12,8 +14,13 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
+from textual.events import Key
+from textual.pilot import Pilot
+from textual.widgets import Input
 
 from interlock.app.bootstrap import wall_clock
+from interlock.cli.context import CommandOptions, open_database
+from interlock.cli.watch import LiveView
 from interlock.core.decision import Acknowledgement, Reject, Reviewer
 from tests.journeys.programs import PATIENCE, SOURCES, Shell, Terminal, wait_until
 from tests.journeys.seeds import DECEIT, mail, pay
@@ -70,6 +77,32 @@ async def test_keys_typed_ahead_of_the_question_approve_nothing(shell: Shell) ->
         terminal.press("\x1b")
         terminal.assert_shows("Nothing was decided.")
     assert shown(shell, approval_id)["status"] == "pending"
+
+
+async def test_a_key_that_arrives_late_answers_no_later_question(shell: Shell) -> None:
+    await mail(shell)
+    async with open_database(CommandOptions(database=shell.url)) as context:
+        view = LiveView(context, "ada", None)
+        async with view.run_test(size=(120, 30)) as pilot:
+            answer, early = view.query_one(Input), Key("y", "y")
+            await becomes(pilot, lambda: "Mail bob" in exported(view))
+            await pilot.press("a")
+            await becomes(pilot, lambda: view.focused is answer)
+            view.post_message(early)
+            await pilot.press("left")  # handled after it
+            assert view.focused is answer
+            await pilot.press("y")
+            await becomes(pilot, lambda: "Approved: send_mail" in exported(view))
+
+
+async def becomes(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():
+            await pilot.pause(0.01)
+
+
+def exported(view: LiveView) -> str:
+    return html.unescape(view.export_screenshot()).replace("\xa0", " ")
 
 
 async def test_a_call_of_high_risk_is_approved_by_the_name_of_its_tool(shell: Shell) -> None:
