@@ -16,6 +16,7 @@ import typer
 if TYPE_CHECKING:
     from interlock.app.bootstrap import AppServices
     from interlock.config.load import Settings
+    from interlock.core.approval.approval import Approval
     from interlock.core.decision import Reviewer
     from interlock.notify.service import NotificationService
 
@@ -121,6 +122,18 @@ class CommandContext:
 
         found = await self.services.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
         return replace(found, credential=f"os user {os_user()}")
+
+    async def decide(self, approval: Approval, body: Mapping[str, object], user: str) -> Approval:
+        """Record a decision about what was shown. Approvals and edits are judged by the policy in force."""
+        from interlock.core.decision import read_decision
+
+        decision = read_decision({**body, "args_sha256": approval.args_sha256})
+        if decision.kind in ("approve", "edit"):
+            from interlock.cli.policy_in_force import load_current
+
+            await load_current(self)
+        reviewer = await self.resolve_reviewer(user)
+        return await self.services.inbox.decide(self.workspace, approval.id, decision, reviewer)
 
 
 @asynccontextmanager

@@ -34,10 +34,9 @@ from interlock.cli.cards import (
 )
 from interlock.cli.context import CommandContext
 from interlock.cli.output import duration_text, printable, short_id, shorten
-from interlock.cli.policy_in_force import load_current
 from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.card import Finding, risk_level, visible
-from interlock.core.decision import Reviewer, read_decision
+from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Error, NotFound
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
@@ -483,12 +482,7 @@ class LiveView(App[None]):
 
     async def _decide(self, view: ApprovalDetails, body: Body) -> str:
         before, context = view.stored.approval, self.command
-        if body["kind"] == "edit":
-            await load_current(context)  # an edit is evaluated under the current policy
-        decision = read_decision({**body, "args_sha256": before.args_sha256})
-        after = await context.services.inbox.decide(
-            context.workspace, before.id, decision, await context.resolve_reviewer(self._user)
-        )
+        after = await context.decide(before, body, self._user)
         if after.status != "rejected":
             return decision_text(before, after, context.now())
         self._last_rejected_id = after.id

@@ -40,7 +40,7 @@ from interlock.cli.output import (
 from interlock.core.approval.approval import STATUSES, Approval
 from interlock.core.canonical import parse_json
 from interlock.core.card import risk_level, visible
-from interlock.core.decision import MAX_COMMENT, Reviewer, read_decision
+from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest, Misconfigured
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
@@ -410,16 +410,8 @@ async def resolve(
 
 
 async def _decide(context: CommandContext, view: ApprovalDetails, body: Mapping[str, object], user: str) -> Approval:
-    approval = view.stored.approval
-    decision = read_decision({**body, "args_sha256": approval.args_sha256})
-    if decision.kind in ("approve", "edit"):  # judged by the policy in force
-        from interlock.cli.policy_in_force import load_current
-
-        await load_current(context)
     try:
-        return await context.services.inbox.decide(
-            context.workspace, approval.id, decision, await context.resolve_reviewer(user)
-        )
+        return await context.decide(view.stored.approval, body, user)
     except FindingsNotAcknowledged as error:
         error.message += " (--acknowledge ID, or --acknowledge-all)"
         raise
