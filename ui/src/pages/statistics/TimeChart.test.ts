@@ -22,8 +22,7 @@ it("of many labels the first, the last and some between are shown", () => {
   expect(pickLabels(["a"])).toEqual([{ label: "a", at: 0.5 }]);
 });
 
-it("a line leaves out what has no value, and steps keep a value until the next", () => {
-  expect(linePath([0, null, 10], 10, "straight")).toBe("M0 100L100 0");
-  expect(linePath([5, 10], 10, "steps")).toBe("M0 50H100V0");
-  expect(linePath([null], 10, "straight")).toBe("");
+it("a line leaves out what has no value", () => {
+  expect(linePath([0, null, 10], 10)).toBe("M0 100L100 0");
+  expect(linePath([null], 10)).toBe("");
 });

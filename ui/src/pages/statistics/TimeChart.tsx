@@ -10,7 +10,7 @@ interface ChartLine {
 interface OverTimeProps {
   times: string[];
   lines: ChartLine[];
-  shape: "area" | "line" | "columns";
+  shape: "line" | "columns";
   format?: (value: number) => string;
 }
 
@@ -36,7 +36,7 @@ export function TimeChart({ times, lines, shape, format = String }: OverTimeProp
           {shape === "columns" ? (
             <Columns lines={lines} top={top} />
           ) : (
-            lines.map((line) => <Drawn key={line.label} line={line} top={top} shape={shape} />)
+            lines.map((line) => <Drawn key={line.label} line={line} top={top} />)
           )}
         </svg>
         <div className={css.below}>
@@ -51,29 +51,26 @@ export function TimeChart({ times, lines, shape, format = String }: OverTimeProp
   );
 }
 
-function Drawn({ line, top, shape }: { line: ChartLine; top: number; shape: "area" | "line" }) {
-  const d = linePath(line.values, top, shape === "area" ? "steps" : "straight");
+function Drawn({ line, top }: { line: ChartLine; top: number }) {
   const last = Math.max(1, line.values.length - 1);
   return (
     <>
-      {shape === "area" && d && <path d={`${d}V100H0Z`} style={{ fill: line.color }} className={css.area} />}
       <path
-        d={d}
+        d={linePath(line.values, top)}
         style={{ stroke: line.color }}
         className={css.line}
         strokeDasharray={line.dashed ? "6 4" : undefined}
       />
-      {shape === "line" &&
-        line.values.map((value, place) =>
-          value === null ? null : (
-            <path
-              key={place}
-              d={`M${(place / last) * 100} ${100 - (value / top) * 100}h0`}
-              style={{ stroke: line.color }}
-              className={css.dot}
-            />
-          ),
-        )}
+      {line.values.map((value, place) =>
+        value === null ? null : (
+          <path
+            key={place}
+            d={`M${(place / last) * 100} ${100 - (value / top) * 100}h0`}
+            style={{ stroke: line.color }}
+            className={css.dot}
+          />
+        ),
+      )}
     </>
   );
 }
@@ -143,17 +140,13 @@ export function pickLabels<T>(labels: T[], most = 4): { label: T; at: number }[]
   }));
 }
 
-/** Points of a line; where there is no value the line goes on from the next one. `steps` keeps a value until the next. */
-export function linePath(values: (number | null)[], top: number, how: "steps" | "straight"): string {
+/** Points of a line; where there is no value the line goes on from the next one. */
+export function linePath(values: (number | null)[], top: number): string {
   const last = Math.max(1, values.length - 1);
-  let drawn = "";
-  values.forEach((value, place) => {
-    if (value === null) return;
-    const [x, y] = [(place / last) * 100, 100 - (value / top) * 100];
-    if (!drawn) drawn = `M${x} ${y}`;
-    else drawn += how === "steps" ? `H${x}V${y}` : `L${x} ${y}`;
-  });
-  return drawn;
+  const points = values.flatMap((value, place) =>
+    value === null ? [] : [`${(place / last) * 100} ${100 - (value / top) * 100}`],
+  );
+  return points.length ? `M${points.join("L")}` : "";
 }
 
 interface ChartBar {
