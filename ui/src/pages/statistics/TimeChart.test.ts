@@ -19,6 +19,10 @@ it("small values that are not whole have marks too", () => {
 
 it("of many labels the first, the last and some between are shown", () => {
   expect(pickLabels([..."abcdefghij"]).map(({ label }) => label)).toEqual(["a", "d", "g", "j"]);
+  expect(pickLabels([..."abcd"].map((day) => `Nov ${day}, 06:00 AM`))).toEqual([
+    { label: "Nov a, 06:00 AM", at: 0 },
+    { label: "Nov d, 06:00 AM", at: 1 },
+  ]);
   expect(pickLabels(["a"])).toEqual([{ label: "a", at: 0.5 }]);
 });
 

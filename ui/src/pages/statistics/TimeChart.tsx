@@ -1,5 +1,7 @@
 import css from "./TimeChart.module.css";
 
+const ROW = 40; // characters below a chart on a phone
+
 interface ChartLine {
   label: string;
   color: string;
@@ -129,13 +131,15 @@ export function axisTicks(highest: number, whole: "whole" | "any" = "whole"): nu
   return Array.from({ length: Math.ceil(highest / step) + 1 }, (_, place) => place * step);
 }
 
-/** A few of many labels, the first and the last among them, so that they do not run into each other. */
-export function pickLabels<T>(labels: T[], most = 4): { label: T; at: number }[] {
+/** A few of many labels, the first and the last among them: as many as stand side by side on a phone. */
+export function pickLabels(labels: string[]): { label: string; at: number }[] {
+  const longest = Math.max(1, ...labels.map((label) => label.length));
+  const most = Math.max(2, Math.min(4, Math.floor(ROW / longest)));
   const last = labels.length - 1;
   const places =
     labels.length <= most ? [...labels.keys()] : [...Array(most).keys()].map((n) => (n * last) / (most - 1));
   return [...new Set(places.map(Math.round))].map((place) => ({
-    label: labels[place] as T,
+    label: labels[place]!,
     at: last > 0 ? place / last : 0.5,
   }));
 }
