@@ -214,6 +214,7 @@ class OutcomeJson(ResponseModel):
     reason: str = ""
     result: Any = None
     error: str | None = None
+    warnings: list[str] = []
 
 
 class ApprovalSummaryJson(ResponseModel):

@@ -4437,6 +4437,11 @@ export interface components {
             /** @description The result of the tool, or the answer of a person. */
             result?: unknown;
             error?: string | null;
+            /**
+             * @description Why a rule or a switch that seems to allow the call has no effect.
+             * @default []
+             */
+            warnings: string[];
         };
         /**
          * OwnKeyBody

@@ -262,6 +262,7 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
     "OutcomeJson.questions": "The numbers of the questions that the agent has not answered.",
     "OutcomeJson.reason": "The reason for a refusal.",
     "OutcomeJson.until": "The next time at which a timer may change the outcome.",
+    "OutcomeJson.warnings": "Why a rule or a switch that seems to allow the call has no effect.",
     "PauseBody.agent": "The name of the agent; by default, the name of the key.",
     "PinBody.agent": "The name of the agent whose definition is pinned; by default, the newest of any agent.",
     "PinBody.effect": "The effect to pin, in place of the declared one.",
