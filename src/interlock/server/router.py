@@ -236,9 +236,9 @@ async def _read_body(receive: Receive, deadlines: Deadlines, max_bytes: int) -> 
         with deadlines.timeout(BODY_TIMEOUT):
             message = await receive()
             body: bytes = message.get("body", b"")
-            if not message.get("more_body"):
-                return body if len(body) <= max_bytes else _refuse_size(max_bytes)
-            return await _read_rest(body, receive, max_bytes)
+            if len(body) > max_bytes:
+                raise _too_large(max_bytes)
+            return await _read_rest(body, receive, max_bytes) if message.get("more_body") else body
     except TimeoutError:
         raise RequestTimeout(f"The body did not arrive within {BODY_TIMEOUT:.0f} seconds. Send it again.") from None
 
@@ -256,10 +256,6 @@ async def _read_rest(body: bytes, receive: Receive, max_bytes: int) -> bytes:
             raise _too_large(max_bytes)
         more = bool(message.get("more_body"))
     return b"".join(parts)
-
-
-def _refuse_size(max_bytes: int) -> bytes:
-    raise _too_large(max_bytes)
 
 
 def _too_large(max_bytes: int) -> BodyTooLarge:

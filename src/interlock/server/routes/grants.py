@@ -32,8 +32,6 @@ from interlock.server.state import ServerState
 
 router = APIRouter(tags=["grants"])
 
-ReasonText = Annotated[str, Field(max_length=MAX_COMMENT)]
-
 
 class GrantBody(RequestBody):
     """`budget` is a decimal number as a text, `budget_of` the argument that is summed."""
