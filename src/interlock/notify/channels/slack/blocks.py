@@ -97,17 +97,11 @@ def escape_code(text: str, limit: int = MAX_CODE) -> str:
 
 
 def text_block(text: str) -> Json:
-    return {
-        "type": "section",
-        "text": {"type": "plain_text", "text": escape_and_cut(text, 2_900) or " ", "emoji": False},
-    }
+    return {"type": "section", "text": label_object(escape_and_cut(text, 2_900) or " ")}
 
 
 def note_block(text: str) -> Json:
-    return {
-        "type": "context",
-        "elements": [{"type": "plain_text", "text": escape_and_cut(text, MAX_NOTE) or " ", "emoji": False}],
-    }
+    return {"type": "context", "elements": [label_object(escape_and_cut(text, MAX_NOTE) or " ")]}
 
 
 def link_block(message: Notification) -> Json:
@@ -137,7 +131,7 @@ def _blocks(message: Notification, *, interactive: bool) -> list[Json]:
 
 
 def _head(approval_view: ApprovalView, title: str) -> list[Json]:
-    text = {"type": "plain_text", "text": escape_and_cut(message_text.shorten(title, 120), MAX_HEADER), "emoji": False}
+    text = label_object(escape_and_cut(message_text.shorten(title, 120), MAX_HEADER))
     more = [text_block(approval_view.card.sentence)] if len(approval_view.card.sentence) > 120 else []
     return [{"type": "header", "text": text}, *more, _facts(approval_view)]
 
@@ -291,5 +285,5 @@ def _button(kind: str, value: str, *, is_risky: bool) -> Json:
 
 
 def label_object(text: str) -> Json:
-    """Text object for our own words, or for a text that is visible and short."""
+    """Plain-text object, for our own words or for a text that is escaped and cut already."""
     return {"type": "plain_text", "text": text, "emoji": False}
