@@ -181,7 +181,7 @@ def _rule(parser: _PolicyParser, line: int, fields: Fields, defaults: Defaults) 
         cast(VerdictKind, then),
         tools=_tools(parser, fields),
         effects=frozenset(reader.texts(fields, "effect", EFFECTS)),
-        agents=_agents(parser, fields),
+        agents=_patterns(parser, fields, "agents"),
         users=_users(parser, fields),
         teams=frozenset(reader.texts(fields, "teams", parser.names.teams, "team")),
         priorities=frozenset(reader.texts(fields, "priorities", PRIORITIES, "priority")),
@@ -233,10 +233,6 @@ def _users(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
             parser, {"users": YamlNode([YamlNode(name, fields["users"].line) for name in plain], fields["users"].line)}
         )
     return users
-
-
-def _agents(parser: _PolicyParser, fields: Fields) -> tuple[str, ...]:
-    return _patterns(parser, fields, "agents")
 
 
 def _patterns(parser: _PolicyParser, fields: Fields, key: str) -> tuple[str, ...]:
