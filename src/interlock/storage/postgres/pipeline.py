@@ -1,6 +1,7 @@
 """Statements in libpq's pipeline mode: sent and answered together, in one round trip.
 
-psycopg's own pipeline looks at the socket at every statement; here a dozen of them cost one write and one read.
+psycopg's own pipeline looks at the socket at every statement; here a dozen of them cost one write and one read. The
+figures are in docs/adr/0036-what-is-written-by-hand.md.
 """
 
 from __future__ import annotations
