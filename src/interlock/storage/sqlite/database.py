@@ -8,7 +8,7 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +37,11 @@ BUSY_TIMEOUT = 10_000  # milliseconds to wait for a program that writes to the f
 MAX_INLINE_COMMIT = 0.005  # seconds that an event loop may be blocked now and then, but not twice in a row
 
 NewConnection = Callable[[], sqlite3.Connection]
+
+# The driver searches for a way to adapt each value of these types, and formats two errors on the way, unless it knows
+# one. Both stay as they are.
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(type(None), {None: None}.get)
 
 
 class SqliteDatabase:
@@ -188,8 +193,8 @@ class SqliteDatabase:
 
     # Writing
 
-    async def write(self, item: BatchItem) -> Any:
-        return await self._writer.submit(item)
+    def write(self, item: BatchItem) -> Coroutine[Any, Any, Any]:
+        return self._writer.submit(item)
 
     async def due(self, now: int, limit: int) -> list[Row]:
         return await self.fetch("due", now, limit)
