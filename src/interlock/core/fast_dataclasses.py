@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dataclasses import replace as fast_replace  # so that the type checker knows the fields
     from dataclasses import replace as next_version
 
-    def fast_construct(kind: Callable[P, T], *args: P.args, **fields: P.kwargs) -> T:
+    def fast_construct(kind: Callable[P, T], /, *args: P.args, **fields: P.kwargs) -> T:
         return kind(*args, **fields)
 
 else:
@@ -30,9 +30,11 @@ else:
         return copy
 
     def next_version(value: Any, **changes: Any) -> Any:
-        return fast_replace(value, version=value.version + 1, **changes)
+        copy = object.__new__(type(value))
+        _set(copy, "__dict__", {**value.__dict__, **changes, "version": value.version + 1})
+        return copy
 
-    def fast_construct(kind: Any, **fields: Any) -> Any:
+    def fast_construct(kind: Any, /, **fields: Any) -> Any:
         value = object.__new__(kind)
         _set(value, "__dict__", fields)
         return value
@@ -46,11 +48,10 @@ _MISSING = object()
 def changed_fields(old: object, new: object) -> set[str]:
     """Changed fields of two dataclasses of one class; fields not listed are equal, listed ones may be equal too."""
     before, after = old.__dict__, new.__dict__
-    names = [*after]
-    if names[: len(before)] == [*before]:  # as `fast_replace` leaves them: in the same order, new ones at the end
-        changed = set(compress(names, map(is_not, after.values(), before.values())))
-        changed.update(names[len(before) :])
-        return changed
+    names, known = [*after], [*before]
+    added = names[len(known) :]
+    if names == known + added:  # as `fast_replace` leaves them: in the same order, new ones at the end
+        return {*compress(names, map(is_not, after.values(), before.values())), *added}
     changed = set(compress(names, map(is_not, after.values(), map(before.get, names, repeat(_MISSING)))))
     return changed | (before.keys() - after.keys())
 

@@ -239,10 +239,10 @@ def _decision_words(approval: Approval) -> dict[str, object]:
 
 
 class RowField(NamedTuple):
-    """A field of a row by its name in entries; `attribute` is the approval's attribute that holds it."""
+    """A field of a row by its name in entries; `path` is where the approval holds it."""
 
     name: str
-    attribute: str
+    path: str
     get: Callable[[Approval], object]
     default: object
 
@@ -266,10 +266,28 @@ def _row_fields() -> Iterator[RowField]:
         for part in group._fields:
             path = f"{field.name}.{part}"
             name = "lease_until" if path == "lease.until" else part
-            yield RowField(name, field.name, attrgetter(path), group._field_defaults.get(part))
+            yield RowField(name, path, attrgetter(path), group._field_defaults.get(part))
 
 
 _ROW_FIELDS = {field.name: field for field in _row_fields()}
+
+
+class FieldGroup(NamedTuple):
+    """Fields of one attribute of an approval; `values` gets all of them."""
+
+    fields: Sequence[RowField]
+    values: Callable[[Approval], object]
+    defaults: object
+
+    def changed(self, old: Approval | None, new: Approval) -> list[str]:
+        if self.values(new) == (self.defaults if old is None else self.values(old)):  # most often
+            return []
+        return [
+            part
+            for field in self.fields
+            if field.get(new) != (field.default if old is None else field.get(old))
+            for part in COMPOSITE_FIELDS.get(field.name, (field.name,))
+        ]
 
 
 class UnexplainedFields(NamedTuple):
@@ -278,20 +296,17 @@ class UnexplainedFields(NamedTuple):
     `may_state`: an entry of one of the kinds may state more than that.
     """
 
-    fields: Mapping[str, Sequence[RowField]]
+    groups: Mapping[str, FieldGroup]
     may_state: bool
 
     def changed(self, old: Approval | None, new: Approval, moved: Collection[str]) -> list[str]:
         """The fields that changed without being explained by an entry's kind; `moved` are the changed attributes."""
-        if self.fields.keys().isdisjoint(moved):
+        if self.groups.keys().isdisjoint(moved):
             return []
-        return sorted(
-            part
-            for attribute in self.fields.keys() & moved
-            for field in self.fields[attribute]
-            if field.get(new) != (field.default if old is None else field.get(old))
-            for part in COMPOSITE_FIELDS.get(field.name, (field.name,))
-        )
+        changed: list[str] = []
+        for attribute in self.groups.keys() & moved:
+            changed += self.groups[attribute].changed(old, new)
+        return sorted(changed)
 
 
 @cache  # of the few sets of kinds that changes have
@@ -300,8 +315,15 @@ def _unexplained_fields(*kinds: str) -> UnexplainedFields:
     left: dict[str, list[RowField]] = {}
     for field in _ROW_FIELDS.values():
         if field.name not in explained:
-            left.setdefault(field.attribute, []).append(field)
-    return UnexplainedFields(left, not STATING_KINDS.isdisjoint(kinds) or "approved" in kinds)
+            left.setdefault(field.path.partition(".")[0], []).append(field)
+    groups = {attribute: _field_group(each) for attribute, each in left.items()}
+    return UnexplainedFields(groups, not STATING_KINDS.isdisjoint(kinds) or "approved" in kinds)
+
+
+def _field_group(members: Sequence[RowField]) -> FieldGroup:
+    defaults = tuple(field.default for field in members)
+    values = attrgetter(*(field.path for field in members))
+    return FieldGroup(members, values, defaults if len(members) > 1 else defaults[0])
 
 
 def _extend_event(event: Event, data: Values, content: Values) -> Event:
