@@ -7,7 +7,7 @@ It is long because every transition stands beside the table that allows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple, assert_never
 
@@ -111,7 +111,7 @@ class Discussion(NamedTuple):
 
     @property
     def open_questions(self) -> tuple[int, ...]:
-        return tuple(number for number in range(1, self.asked + 1) if number not in self.replied)
+        return tuple([number for number in range(1, self.asked + 1) if number not in self.replied])
 
 
 class ErasureRecord(NamedTuple):
@@ -176,13 +176,15 @@ def decide(
         return expire_with_error(approval, moment)
     if approval.status != "pending":
         raise already_decided_error(approval)
-    refusal = _decision_error(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
+    voters = voting.open_voters(approval, reviewer)
+    error = prepared if isinstance(prepared, Error) else None
+    refusal = _decision_error(approval, decision, reviewer, voters) or error
     if refusal is not None:
         return _refuse_decision(approval, decision, reviewer, refusal)
     edited = prepared if isinstance(prepared, PreparedEdit) else None
     match decision:
         case Approve():
-            return _approve(approval, decision.seen, reviewer, moment)
+            return _approve(approval, decision.seen, reviewer, moment, next(iter(voters), None))
         case Edit():
             return _edit(approval, decision, reviewer, moment, edited)
         case Respond():
@@ -306,11 +308,16 @@ def expire_with_error(approval: Approval, moment: Moment) -> Change[Approval]:
     return change._replace(error=already_decided_error(change.state))
 
 
-def _decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
-    """The error for a decision; None for a vote that is already counted, which changes nothing."""
+def _decision_error(
+    approval: Approval, decision: Decision, reviewer: Reviewer, voters: Sequence[str | None]
+) -> Error | None:
+    """The error for a decision; None for a vote that is already counted, which changes nothing.
+
+    `voters` are the effective voters in the open stages.
+    """
     if isinstance(decision, Approve) and _is_counted(approval, decision.seen, reviewer):
         return None
-    return _uncounted_decision_error(approval, decision, reviewer)
+    return _uncounted_decision_error(approval, decision, reviewer, voters)
 
 
 def _is_counted(approval: Approval, acknowledgement: Acknowledgement, reviewer: Reviewer) -> bool:
@@ -320,14 +327,15 @@ def _is_counted(approval: Approval, acknowledgement: Acknowledgement, reviewer: 
     )
 
 
-def _uncounted_decision_error(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
+def _uncounted_decision_error(
+    approval: Approval, decision: Decision, reviewer: Reviewer, voters: Sequence[str | None]
+) -> Error | None:
     acknowledgement, kind = decision.seen, decision.kind
-    stage = voting.open_stage(approval)
     ends = kind in ("respond", "reject")
-    if not voting.has_open_vote(approval, reviewer):
+    if not any(voters):
         message = f"{reviewer.name} may not decide this. It needs {voting.next_approvers_text(approval)}."
         return Forbidden(message, approval_id=approval.id)
-    if not ends and voting.effective_voter(approval, reviewer, stage) is None:
+    if not ends and voters[0] is None:
         message = f"Another stage has to approve first: {voting.next_approvers_text(approval)}."
         return Forbidden(message, approval_id=approval.id)
     if kind not in approval.terms.decisions:
@@ -354,6 +362,8 @@ def _schema_mismatch_error(approval: Approval) -> Error | None:
 
 
 def _acknowledgement_error(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
+    if not alarms:
+        return None
     acknowledged = frozenset(decision.seen.acknowledged)
     missing = [alarm for alarm in alarms if alarm not in acknowledged]
     if not missing:
@@ -375,19 +385,18 @@ def _refuse_decision(approval: Approval, decision: Decision, reviewer: Reviewer,
 
 
 def _approve(
-    approval: Approval, acknowledgement: Acknowledgement, reviewer: Reviewer, moment: Moment
+    approval: Approval, acknowledgement: Acknowledgement, reviewer: Reviewer, moment: Moment, voter: str | None
 ) -> Change[Approval]:
+    """Count a vote in the open stage for `voter`, the effective one."""
     _refuse_if_behind(moment)
     stage = voting.open_stage(approval)
-    voter = voting.effective_voter(approval, reviewer, stage)
     voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
     if voter is None or voter in voted or reviewer.name in voted:
         return Change(approval)  # a second vote of the same person changes nothing
     vote = Vote(reviewer.name, voter, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = fast_replace(approval, votes=(*approval.votes, vote))
-    kind = "edit" if approval.editors else "approve"
     decision_record = DecisionRecord(
-        kind,
+        "edit" if approval.editors else "approve",
         reviewer.name,
         moment.now,
         via=reviewer.via,
@@ -399,9 +408,12 @@ def _approve(
         **reviewer.trace,
         "comment": acknowledgement.comment,
     }
-    content |= {"reason": acknowledgement.reason} if acknowledgement.reason else {}
-    content |= {"seat": voter} if voter != reviewer.name else {}
-    content |= {"acknowledged": list(approval.findings.alarms)} if approval.findings.alarms else {}
+    if acknowledgement.reason:
+        content["reason"] = acknowledgement.reason
+    if voter != reviewer.name:
+        content["seat"] = voter
+    if approval.findings.alarms:
+        content["acknowledged"] = list(approval.findings.alarms)
     if voting.open_stage(counted) < len(approval.terms.stages):
         return make_change(next_version(counted), "voted", reviewer.name, {"stage": stage}, content)
     return _mark_approved(counted, decision_record, moment, {"stage": stage}, content)
@@ -414,10 +426,8 @@ def _mark_approved(
     data: Mapping[str, object],
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
-    start_by = moment.now + approval.terms.start_within
-    approved = next_version(
-        approval, status="approved", decision=decision_record, deadlines=approval.deadlines._replace(start_by=start_by)
-    )
+    deadlines = approval.deadlines._replace(start_by=moment.now + approval.terms.start_within)
+    approved = next_version(approval, status="approved", decision=decision_record, deadlines=deadlines)
     return make_change(approved, "approved", decision_record.by, data, content)
 
 
@@ -454,9 +464,10 @@ def _edit(
     data = {"quorum": [stage.quorum for stage in terms.stages]}
     change = make_change(next_version(fresh), "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
-    if "approve" not in terms.decisions or voting.effective_voter(fresh, reviewer, 0) is None:
+    voter = voting.effective_voter(fresh, reviewer, 0)
+    if "approve" not in terms.decisions or voter is None:
         return change._replace(payload=payload)
-    vote = _approve(fresh, decision.seen, reviewer, moment)
+    vote = _approve(fresh, decision.seen, reviewer, moment, voter)
     return vote._replace(events=change.events + vote.events, payload=payload)
 
 

@@ -60,9 +60,13 @@ def may_vote(approval: Approval, name: str, role: str, teams: frozenset[str], st
 
 def has_open_vote(approval: Approval, reviewer: Reviewer) -> bool:
     """Whether they may vote in any stage that is still open, as rejecting and responding require."""
-    return any(
-        effective_voter(approval, reviewer, stage) for stage in range(open_stage(approval), len(approval.terms.stages))
-    )
+    return any(open_voters(approval, reviewer))
+
+
+def open_voters(approval: Approval, reviewer: Reviewer) -> list[str | None]:
+    """The effective voter in each stage that is still open."""
+    stages = range(open_stage(approval), len(approval.terms.stages))
+    return [effective_voter(approval, reviewer, stage) for stage in stages]
 
 
 def may_decide(approval: Approval, reviewer: Reviewer) -> bool:
