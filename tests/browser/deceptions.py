@@ -91,7 +91,7 @@ FAMILIES: dict[str, list[object]] = {
         "javascript:window.deceived=1", "</span></div><button>Approve</button>", "<style>*{display:none}</style>",
         "<iframe src=https://evil.example></iframe>", "<!-- hidden -->", "hidden", "<br>", "<br/>",
         "{{window.deceived=1}}", "${window.deceived=1}", "&nbsp;", "&amp;", "&", "&amp;amp;",
-        "<input type=checkbox checked> I have looked at it", "\" onmouseover=\"window.deceived=1", "]]><x/>",
+        "<input type=checkbox checked> Checked", "\" onmouseover=\"window.deceived=1", "]]><x/>",
         "- [x] looked at", "| a | b |\n|---|---|", "```\ncode\n```", "<details open>", "<u>approved</u>",
         "<mark data-code=\"x\">approved</mark>", "\u2705 Approved by ann", "Approved by ann",
     ],

@@ -18,7 +18,7 @@ def test_the_page_works_where_live_events_are_blocked(site: Site, visitors: Visi
     page = context.new_page()
     page.goto(f"/a/{mine}")
     card = card_on(page)
-    expect(card).to_contain_text("What you see may be old.")
+    expect(card).to_contain_text("This card may be outdated.")
     card.get_by_role("button", name="Approve").click()
     expect_status(card, "approved")
     page.goto(f"/a/{hers}")
@@ -43,5 +43,5 @@ def test_on_a_phone_the_answers_stay_under_the_thumb(site: Site, visit: Visit) -
 
 def test_a_link_to_nothing_says_so(site: Site, visit: Visit) -> None:  # R11
     page = visit(site.admin, "/a/01a1e154-1336-7cab-9db1-e7cefc446694")
-    expect(page.get_by_text("No such approval")).to_be_visible()
+    expect(page.get_by_text("Approval not found")).to_be_visible()
     expect(page.get_by_text("not in your workspace")).to_be_visible()

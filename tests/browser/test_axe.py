@@ -46,7 +46,7 @@ def together(page: Page, furnished: Furnished) -> None:
     for number in (1, 2):
         page.get_by_label("Select: Run send_mail").nth(number).check()
     page.get_by_role("button", name="Decide together").click()
-    expect(page.get_by_role("region", name="Decide together")).to_be_visible()
+    expect(page.get_by_role("region", name="Bulk decision")).to_be_visible()
 
 
 def edited(page: Page, furnished: Furnished) -> None:

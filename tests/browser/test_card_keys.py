@@ -39,10 +39,10 @@ def test_enter_approves_a_card_that_has_the_focus_and_nothing_else_does(site: Si
     card.get_by_role("button", name="Reject").click()
     card.focus()  # with something open Enter could be meant for that
     card.page.keyboard.press("Enter")
-    card.get_by_label("Why not?").press("Escape")
+    card.get_by_label("Reason (optional)").press("Escape")
     card.focus()
     card.page.keyboard.press("ControlOrMeta+e")
-    expect(card.get_by_label("Edit the arguments")).to_be_visible()
+    expect(card.get_by_label("Edit arguments")).to_be_visible()
     card.focus()
     card.page.keyboard.press("Enter")
     card.get_by_role("button", name="Close").press("Escape")
@@ -56,7 +56,7 @@ def test_enter_approves_a_card_that_has_the_focus_and_nothing_else_does(site: Si
 def test_enter_is_too_early_when_the_card_appears_or_changes(site: Site, visit: Visit) -> None:  # R14 R53
     bot = site.agent()
     page = visit(site.admin, "/a/none")
-    expect(page.get_by_text("No such approval")).to_be_visible()
+    expect(page.get_by_text("Approval not found")).to_be_visible()
     approval_id = site.propose(bot, "send_mail", MAIL)
     page.evaluate(HASTE)
     page.evaluate("id => { history.pushState(null, '', `/a/${id}`); }", approval_id)

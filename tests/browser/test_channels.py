@@ -69,7 +69,7 @@ def open_channels(page: Page) -> Page:
 def test_an_admin_sends_a_test_and_reads_what_went_wrong(site: Site, visit: Visit, hook: Receiver) -> None:
     page = open_channels(visit(site.admin, "/settings/channels"))
     row = page.locator("[data-channel=hook]")
-    expect(row).to_contain_text("Has told nobody yet.")
+    expect(row).to_contain_text("No notification sent yet.")
     row.get_by_role("button", name="Send a test to hook").click()
     expect(row.get_by_role("status")).to_have_text("A test was sent.")
     assert len(hook.taken) == 1
@@ -89,27 +89,27 @@ def test_what_was_given_up_is_seen_and_sent_again_and_the_story_tells_it(
     hook.instead = Answer(400)
     approval_id = site.propose(site.agent("office"), "pay", {"to": "bob", "amount": 5})
     page = open_channels(visit(site.admin, "/settings/channels"))
-    parked = page.get_by_role("list", name="Messages that were given up").get_by_role("listitem")
+    parked = page.get_by_role("list", name="Dead letters").get_by_role("listitem")
     expect(parked).to_have_count(1, timeout=30_000)
-    expect(parked).to_contain_text("Through hook: asks to decide")
+    expect(parked).to_contain_text("Via hook: request for a decision")
     expect(parked).to_contain_text("The webhook refused it (400).")
     expect(parked.get_by_role("link", name="this request")).to_have_attribute("href", f"/a/{approval_id}")
     assert barriers(page) == []
     hook.instead = None
-    parked.get_by_role("button", name="Send again").click()
-    expect(page.get_by_text("There are none.").first).to_be_visible()
-    expect(page.locator("[data-channel=hook]")).to_contain_text("Last told somebody", timeout=30_000)
+    parked.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("None.").first).to_be_visible()
+    expect(page.locator("[data-channel=hook]")).to_contain_text("Last notification", timeout=30_000)
     page.goto(f"/a/{approval_id}")
-    page.get_by_text("Who was told", exact=True).click()
-    expect(page.get_by_role("list", name="Who was told")).to_contain_text("hook: told")
-    expect(page.get_by_role("list", name="Who was told")).to_contain_text("is up to date")
+    page.get_by_text("Notifications", exact=True).click()
+    expect(page.get_by_role("list", name="Notifications")).to_contain_text("hook: sent")
+    expect(page.get_by_role("list", name="Notifications")).to_contain_text("up to date")
     assert barriers(page) == []
     page.goto(f"/history?id={approval_id}")
     story = page.get_by_role("list", name="Timeline")
-    expect(story).to_contain_text("Interlock told people through hook; one message was given up")
-    story.get_by_text("Interlock told people through hook; one").click()
-    expect(story).to_contain_text("Interlock gave up telling people through hook: The webhook refused it (400).")
-    expect(story).to_contain_text("ann had a message to people through hook sent again")
+    expect(story).to_contain_text("Interlock notified people via hook; one message failed")
+    story.get_by_text("Interlock notified people via hook; one").click()
+    expect(story).to_contain_text("Interlock could not notify people via hook: The webhook refused it (400).")
+    expect(story).to_contain_text("ann retried the message to people via hook")
     assert barriers(page) == []
 
 
@@ -121,8 +121,8 @@ def test_a_channel_that_is_off_is_switched_on_again(site: Site, visit: Visit, ho
     row = page.locator("[data-channel=hook]")
     expect(row).to_contain_text("The webhook said that this address is gone (410).", timeout=30_000)
     assert barriers(page) == []
-    row.get_by_role("button", name="Switch hook on again").click()
-    expect(row.get_by_role("button", name="Switch hook on again")).to_have_count(0)
+    row.get_by_role("button", name="Enable hook").click()
+    expect(row.get_by_role("button", name="Enable hook")).to_have_count(0)
     assert site.admin.get("/api/channels").json()["items"][1]["off"] is None
 
 
@@ -132,7 +132,7 @@ def test_somebody_says_who_they_are_elsewhere_and_takes_it_back(site: Site, visi
     page = visit(bob, f"/settings/me?link={link(tmp_path, 'T0TEAM/U0BOB')}")
     expect(page.locator(READY)).to_be_visible()
     dialog = page.get_by_role("dialog", name="Is this you in hook?")
-    expect(dialog).to_contain_text("Whoever is T0TEAM/U0BOB in hook would decide as bob from then on.")
+    expect(dialog).to_contain_text("The owner of T0TEAM/U0BOB in hook will decide as bob.")
     expect(dialog).to_contain_text("If anybody sent it to you, say no")
     assert barriers(page) == []
     dialog.get_by_role("button", name="No", exact=True).click()
@@ -140,7 +140,7 @@ def test_somebody_says_who_they_are_elsewhere_and_takes_it_back(site: Site, visi
     assert bob.get("/api/me/identities").json()["items"] == []
     page.goto(f"/settings/me?link={link(tmp_path, 'T0TEAM/U0BOB')}")
     dialog.get_by_role("button", name="Yes, this is me").click()
-    mine = page.get_by_role("region", name="Accounts elsewhere")
+    mine = page.get_by_role("region", name="Linked accounts")
     expect(mine).to_contain_text("T0TEAM/U0BOB in hook")
     other = visit(site.admin, f"/settings/me?link={link(tmp_path, 'T0TEAM/U0BOB')}")
     expect(other.get_by_role("dialog")).to_contain_text("It belongs to bob.")
@@ -148,10 +148,10 @@ def test_somebody_says_who_they_are_elsewhere_and_takes_it_back(site: Site, visi
     other.goto("/settings/me?link=forged")
     expect(other.get_by_role("dialog")).to_contain_text("This link does not hold any more.")
     open_channels(other)
-    expect(other.get_by_role("region", name="Accounts elsewhere")).to_contain_text("T0TEAM/U0BOB in hook is bob")
+    expect(other.get_by_role("region", name="Linked accounts")).to_contain_text("T0TEAM/U0BOB in hook is bob")
     mine.get_by_role("button", name="Remove").click()
     mine.get_by_role("group").get_by_role("button", name="Remove").click()
-    expect(mine).to_contain_text("There are none.")
+    expect(mine).to_contain_text("None.")
 
 
 def link(folder: Path, outside: str) -> str:

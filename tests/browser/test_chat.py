@@ -116,7 +116,7 @@ def test_a_call_is_changed_in_the_chat_and_the_agent_hears_of_it(site: Site, vis
     chat = chat_of(site, visit)
     chat.say('create an issue titled "Before"')
     chat.card("Before").get_by_role("button", name="Edit").click()
-    editor = chat.page.get_by_label("Edit the arguments")
+    editor = chat.page.get_by_label("Edit arguments")
     editor.get_by_label("title", exact=True).fill("Behind")
     editor.get_by_role("button", name="Approve with 1 change").click()
     expect(chat.replies.last).to_contain_text("Behind")
@@ -127,7 +127,7 @@ def test_a_call_is_changed_in_the_chat_and_the_agent_hears_of_it(site: Site, vis
 def test_a_card_of_a_sub_agent_says_who_asks(site: Site, visit: Visit) -> None:
     chat = chat_of(site, visit)
     chat.say('let the writer publish "hello-world"')
-    expect(chat.log).to_contain_text(re.compile("Asked by assistant . writer"))
+    expect(chat.log).to_contain_text(re.compile("Requested by assistant . writer"))
     chat.cards.get_by_role("button", name="Approve").click()
     expect(chat.replies.last).to_contain_text("The writer is done")
 
@@ -142,9 +142,9 @@ def test_what_waits_is_stopped_replaced_or_runs_out_of_time(site: Site, visit: V
     expect(chat.log).to_contain_text("Stopped.")
     chat.say('create an issue titled "Replaced"')
     expect(chat.card("Replaced")).to_have_attribute("data-status", "pending")
-    expect(chat.page.get_by_text("This replaces the open request.")).to_have_count(0)
+    expect(chat.page.get_by_text("Sending this withdraws the open request.")).to_have_count(0)
     chat.field.fill('create an objective "Too late"')
-    expect(chat.page.get_by_text("This replaces the open request.")).to_be_visible()
+    expect(chat.page.get_by_text("Sending this withdraws the open request.")).to_be_visible()
     chat.field.press("Enter")
     expect(chat.card("Replaced")).to_have_attribute("data-status", "cancelled")
     expect(chat.card("Too late")).to_have_attribute("data-status", "expired")
@@ -184,7 +184,7 @@ def test_a_conversation_is_found_by_its_words_also_on_a_phone(site: Site, visit:
     here.get_by_role("link", name="list objectives").click()
     expect(chat.said).to_contain_text("list objectives")
     here.get_by_label("Search conversations").fill("no such words")
-    expect(here).to_contain_text("No conversation has these words")
+    expect(here).to_contain_text("No conversation title matches")
 
     phone = chat_of(site, visit, viewport={"width": 390, "height": 844}, has_touch=True)
     expect(phone.page.get_by_label("Search conversations")).to_be_hidden()
@@ -237,7 +237,7 @@ def test_an_admin_reads_the_conversation_of_somebody_else_and_cannot_speak_in_it
         thread = answer.headers["x-thread-id"]
         answer.read()
     page = visit(site.admin, f"/chat/{thread}")
-    expect(page.get_by_text("This is the conversation of bob")).to_be_visible()
+    expect(page.get_by_text("This conversation belongs to bob")).to_be_visible()
     expect(page.get_by_role("log")).to_contain_text("list posts")
     expect(page.get_by_role("textbox", name="Message")).to_have_count(0)
     eve = visit(site.person("eve"), f"/chat/{thread}")

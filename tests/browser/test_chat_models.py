@@ -118,7 +118,7 @@ def test_a_failure_says_why_and_can_be_tried_again(site: Site, words: Models, vi
     chat = chat_of(site, visit, NEW)
     words.faults.append(Fault("400"))
     chat.say("fail once")
-    expect(chat.log).to_contain_text("The agent could not go on")
+    expect(chat.log).to_contain_text("The agent could not continue")
     chat.page.reload()
     chat.page.get_by_role("button", name="Retry").click()
     expect(chat.replies.last).to_contain_text("You said: fail once")

@@ -172,7 +172,7 @@ def test_json_and_form_are_two_views_of_one_draft(site: Site, visit: Visit) -> N
         expect(editor.locator("[data-flaw]")).to_contain_text(said)
     expect(editor.get_by_role("button", name="Approve with")).to_be_disabled()
     editor.get_by_role("tab", name="Form").click()
-    expect(editor.get_by_text("The JSON cannot be read: Line 1")).to_be_visible()
+    expect(editor.get_by_text("The JSON is invalid: Line 1")).to_be_visible()
     editor.get_by_role("button", name="Edit as JSON").click()
     expect(editor.locator(".cm-content")).to_have_text('{"a": ')
     text = '{"id": 123456789012345678901234567890, "text": "b", "f": 1e3, "nested": {"list": []}, "hid": "a\\u202eb"}'
@@ -191,7 +191,7 @@ def test_json_and_form_are_two_views_of_one_draft(site: Site, visit: Visit) -> N
     )
     expect(changes.locator("ins").last).to_have_text('"a\\u{202e}b"')
     editor.get_by_role("button", name="Approve with 6 changes").click()
-    page.get_by_label("I have looked at it").check()  # the edit brought a finding of its own
+    page.get_by_label("Checked").check()  # the edit brought a finding of its own
     approve(editor, "6 changes")
     wanted = {"id": 123456789012345678901234567890, "text": "c", "f": 1000, "nested": {"list": []}, "hid": "a\u202eb"}
     assert got(site, approval_id) == wanted
@@ -209,7 +209,7 @@ def test_secrets_and_what_a_form_would_harm_stay_as_they_are(site: Site, visit: 
     field(editor, "crlf").click()
     expect(editor.locator(".cm-content")).to_contain_text('"crlf": "a\\r\\nb"')
     typed(page, '{"token": "other", "users": [], "crlf": "x", "to": "bob"}')
-    expect(editor.get_by_text("token is locked; put it back as it was.")).to_be_visible()
+    expect(editor.get_by_text("token is locked; restore its original value.")).to_be_visible()
     expect(editor.get_by_role("button", name="Approve with")).to_be_disabled()
     page.keyboard.press("ControlOrMeta+z")
     editor.get_by_role("tab", name="Form").click()
@@ -219,7 +219,7 @@ def test_secrets_and_what_a_form_would_harm_stay_as_they_are(site: Site, visit: 
     expect(
         page.get_by_role("alert").get_by_text("The agent hides 2 arguments from you: token, users/0/key.")
     ).to_be_visible()
-    page.get_by_label("I have looked at it").check()
+    page.get_by_label("Checked").check()
     approve(editor, "2 changes")
     assert "sk-very-secret" not in page.content()
     assert got(site, approval_id) == args | {"to": "bob", "users": [{"key": "k1", "name": "b"}]}
@@ -241,13 +241,13 @@ def test_esc_closes_asks_first_and_a_draft_survives(site: Site, visit: Visit) ->
     page.keyboard.press("Escape")
     expect(question).to_be_hidden()
     editor.get_by_role("button", name="Close").click()
-    question.get_by_role("button", name="Keep them and close").click()
+    question.get_by_role("button", name="Keep changes and close").click()
     expect(editor).to_be_hidden()
     page.reload()
     opened(page)
     expect(field(editor, "title")).to_have_value("Fix the login")
     editor.get_by_role("button", name="Close").click()
-    question.get_by_role("button", name="Throw them away").click()
+    question.get_by_role("button", name="Discard changes").click()
     opened(page)
     expect(field(editor, "title")).to_have_value("Fix login")
     assert site.approval(approval_id)["status"] == "pending"
@@ -263,7 +263,7 @@ def test_what_happens_elsewhere_while_one_edits_is_said_and_costs_no_text(site: 
     digest = site.approval(decided)["args_sha256"]
     answer = bob.post(f"/api/approvals/{decided}/decision", json={"kind": "approve", "args_sha256": digest})
     assert answer.status_code == 200
-    for page, said in zip(pages, ("This was decided by bob meanwhile", "The time ran out"), strict=True):
+    for page, said in zip(pages, ("bob decided this while you were editing", "This request expired"), strict=True):
         editor = page.locator("[data-editor]")
         expect(editor.get_by_role("alert").first).to_contain_text(said)
         expect(editor.get_by_role("button", name="Approve with 1 change")).to_be_disabled()
@@ -281,11 +281,11 @@ def test_arguments_that_somebody_else_edited_are_looked_at_before_a_draft_goes_o
     field(editor, "title").fill("Mine")
     edit = {"kind": "edit", "args_sha256": site.approval(approval_id)["args_sha256"], "args": ARGS | {"state": "done"}}
     assert bob.post(f"/api/approvals/{approval_id}/decision", json=edit).status_code == 200
-    expect(editor.get_by_text("Look at what changed, above")).to_be_visible()
+    expect(editor.get_by_text("Review the changes above")).to_be_visible()
     expect(editor.get_by_role("button", name="Approve with 1 change")).to_be_disabled()
-    page.get_by_role("button", name="I have seen the changes").click()
-    expect(editor.get_by_role("alert")).to_contain_text("The arguments were changed meanwhile")
-    editor.get_by_role("button", name="Go on with my draft").click()
+    page.get_by_role("button", name="I have reviewed the changes").click()
+    expect(editor.get_by_role("alert")).to_contain_text("The arguments have changed")
+    editor.get_by_role("button", name="Continue with my draft").click()
     editor.get_by_role("tab", name="Changes").click()
     expect(editor.get_by_label("Changes", exact=True).locator("dt")).to_have_text(["state", "title"])
     editor.get_by_role("tab", name="Form").click()

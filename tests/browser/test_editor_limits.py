@@ -41,7 +41,7 @@ def test_a_mebibyte_of_arguments_is_edited_as_json(site: Site, visit: Visit, sha
     editor = opened(page)
     expect(editor.locator(".cm-content")).to_be_visible()
     editor.get_by_role("tab", name="Form").click()
-    expect(editor.get_by_text("There are too many values here for a form")).to_be_visible()
+    expect(editor.get_by_text("There are too many values for a form")).to_be_visible()
     editor.get_by_role("button", name="Edit as JSON").click()
     page.locator(".cm-content").click()
     page.keyboard.press("ControlOrMeta+End")
@@ -113,15 +113,15 @@ def test_an_agents_questions_are_answered_by_words_choice_or_form(site: Site, vi
     card(page).get_by_label("Your answer").fill("The web team.\nAsk Ann.")
     page.reload()
     expect(card(page).get_by_label("Your answer")).to_have_value("The web team.\nAsk Ann.")
-    card(page).get_by_role("button", name="Send the answer").click()
+    card(page).get_by_role("button", name="Send answer").click()
     expect(page.locator("article[data-status=responded]")).to_be_visible()
     assert told(site, words) == "The web team.\nAsk Ann."
 
     choice = question(site, "Which-day", choices=["Monday", "Friday"])
     page.goto(f"/a/{choice}")
-    expect(card(page).get_by_role("button", name="Send the answer")).to_be_disabled()
+    expect(card(page).get_by_role("button", name="Send answer")).to_be_disabled()
     card(page).get_by_label("Friday").check()
-    card(page).get_by_role("button", name="Send the answer").click()
+    card(page).get_by_role("button", name="Send answer").click()
     expect(page.locator("article[data-status=responded]")).to_be_visible()
     assert told(site, choice) == "Friday"
 
@@ -133,13 +133,13 @@ def test_an_agents_questions_are_answered_by_words_choice_or_form(site: Site, vi
     }
     form = question(site, "Which-address", schema=schema)
     page.goto(f"/a/{form}")
-    card(page).get_by_role("button", name="Send the answer").click()
+    card(page).get_by_role("button", name="Send answer").click()
     expect(card(page).get_by_text("mail is required.")).to_have_count(1)
     field(card(page), "mail").fill("ann")
     field(card(page), "size").fill("12345678901234567890")
-    card(page).get_by_role("button", name="Send the answer").click()
+    card(page).get_by_role("button", name="Send answer").click()
     expect(card(page).get_by_text("mail must be a valid email.")).to_have_count(1)
     field(card(page), "mail").fill("ann@example.com")
-    card(page).get_by_role("button", name="Send the answer").click()
+    card(page).get_by_role("button", name="Send answer").click()
     expect(page.locator("article[data-status=responded]")).to_be_visible()
     assert told(site, form) == {"mail": "ann@example.com", "size": 12345678901234567890}

@@ -74,8 +74,8 @@ def test_a_call_is_found_and_tells_its_story(site: Site, visit: Visit, tmp_path:
     page = visit(site.admin, "/history")
     expect(page.locator(READY)).to_be_visible()
     expect(page.locator("[data-row]")).to_have_count(4)
-    page.get_by_label("Words").fill("refund")
-    page.get_by_label("Words").press("Enter")
+    page.get_by_label("Keywords").fill("refund")
+    page.get_by_label("Keywords").press("Enter")
     expect(page).to_have_url(re.compile(r"[?&]q=refund"))
     expect(page.locator("[data-row]")).to_have_count(1)
     page.locator(f"[data-row='{approval_id}']").click()
@@ -84,7 +84,7 @@ def test_a_call_is_found_and_tells_its_story(site: Site, visit: Visit, tmp_path:
     told = ["proposed", "decision_refused", "edited", "voted", "approved", "started", "succeeded"]
     expect(steps).to_have_count(len(told))
     assert [step.get_attribute("data-kind") for step in steps.all()] == told
-    expect(steps.nth(1)).to_contain_text("dan tried to approve it and was refused: not theirs to decide")
+    expect(steps.nth(1)).to_contain_text("dan tried to approve it and was refused: not allowed to decide it")
     expect(steps.nth(2).locator("del")).to_contain_text("Refund for Carol")
     expect(steps.nth(2).locator("ins")).to_contain_text("Your refund")
     expect(steps.nth(3)).to_contain_text("More polite.")
@@ -93,7 +93,7 @@ def test_a_call_is_found_and_tells_its_story(site: Site, visit: Visit, tmp_path:
     erase(tmp_path, approval_id)
     page.reload()
     expect(page.get_by_text("The content was erased")).to_be_visible()
-    expect(steps.nth(2)).to_contain_text("What was kept with it was erased")
+    expect(steps.nth(2)).to_contain_text("Its content was erased")
     expect(steps.nth(2).locator("del")).to_have_count(0)
     page.get_by_role("link", name="Open the card").click()
     expect(page).to_have_url(re.compile(f"/a/{approval_id}$"))
@@ -117,7 +117,7 @@ def test_filters_live_in_the_address_and_what_happens_comes_in(site: Site, visit
     agent = site.agent()
     first = site.propose(agent, "delete_file", {"path": "/tmp/1"})
     page = visit(site.admin, "/history?status=rejected")
-    expect(page.get_by_text("Nothing found")).to_be_visible()
+    expect(page.get_by_text("No calls found")).to_be_visible()
     decide(site, site.admin, first, "reject", reason="No.")
     expect(page.locator(f"[data-row='{first}']")).to_be_visible()
     page.get_by_label("Status").select_option("")
@@ -125,7 +125,7 @@ def test_filters_live_in_the_address_and_what_happens_comes_in(site: Site, visit
     page.get_by_label("Tool").fill("nothing")
     page.get_by_role("button", name="Search").click()
     expect(page).to_have_url(re.compile(r"\?tool=nothing$"))
-    expect(page.get_by_text("Nothing found")).to_be_visible()
+    expect(page.get_by_text("No calls found")).to_be_visible()
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("[data-row]")).to_have_count(1)
 
@@ -152,8 +152,8 @@ def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: 
     page = visit(site.admin, "/history?tab=ledger")
     expect(page.get_by_text("Not verified since the server was started.")).to_be_visible()
     verify(page)
-    expect(page.locator("[data-verified=valid]")).to_contain_text("The ledger is whole")
-    page.get_by_label("What").select_option("approved")
+    expect(page.locator("[data-verified=valid]")).to_contain_text("The ledger is intact")
+    page.get_by_label("Event").select_option("approved")
     expect(page).to_have_url(re.compile("kind=approved"))
     entries = page.get_by_role("list", name="Entries").locator("> li")
     expect(entries).to_have_count(1)
@@ -161,8 +161,8 @@ def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: 
     with closing(sqlite3.connect(tmp_path / "interlock.db", isolation_level=None)) as outsider:
         outsider.execute("update events set actor = 'mallory' where kind = 'voted'")
     verify(page)
-    expect(page.locator("[data-verified=invalid]")).to_contain_text("The ledger is not whole")
-    expect(page.get_by_role("list", name="Faults")).to_contain_text("The entry was altered")
+    expect(page.locator("[data-verified=invalid]")).to_contain_text("The ledger is not intact")
+    expect(page.get_by_role("list", name="Violations")).to_contain_text("The entry was altered")
     entries.get_by_role("link").click()
     expect(page.locator(f"[data-story='{approval_id}']")).to_be_visible()
 
@@ -171,7 +171,7 @@ def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: 
 def test_the_ledger_is_taken_along_and_verified_elsewhere(site: Site, visit: Visit, tmp_path: Path) -> None:
     decided_call(site)
     page = visit(site.admin, "/history?tab=ledger")
-    for name, file in (("Export the ledger", "out.ledger"), ("Download the head", "head.json")):
+    for name, file in (("Export ledger", "out.ledger"), ("Download head", "head.json")):
         with page.expect_download() as downloading:
             page.get_by_role("link", name=name).click()
         downloading.value.save_as(tmp_path / file)
@@ -180,6 +180,6 @@ def test_the_ledger_is_taken_along_and_verified_elsewhere(site: Site, visit: Vis
     assert (done.returncode, done.stdout[:6]) == (0, "valid:"), done.stdout + done.stderr
     viewer = visit(site.person("vic", "viewer"), "/history?tab=ledger")
     expect(viewer.get_by_text("Admins can export the whole ledger.")).to_be_visible()
-    expect(viewer.get_by_role("link", name="Export the ledger")).to_have_count(0)
+    expect(viewer.get_by_role("link", name="Export ledger")).to_have_count(0)
     verify(viewer)
     expect(viewer.locator("[data-verified=valid]")).to_be_visible()

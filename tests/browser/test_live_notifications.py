@@ -47,7 +47,7 @@ def test_what_waits_for_me_is_told_once_by_one_tab_and_opens_by_a_click(site: Si
         expect(tab.locator(READY)).to_be_visible()
     assert first.evaluate("window.asked") is None  # nobody is asked before they click
     first.get_by_role("button", name="Turn on notifications").click()
-    expect(first.get_by_text("On, in this browser.")).to_be_visible()
+    expect(first.get_by_text("On in this browser")).to_be_visible()
     second.evaluate("Notification.permission = 'granted'")
 
     approval_id = site.propose(site.agent(), "send_mail", SECRETIVE)

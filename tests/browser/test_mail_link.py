@@ -51,7 +51,7 @@ def test_from_the_mail_to_the_decision_on_a_phone(
     page = visit(None, link_of(mailed(mails, 1)), **PHONE)
     card = page.locator(CARD)
     expect(card).to_contain_text(MAIL["to"])
-    expect(page.get_by_text("This link was made for eve.")).to_be_visible()
+    expect(page.get_by_text("This link is for eve.")).to_be_visible()
     expect(card.get_by_role("button", name="Approve")).to_have_count(0)
     assert urlsplit(page.url).query == ""
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -85,7 +85,7 @@ def test_a_forwarded_link_says_for_whom_it_is_and_a_decision_is_ones_own(
 ) -> None:  # R25 R48
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
     page = visit(site.admin, link_of(mailed(mails, 1)))
-    expect(page.get_by_text("This link was made for eve")).to_be_visible()
+    expect(page.get_by_text("This link is for eve")).to_be_visible()
     expect(page.get_by_text("You are signed in as ann")).to_be_visible()
     card_on(page).get_by_role("button", name="Approve").click()
     expect_status(card_on(page), "approved")

@@ -95,7 +95,7 @@ def find_again(page: Page) -> Locator:
         page.get_by_role("button", name="Pages").click()
     page.get_by_role("link", name="History", exact=True).first.click()
     page.get_by_role("list", name="Calls").get_by_role("link").first.click()
-    story = page.get_by_role("region", name="The story of a call")
+    story = page.get_by_role("region", name="Call details")
     story.wait_for()
     return story
 

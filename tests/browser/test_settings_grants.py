@@ -16,16 +16,16 @@ def test_a_grant_is_made_used_looked_at_and_revoked(site: Site, visit: Visit) ->
     page = visit(site.admin, "/settings/grants?new=1&tool=pay&agent=office")
     dialog = page.get_by_role("dialog", name="New grant")
     expect(dialog.get_by_label("Tool")).to_have_value("pay")
-    dialog.get_by_label("Only if").fill("args.to ==")
-    dialog.get_by_label("At most so many calls").fill("10")
-    dialog.get_by_label("Budget in all").fill("500")
-    dialog.get_by_label("Sum of the argument").fill("amount")
-    dialog.get_by_label("Why nobody needs to be asked").fill("rent week")
-    dialog.get_by_role("button", name="Let these calls through").click()
+    dialog.get_by_label("Condition").fill("args.to ==")
+    dialog.get_by_label("Maximum number of calls").fill("10")
+    dialog.get_by_label("Total budget").fill("500")
+    dialog.get_by_label("Argument to sum").fill("amount")
+    dialog.get_by_label("Reason").fill("rent week")
+    dialog.get_by_role("button", name="Create grant").click()
     expect(dialog.get_by_role("alert")).to_be_visible()  # the condition is none; nothing that was typed is lost
-    expect(dialog.get_by_label("Budget in all")).to_have_value("500")
-    dialog.get_by_label("Only if").fill('args.to == "bob"')
-    dialog.get_by_role("button", name="Let these calls through").click()
+    expect(dialog.get_by_label("Total budget")).to_have_value("500")
+    dialog.get_by_label("Condition").fill('args.to == "bob"')
+    dialog.get_by_role("button", name="Create grant").click()
     expect(dialog.get_by_role("status")).to_contain_text('office may call it if args.to == "bob"')
     dialog.get_by_role("button", name="Done").click()
 
@@ -46,7 +46,7 @@ def test_a_grant_is_made_used_looked_at_and_revoked(site: Site, visit: Visit) ->
     expect(details).to_contain_text("The week is over.")
     assert agent.post("/api/calls", json=call("c2")).json()["status"] == "pending"
     details.get_by_role("button", name="Close").click()
-    expect(page.get_by_text("There are no grants")).to_be_visible()
+    expect(page.get_by_text("No grants")).to_be_visible()
     page.get_by_label("Show ended grants").check()
     expect(row).to_contain_text("revoked")
 
@@ -59,7 +59,7 @@ def test_a_grant_is_revoked_by_its_maker_or_an_admin_and_by_nobody_else(site: Si
     assert made.status_code == 201, made.text
     path = f"/settings/grants?grant={made.json()['id']}"
     hers, his = visit(eve, path), visit(bob, path)
-    expect(hers.get_by_text("Whoever made a grant can revoke it, and admins can.")).to_be_visible()
+    expect(hers.get_by_text("Only its creator and admins can revoke a grant.")).to_be_visible()
     expect(hers.get_by_role("button", name="Revoke the grant")).to_have_count(0)
     expect(his.get_by_role("button", name="Revoke the grant")).to_be_visible()
 

@@ -111,7 +111,7 @@ def test_the_keyboard_and_a_phone_find_their_way(site: Site, visit: Visit) -> No
     page = visit(site.admin, "/inbox")
     expect(page.locator(READY)).to_be_visible()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="To the page")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
     page.get_by_role("link", name="Settings").focus()

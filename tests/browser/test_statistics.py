@@ -21,22 +21,22 @@ def test_plots_have_the_right_numbers_and_a_table_each(site: Site, visit: Visit)
         assert answer.status_code == 200
     page = visit(site.person("vic", "viewer"), "/statistics")
     figures = page.locator("dl")
-    expect(figures).to_contain_text("Waiting now1")
-    expect(figures).to_contain_text("Asked4")
+    expect(figures).to_contain_text("Pending now1")
+    expect(figures).to_contain_text("Requested4")
     expect(figures).to_contain_text("Decided by people3")
-    by_tool = page.get_by_role("region", name="How calls end, by tool")
+    by_tool = page.get_by_role("region", name="Outcomes by tool")
     expect(by_tool.get_by_role("img")).to_be_visible()
     by_tool.get_by_text("Show as table").click()
     expect(by_tool.get_by_role("row").nth(1)).to_have_text(re.compile("send_mail.*2.*1.*3"))
-    waiting = page.get_by_role("region", name="Who waits on whom")
+    waiting = page.get_by_role("region", name="Pending by approver")
     waiting.get_by_text("Show as table").click()
     expect(waiting.get_by_role("row").nth(1)).to_have_text(re.compile("Any reviewer.*1.*office 1"))
     page.get_by_text("30 d").click()
     expect(page).to_have_url(re.compile(r"\?days=30$"))
-    expect(figures).to_contain_text("Asked4")
+    expect(figures).to_contain_text("Requested4")
 
 
 def test_without_anything_to_plot_it_says_so_and_fits_a_phone(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/statistics?days=1", viewport={"width": 390, "height": 844})
-    expect(page.get_by_text("Nothing happened in this time")).to_be_visible()
+    expect(page.get_by_text("No data in this period")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

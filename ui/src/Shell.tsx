@@ -19,10 +19,10 @@ import css from "./Shell.module.css";
 
 const LinkPreview = lazy(() => import("./pages/signin/LinkPreview"));
 const CONNECTION_LABELS: Record<StreamState, [name: string, color: string, text: string]> = {
-  live: ["Live", "green", "What you see is what is so now."],
+  live: ["Live", "green", "This page is up to date."],
   connecting: ["Connecting", "gray", "Connecting to Interlock."],
-  offline: ["Offline", "red", "The connection is gone and is tried again. What you see may be old."],
-  "signed out": ["Signed out", "red", "Your session has ended. Sign in again to go on."],
+  offline: ["Offline", "red", "Offline. Reconnecting… This page may be outdated."],
+  "signed out": ["Signed out", "red", "Your session has ended. Sign in again to continue."],
 };
 const PasswordDialog = lazy(() => import("./components/PasswordDialog"));
 const UserMenu = lazy(() => import("./components/UserMenu"));
@@ -51,7 +51,7 @@ function Inside({ me, children }: { me: CurrentUser; children: ReactNode }) {
   return (
     <div className={css.frame}>
       <a className={css.skip} href="#page">
-        To the page
+        Skip to content
       </a>
       <Navigation me={me} path={path} />
       <main className={css.page} id="page" tabIndex={-1}>
@@ -113,7 +113,7 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
             {to === "/inbox" && pending > 0 && (
               <span className={css.count}>
                 {pending}
-                <VisuallyHidden> waiting</VisuallyHidden>
+                <VisuallyHidden> pending</VisuallyHidden>
               </span>
             )}
           </Link>
@@ -128,10 +128,10 @@ function NotForYou({ me, why }: { me: CurrentUser; why: string }) {
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">
-        This page is not for you
+        You do not have access to this page
       </Title>
       <Text>
-        {why} You are a {me.role}; an admin can change that.
+        {why} Your role is {me.role}; an admin can change it.
       </Text>
     </Stack>
   );

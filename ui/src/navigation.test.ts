@@ -10,7 +10,7 @@ const somebody = (role: string): CurrentUser => ({
   via: "web",
 });
 
-it("finds the page of an address, and of what lies below it", () => {
+it("finds the page of a path and its subpaths", () => {
   expect(findNavPage("/settings/people")?.name).toBe("Settings");
   expect(findNavPage("/chat")?.name).toBe("Chat");
   expect(findNavPage("/chatter")).toBeUndefined();
@@ -20,6 +20,6 @@ it.each([
   ["viewer", "/inbox"],
   ["reviewer", "/chat"],
   ["admin", "/chat"],
-])("lets a %s begin at %s", (role, path) => {
+])("gives a %s the home page %s", (role, path) => {
   expect(homePath(somebody(role))).toBe(path);
 });

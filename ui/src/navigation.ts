@@ -10,12 +10,12 @@ interface NavPage {
 }
 
 export const NAV_PAGES: NavPage[] = [
-  { to: "/chat", name: "Chat", for: mayDecide, why: "Chatting with an agent is for reviewers and admins." },
+  { to: "/chat", name: "Chat", for: mayDecide, why: "Chat is available to reviewers and admins." },
   { to: "/inbox", name: "Inbox", for: everybody },
   { to: "/history", name: "History", for: everybody },
   { to: "/statistics", name: "Statistics", for: everybody },
   { to: "/agents", name: "Agents", for: everybody },
-  { to: "/policy", name: "Policy", for: isAdmin, why: "The policy is for admins." },
+  { to: "/policy", name: "Policy", for: isAdmin, why: "The policy is available to admins." },
   { to: "/settings", name: "Settings", for: everybody },
 ];
 

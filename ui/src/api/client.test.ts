@@ -8,7 +8,7 @@ describe("a recent sign-in", () => {
       status: 403,
     });
 
-  /** What the server got under which key; it wants a recent sign-in the first time. */
+  /** The idempotency keys that the server received; the first request requires a recent sign-in. */
   function server(): (string | undefined)[] {
     const keys: (string | undefined)[] = [];
     vi.stubGlobal("fetch", (_: string, given: { headers: Record<string, string> }) => {
@@ -20,7 +20,7 @@ describe("a recent sign-in", () => {
 
   afterEach(() => vi.unstubAllGlobals());
 
-  it("is asked for where it is needed, and then what was refused is repeated", async () => {
+  it("is requested when required, and the refused request is repeated", async () => {
     const keys = server();
     const done = setSignInPrompt(() => Promise.resolve(true));
     expect((await sendRequest("post", "/api/keys", { once: "first" })).status).toBe(200);
@@ -29,7 +29,7 @@ describe("a recent sign-in", () => {
     done();
   });
 
-  it("is not asked for twice, and a no leaves the refusal", async () => {
+  it("is requested once, and a cancelled prompt leaves the refusal", async () => {
     const keys = server();
     const done = setSignInPrompt(() => Promise.resolve(false));
     await expect(sendRequest("post", "/api/keys")).rejects.toBeInstanceOf(ApiError);
@@ -39,8 +39,8 @@ describe("a recent sign-in", () => {
   });
 });
 
-describe("addresses", () => {
-  it("fills in values and leaves out what is not asked for", () => {
+describe("URLs", () => {
+  it("fill in path values and omit empty query parameters", () => {
     expect(buildUrl("/api/users/{name}", { name: "a/b" }, { q: "x y", cursor: "", limit: 5 })).toBe(
       "/api/users/a%2Fb?q=x+y&limit=5",
     );
@@ -48,19 +48,19 @@ describe("addresses", () => {
 });
 
 describe("JSON", () => {
-  it("keeps every digit of a whole number", () => {
+  it("keeps every digit of an integer", () => {
     const text =
       '{"id":9007199254740993,"small":3,"part":0.1,"big":1234567890123456789012345678901234567890}';
     expect(stringifyJson(parseJson(text))).toBe(text);
   });
 
-  it("finds long numbers wherever they stand, and is not deceived by texts that look like them", () => {
+  it("finds long numbers anywhere, and ignores strings that look like them", () => {
     for (const text of ["[-9007199254740993]", '{"a": 9007199254740993}', "[1,\n12345678901234567890]"])
       expect(stringifyJson(parseJson(text))).toBe(text.replace(/[\s]/g, ""));
     expect(parseJson('{"a":"1:12345678901234567890"}')).toEqual({ a: "1:12345678901234567890" });
   });
 
-  it("keeps the digits of a number that stands alone", () => {
+  it("keeps the digits of a top-level number", () => {
     for (const text of ["9007199254740993", "-12345678901234567890"])
       expect(stringifyJson(parseJson(text))).toBe(text);
   });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { randomUUID } from "./uuid";
 
-it("makes ids of version 4, each another", () => {
+it("makes unique version 4 UUIDs", () => {
   const made = new Set(Array.from({ length: 500 }, randomUUID));
   expect(made.size).toBe(500);
   for (const id of made)

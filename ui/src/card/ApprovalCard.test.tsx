@@ -13,8 +13,8 @@ const shown = (card: Partial<ApprovalSnapshot["card"]>) =>
     </MantineProvider>,
   ).container;
 
-describe("the agent's words", () => {
-  it("stand under a name that says whose they are and that nobody checked them", () => {
+describe("the agent's statements", () => {
+  it("have a heading that names the agent as their source and marks them as unverified", () => {
     const found = shown({ agent_description: "Look at the weather", agent_preview: "Sunny" });
     const groups = [...found.querySelectorAll("[role=group]")];
     expect(groups.map((group) => group.getAttribute("aria-label"))).toEqual([
@@ -27,23 +27,23 @@ describe("the agent's words", () => {
     ]);
   });
 
-  it("take no room where there are none", () => {
+  it("render nothing when there are none", () => {
     expect(
       shown({ agent_description: "", agent_preview: "", agent_says: "" }).querySelector("*:not(style)"),
     ).toBeNull();
   });
 });
 
-describe("what has to be looked at", () => {
+describe("the findings title", () => {
   const finding = (kind: string, pointer: string) => ({ kind, pointer });
 
-  it("tells hidden arguments from text that may deceive", () => {
+  it("distinguishes hidden arguments from misleading text", () => {
     expect(titleFindings([finding("agent_secret", "")])).toBe("The agent hides arguments from you");
     expect(titleFindings([finding("bidi", "/a"), finding("agent_secret", "")])).toBe(
-      "1 argument contains text that may deceive, and the agent hides arguments from you",
+      "1 argument contains text that may mislead you, and the agent hides arguments from you",
     );
     expect(titleFindings([finding("misfit", "/a"), finding("misfit", "/b")])).toBe(
-      "2 arguments do not fit the tool",
+      "2 arguments do not match the tool's schema",
     );
   });
 });

@@ -46,12 +46,10 @@ export function ApprovalCard({ id, initial, ...props }: CardProps) {
   if (approval.data) return <Card key={id} now={approval.data} isOld={approval.isError} {...props} />;
   if (approval.error instanceof ApiError && approval.error.status === 404)
     return (
-      <EmptyState title="No such approval">
-        There is none of this name, or it is not in your workspace.
-      </EmptyState>
+      <EmptyState title="Approval not found">It does not exist, or it is not in your workspace.</EmptyState>
     );
   if (approval.error) return <ErrorMessage error={approval.error} again={() => void approval.refetch()} />;
-  return <Loading what="Loading the approval" />;
+  return <Loading what="Loading approval" />;
 }
 
 interface LoadedProps extends Omit<CardProps, "id" | "initial"> {
@@ -122,7 +120,7 @@ function Shown({ held }: { held: ApprovalCardState }) {
   if (!isQuestion(held) || held.now.alarms.length) return shown;
   return (
     <details className={css.fold}>
-      <summary>The question as it came</summary>
+      <summary>Original question</summary>
       {shown}
     </details>
   );

@@ -3,13 +3,13 @@ import { isUnseen, markSeen } from "./ApprovalModal";
 
 beforeEach(() => localStorage.clear());
 
-it("knows what was brought up", () => {
+it("remembers which approvals were shown", () => {
   expect(isUnseen("a")).toBe(true);
   markSeen("a");
   expect(isUnseen("a")).toBe(false);
 });
 
-it("forgets the oldest, and bears what others left there", () => {
+it("forgets the oldest and tolerates invalid stored data", () => {
   localStorage.setItem("interlock-asked", "{");
   for (let number = 0; number <= 300; number += 1) markSeen(`id-${number}`);
   expect(isUnseen("id-0")).toBe(true);

@@ -9,13 +9,13 @@ const MOST = 20;
 export function EditsNotice({ edits, onLooked }: { edits: readonly ArgumentEdit[]; onLooked: () => void }) {
   return (
     <div className={css.block} data-tone="look" role="alert" data-changed={edits.length}>
-      <Text fw={700}>The arguments changed while you looked at them</Text>
+      <Text fw={700}>The arguments changed while you were reviewing them</Text>
       <EditList edits={edits} />
       <Text size="sm" my={6}>
-        Below is what would run now. What you looked at before does not count for it.
+        The arguments below are the current ones. Your earlier checks no longer apply.
       </Text>
       <Button variant="default" onClick={onLooked}>
-        I have seen the changes
+        I have reviewed the changes
       </Button>
     </div>
   );
@@ -51,7 +51,7 @@ function ChangeLine({ changed: { name, before, after } }: { changed: ArgumentCha
           </del>
         )}
         {before === null ? "added " : " → "}
-        {after !== null ? <VisibleText text={after} /> : "taken away"}
+        {after !== null ? <VisibleText text={after} /> : "removed"}
       </span>
     </li>
   );

@@ -27,17 +27,17 @@ it("nests by the depth of pointers", () => {
   ]);
 });
 
-it("hides what is in a folded argument, and nothing else", () => {
+it("hides only the members of a folded argument", () => {
   expect(told(NESTED, ["/a"])).toEqual(["/a", "/a~1c", "/d"]);
   expect(told(NESTED, ["/a/b"])).toEqual(["/a", "/a/b", "/a~1c", "/d"]);
 });
 
-it("says how many it leaves out, and leaves out none with an alarm", () => {
+it("counts the arguments it leaves out, and never leaves out one with an alarm", () => {
   expect(told(NESTED, [], 1)).toEqual(["/a", 4]);
   expect(told(NESTED, [], 1, ["bidi:/d"])).toEqual(["/a", 3, "/d"]);
 });
 
-it("is quick with tens of thousands", () => {
+it("handles tens of thousands of arguments quickly", () => {
   const many = Array.from({ length: 50_000 }, (_, place) => field(`/items/${place}`));
   expect(told([field("/items", "array"), ...many], [], 200).at(-1)).toBe(50_001 - 200);
 });

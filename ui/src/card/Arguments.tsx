@@ -36,7 +36,7 @@ export function Arguments({ now, looks }: { now: ApprovalSnapshot; looks: Acknow
           ) : (
             <li key={`behind ${line.from}`} className={css.left}>
               <Text size="sm" fw={600}>
-                {line.left.toLocaleString("en")} more arguments are not shown here.
+                {line.left.toLocaleString("en")} more arguments are not shown.
               </Text>
               <Button variant="default" size="compact-sm" onClick={() => setLimit(limit + 500)}>
                 Show {Math.min(500, line.left).toLocaleString("en")} more

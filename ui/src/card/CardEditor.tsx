@@ -14,10 +14,10 @@ export function CardEditor({ held }: { held: ApprovalCardState }) {
   const { now, seen, change, sending, refused, decide, open } = held;
   return (
     <>
-      <Suspense fallback={<Loading what="Loading the editor" />}>
+      <Suspense fallback={<Loading what="Loading editor" />}>
         <Editor
           approval={{ ...seen, status: now.status, may_decide: now.may_decide, decision: now.decision }}
-          blocked={change ? "Look at what changed, above, before you send this." : ""}
+          blocked={change ? "Review the changes above before you send this." : ""}
           sending={sending === "edit"}
           refused={refused}
           onSend={(args) => decide("edit", { args })}
@@ -35,7 +35,7 @@ function EditFindings({ held: { editLooks, now } }: { held: ApprovalCardState })
   const found = [...editLooks.wanted].map((id) => ({ id, ...partsOf(id) }));
   return (
     <div className={css.box} role="alert">
-      <Text className={css.boxTitle}>In the edited call: {titleFindings(found)}</Text>
+      <Text className={css.boxTitle}>In the edited arguments: {titleFindings(found)}</Text>
       <ul className={css.findings}>
         {found.map(({ id, pointer }) => (
           <EditFinding
@@ -64,8 +64,8 @@ function EditFinding({ id, about, looks }: { id: string; about: string; looks: A
       <span className={css.kind}>{nameFindingKind(partsOf(id).kind)}</span> <VisibleText text={about} />
       <div>
         <label className={css.look}>
-          <input type="checkbox" checked={looks.looked.has(id)} onChange={() => looks.look(id)} />I have
-          looked at it
+          <input type="checkbox" checked={looks.looked.has(id)} onChange={() => looks.look(id)} />
+          Checked
         </label>
       </div>
     </li>

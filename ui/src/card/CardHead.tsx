@@ -66,7 +66,7 @@ function Facts({ now, place }: { now: ApprovalSnapshot; place: CardLocation }) {
       ))}
       {now.claimed_by && (
         <li data-claimed>
-          <strong>{now.claimed_by}</strong> is on it
+          claimed by <strong>{now.claimed_by}</strong>
         </li>
       )}
       <li>
@@ -74,7 +74,7 @@ function Facts({ now, place }: { now: ApprovalSnapshot; place: CardLocation }) {
           <Countdown now={now} />
         ) : (
           <>
-            asked <TimeAgo at={now.created_at} />
+            requested <TimeAgo at={now.created_at} />
           </>
         )}
       </li>

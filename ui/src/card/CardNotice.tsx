@@ -11,7 +11,7 @@ export function CardNotice({ held, isOld }: { held: ApprovalCardState; isOld: bo
   return (
     <>
       {(isOld || live === "offline" || live === "signed out") && (
-        <Told>There is no connection just now. What you see may be old.</Told>
+        <Told>Offline. This card may be outdated.</Told>
       )}
       <Undone held={held} />
       <Failure held={held} />
@@ -24,9 +24,13 @@ function Failure({ held: { refused, now, opened } }: { held: ApprovalCardState }
   if (!refused) return null;
   switch (refused.code) {
     case "already_decided":
-      return <Told>Somebody was faster. Below is what was decided; nothing of yours was added.</Told>;
+      return <Told>Somebody else decided first. Their decision is below; yours was not recorded.</Told>;
     case "expired":
-      return <Told>{now.status === "rejected" ? refused.message : "It was too late: the time was up."}</Told>;
+      return (
+        <Told>
+          {now.status === "rejected" ? refused.message : "This request expired before you answered."}
+        </Told>
+      );
     case "digest_mismatch":
       return null;
     default:
@@ -37,7 +41,7 @@ function Failure({ held: { refused, now, opened } }: { held: ApprovalCardState }
 function Undone({ held: { now } }: { held: ApprovalCardState }) {
   const last = now.timeline.at(-1);
   if (now.status !== "pending" || last?.kind !== "undone") return null;
-  return <Told>Undone: {last.actor} took the rejection back. It waits again.</Told>;
+  return <Told>{last.actor} undid the rejection. The request is open again.</Told>;
 }
 
 function Told({ children }: { children: ReactNode }) {

@@ -71,7 +71,7 @@ function Opens({
       color={kind === "reject" ? "red" : undefined}
       className={kind === "reject" ? css.reject : undefined}
       disabled={Boolean(held.change) || Boolean(held.sending)}
-      title={kind === "edit" ? "Ctrl or Cmd and E" : undefined}
+      title={kind === "edit" ? "Ctrl+E or Cmd+E" : undefined}
       onClick={() => held.open(kind)}
     >
       {label}
@@ -86,8 +86,8 @@ function Hint({ held: { now, looks, change, may } }: { held: ApprovalCardState }
   return (
     <Text size="sm" role="status">
       {change
-        ? "Look at the changes first."
-        : `Approve is off: ${left} of ${now.alarms.length} still to look at.`}
+        ? "Review the changes first."
+        : `Approve is disabled: ${left} of ${now.alarms.length} findings not checked.`}
     </Text>
   );
 }
@@ -98,7 +98,7 @@ function Comment({ held: { drafts, draft } }: { held: ApprovalCardState }) {
       <summary>Add a comment</summary>
       <TextInput
         aria-label="Comment"
-        placeholder="Kept with your answer, for people"
+        placeholder="Recorded with your decision, for other people"
         maxLength={500}
         value={drafts.comment}
         onChange={(event) => draft({ comment: event.currentTarget.value })}
@@ -124,7 +124,7 @@ function WhyNot({ held: { now } }: { held: ApprovalCardState }) {
 
 function AnswerTo({ held }: { held: ApprovalCardState }) {
   return (
-    <Suspense fallback={<Loading what="Loading the form" />}>
+    <Suspense fallback={<Loading what="Loading form" />}>
       <AnswerForm
         approval={held.now}
         sending={held.sending === "respond"}
@@ -142,8 +142,8 @@ function RejectForm({ held }: { held: ApprovalCardState }) {
   return (
     <Form held={held} onSend={() => decide("reject", reason ? { reason } : {})}>
       <TextInput
-        label="Why not?"
-        description="The agent is told. You may leave it empty."
+        label="Reason (optional)"
+        description="Sent to the agent."
         maxLength={500}
         autoFocus
         value={drafts.reason}
@@ -166,8 +166,8 @@ function RespondForm({ held }: { held: ApprovalCardState }) {
   return (
     <Form held={held} onSend={() => message && decide("respond", { message })}>
       <Textarea
-        label="Tell the agent"
-        description="It gets these words instead of a result; the call does not run."
+        label="Message to the agent"
+        description="The agent gets your message instead of a result. The call does not run."
         maxLength={20_000}
         autosize={false}
         rows={4}

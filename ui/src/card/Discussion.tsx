@@ -16,7 +16,7 @@ export function Discussion({ now }: { now: ApprovalSnapshot }) {
   const remarks = remarksOf(now.timeline);
   if (!now.questions.length && !remarks.length) return null;
   return (
-    <div role="group" aria-label="Questions and remarks">
+    <div role="group" aria-label="Questions and comments">
       <ul className={css.plainList}>
         {now.questions.map(({ number, by, at, text, reply }) => (
           <li key={number} data-question={number}>

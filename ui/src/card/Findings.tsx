@@ -12,17 +12,17 @@ export interface Acknowledgements {
 }
 
 const KINDS: Record<string, string> = {
-  bidi: "Turned text",
+  bidi: "Text direction",
   invisible: "Invisible characters",
-  control: "Control codes",
-  space: "Odd blanks",
+  control: "Control characters",
+  space: "Unusual spaces",
   lookalike: "Look-alike letters",
   host: "Host",
   emoji: "Emoji",
-  right_to_left: "Right to left",
-  long: "Long",
+  right_to_left: "Right-to-left text",
+  long: "Long value",
   unknown_argument: "Unknown argument",
-  misfit: "Does not fit",
+  misfit: "Schema mismatch",
   agent_secret: "Hidden by the agent",
 };
 
@@ -36,9 +36,9 @@ export function FindingsBox({ now, looks }: { now: ApprovalSnapshot; looks: Ackn
       <Text className={css.boxTitle}>{titleFindings(alarms)}</Text>
       <Text size="sm">
         {left > 0
-          ? `${marked(now)}Approve is off until you have looked at ${left === 1 ? "it" : `all ${left} findings`}.`
+          ? `${marked(now)}Approve is disabled until you check ${left === 1 ? "it" : `all ${left} findings`}.`
           : looks.wanted.size > 0
-            ? "You have looked at all of them."
+            ? "All findings are checked."
             : marked(now)}
       </Text>
       <ul className={css.findings}>
@@ -65,7 +65,7 @@ export function FindingLine({ finding, looks }: { finding: Finding; looks: Ackno
               onChange={() => looks.look(finding.id)}
               aria-describedby={described}
             />
-            I have looked at it
+            Checked
           </label>
         </div>
       )}
@@ -85,12 +85,12 @@ export function titleFindings(alarms: readonly Pick<Finding, "kind" | "pointer">
   if (!others.length) return sentence(hides);
   const places = new Set(others.map(({ pointer }) => pointer)).size;
   const misfits = others.every(({ kind }) => kind === "misfit");
-  const what = misfits ? ["does not fit the tool", "do not fit the tool"] : DECEIVES;
+  const what = misfits ? ["does not match the tool's schema", "do not match the tool's schema"] : DECEIVES;
   const found = `${places === 1 ? "1 argument" : `${places} arguments`} ${places === 1 ? what[0] : what[1]}`;
   return hides ? `${found}, and ${hides}` : found;
 }
 
-const DECEIVES = ["contains text that may deceive", "contain text that may deceive"];
+const DECEIVES = ["contains text that may mislead you", "contain text that may mislead you"];
 
 function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);

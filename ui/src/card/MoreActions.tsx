@@ -19,7 +19,7 @@ export default function MoreActions({ held }: { held: ApprovalCardState }) {
         <MessageForm held={held} verb="ask" field="question" label="Ask the agent" button="Ask" />
       )}
       {mayDecide(me) && (
-        <MessageForm held={held} verb="comment" field="text" label="Remark for other people" button="Add" />
+        <MessageForm held={held} verb="comment" field="text" label="Note for other people" button="Add" />
       )}
       {isPending && now.may_decide.length > 0 && <DelegateForm held={held} />}
       <Group gap="xs">
@@ -32,7 +32,7 @@ export default function MoreActions({ held }: { held: ApprovalCardState }) {
         </Anchor>
         {mayDecide(me) && (
           <Anchor size="sm" component={Link} href={grantFor(now)}>
-            Allow such calls for a while
+            Create a grant for such calls
           </Anchor>
         )}
       </Group>
@@ -51,10 +51,10 @@ function Claim({ held, me }: { held: ApprovalCardState; me: string }) {
       variant="default"
       className={css.wide}
       loading={held.sending === verb}
-      title="Others see that you are on it. They may still decide."
+      title="Others see that you claimed it. They can still decide."
       onClick={() => held.move(verb)}
     >
-      {verb === "claim" ? "I am on it" : "I am not on it any more"}
+      {verb === "claim" ? "Claim" : "Release"}
     </Button>
   );
 }
@@ -73,7 +73,7 @@ function CopyLink({ id }: { id: string }) {
   return (
     <>
       <Button variant="default" className={css.wide} onClick={() => void copy()}>
-        Copy the link
+        Copy link
       </Button>
       {told && (
         <Text size="sm" role="status">
@@ -108,7 +108,7 @@ function DelegateForm({ held }: { held: ApprovalCardState }) {
     >
       <NativeSelect
         className={css.grow}
-        label="Let somebody else decide"
+        label="Delegate to"
         value={to}
         onChange={(event) => setTo(event.currentTarget.value)}
       >

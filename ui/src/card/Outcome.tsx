@@ -38,7 +38,7 @@ function titleOf({ status, decision }: ApprovalSnapshot, edits: readonly Argumen
   const isLapsed = status === "expired" && decision !== null && decision.kind !== "expire";
   const after = isLapsed ? "not started in time" : AFTER[status];
   if (after === undefined) return ENDS[status] ?? status;
-  return `Approved${edits.length ? ` with ${countChanges(edits)}` : ""}, and ${after}`;
+  return `Approved${edits.length ? ` with ${countChanges(edits)}` : ""}, ${after}`;
 }
 
 const AFTER: Partial<Record<ApprovalSnapshot["status"], string>> = {
@@ -46,12 +46,12 @@ const AFTER: Partial<Record<ApprovalSnapshot["status"], string>> = {
   running: "running",
   succeeded: "done",
   failed: "failed",
-  unknown: "nobody knows whether it ran",
+  unknown: "outcome unknown",
 };
 
 const ENDS: Partial<Record<ApprovalSnapshot["status"], string>> = {
   rejected: "Rejected",
-  responded: "Answered instead of run",
+  responded: "Answered, not run",
   expired: "Expired: nobody decided in time",
   cancelled: "Withdrawn",
 };
@@ -84,7 +84,7 @@ function Ending({ now }: { now: ApprovalSnapshot }) {
   return (
     <>
       <Text size="sm" data-ended-by={last.actor}>
-        <strong>{last.actor}</strong> {last.kind === "cancelled" ? "withdrew it" : "looked how it ended"},{" "}
+        <strong>{last.actor}</strong> {last.kind === "cancelled" ? "withdrew it" : "recorded the outcome"},{" "}
         <TimeAgo at={last.at} />
       </Text>
       <Said label="Note" text={String(note ?? reason ?? "")} />
@@ -102,11 +102,10 @@ function Said({ label, text }: { label: string; text: string | undefined }) {
 }
 
 function After({ now }: { now: ApprovalSnapshot }): ReactNode {
-  if (now.status === "failed")
-    return <LongText label="The error" text={now.error_message ?? "No message."} />;
-  if (now.status === "responded") return <LongText label="The answer" text={textOf(now.result)} />;
+  if (now.status === "failed") return <LongText label="Error" text={now.error_message ?? "No message."} />;
+  if (now.status === "responded") return <LongText label="Answer" text={textOf(now.result)} />;
   if (now.status === "succeeded" && now.result !== null)
-    return <LongText label="The result" text={textOf(now.result)} />;
+    return <LongText label="Result" text={textOf(now.result)} />;
   return null;
 }
 
@@ -167,22 +166,23 @@ function ResolveUnknown({ held }: { held: ApprovalCardState }) {
   return (
     <div className={css.answers}>
       <Text size="sm">
-        The agent was lost while this ran. Look in the other system whether it happened: nothing is run again.
+        Contact with the agent was lost while this call ran. Check in the target system whether it took
+        effect. The call is not repeated.
       </Text>
       {mayDecide(me) && (
         <>
           <TextInput
-            label="What did you see?"
+            label="What did you find?"
             maxLength={500}
             value={note}
             onChange={(event) => setNote(event.currentTarget.value)}
           />
           <Group gap="xs">
             <Button variant="default" className={css.wide} loading={isSending} onClick={() => say(true)}>
-              I looked: it happened
+              Mark as succeeded
             </Button>
             <Button variant="default" className={css.wide} loading={isSending} onClick={() => say(false)}>
-              I looked: it did not
+              Mark as failed
             </Button>
           </Group>
         </>

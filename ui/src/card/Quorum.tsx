@@ -36,8 +36,8 @@ export function Quorum({ now }: { now: ApprovalSnapshot }) {
           ))}
         {now.delegations.map((each, place) => (
           <li key={place}>
-            <strong>{each.by}</strong> asked {[...each.to.users, ...each.to.teams.map(teamOf)].join(", ")} to
-            decide instead
+            <strong>{each.by}</strong> delegated to{" "}
+            {[...each.to.users, ...each.to.teams.map(teamOf)].join(", ")}
           </li>
         ))}
         {isPending && now.needed && <li data-needed>Still needed: {now.needed}</li>}

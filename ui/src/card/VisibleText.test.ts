@@ -16,12 +16,12 @@ describe("pieces", () => {
     ]);
   });
 
-  it("takes a doubled backslash for what it is: the text of an escape, not an escape", () => {
+  it("treats a doubled backslash as text, not as an escape", () => {
     expect(kinds("\\\\u{202e}")).toEqual(["quiet \\\\", "plain u{202e}"]);
     expect(kinds("\\\\\\u{202e}")).toEqual(["quiet \\\\", "chip \\u{202e}"]);
   });
 
-  it("breaks lines where the text does", () => {
+  it("breaks lines at newline escapes", () => {
     expect(kinds("a\\nb\\tc")).toEqual(["plain a", "break \\n", "plain b", "chip \\t", "plain c"]);
   });
 
@@ -46,14 +46,14 @@ describe("look-alike letters", () => {
     ["\u043f\u0440\u0438\u0432\u0435\u0442 all", []],
     ["example\uff0ecom", ["\uff0e"]],
     ["\u{1d429}\u{1d41a}y", ["\u{1d429}", "\u{1d41a}"]],
-  ])("marks those of %j one by one", (text, odd) => {
+  ])("are marked one by one in %j", (text, odd) => {
     const found = splitPieces(text, true).filter(({ kind }) => kind === "odd");
     expect(found.map((piece) => piece.text)).toEqual(odd);
   });
 });
 
-describe("ends of a long text", () => {
-  it("never cuts an escape, and counts what is hidden", () => {
+describe("a shortened text", () => {
+  it("never splits an escape, and counts the hidden characters", () => {
     const text = `${"\\u{202e}".repeat(50)}end`;
     const { head, tail, hidden } = shortenMiddle(text, 11, 10);
     expect(head).toBe("\\u{202e}");
@@ -61,16 +61,16 @@ describe("ends of a long text", () => {
     expect(head.length + tail.length + hidden).toBe(text.length);
   });
 
-  it("keeps pairs of code units together", () => {
+  it("keeps surrogate pairs together", () => {
     expect(shortenMiddle("\ud83d\ude00".repeat(10), 3, 3).head).toBe("\ud83d\ude00");
   });
 
-  it("leaves a short one whole", () => {
+  it("is unchanged when it is short", () => {
     expect(shortenMiddle("short", 10, 10)).toEqual({ head: "short", tail: "", hidden: 0 });
   });
 });
 
-it("makes visible what the server sends as it is", () => {
+it("escapes invisible characters in raw server text", () => {
   expect(visible("a\u202eb\\u{202e}\u00a0 \t\u200b\u{e0100}")).toBe(
     "a\\u{202e}b\\\\u{202e}\\u{a0} \\t\\u{200b}\\u{e0100}",
   );

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { stillAcknowledged } from "./acknowledgements";
 
-it("keeps the looks at arguments that an edit left as they were", () => {
+it("keeps acknowledgements of arguments that an edit left unchanged", () => {
   const ids = ["bidi:/note", "invisible:/a~1b/0", "space:/gone", "lookalike:/big"];
   const before = { note: "x", "a/b": ["y"], gone: 1, big: 9007199254740993n };
   expect(stillAcknowledged(ids, before, { ...before, more: 1 })).toEqual(ids);

@@ -27,14 +27,14 @@ describe("Enter", () => {
   ])("never counts with %s", (_, change) => expect(isApproveKey({ ...ENTER, ...change }, CALM)).toBe(false));
 
   it.each<[string, Partial<CardKeyState>]>([
-    ["the focus in something else", { focused: false }],
+    ["the focus elsewhere", { focused: false }],
     ["a card that just changed", { settled: false }],
-    ["something left to look at", { ready: false }],
+    ["unchecked findings", { ready: false }],
     ["high risk", { risk: "high" }],
   ])("never counts with %s", (_, change) => expect(isApproveKey(ENTER, { ...CALM, ...change })).toBe(false));
 });
 
-it("Ctrl or Cmd and E edits", () => {
+it("Ctrl+E or Cmd+E edits", () => {
   expect(isEditKey({ ...ENTER, key: "e", ctrlKey: true })).toBe(true);
   expect(isEditKey({ ...ENTER, key: "E", metaKey: true })).toBe(true);
   expect(isEditKey({ ...ENTER, key: "e" })).toBe(false);
@@ -42,19 +42,19 @@ it("Ctrl or Cmd and E edits", () => {
 });
 
 describe("time", () => {
-  it("is counted from when the answer came", () => {
+  it("is counted from the time of the response", () => {
     expect(secondsLeft({ seconds_left: 10, read_at: 1_000 }, 4_000)).toBe(7);
     expect(secondsLeft({ seconds_left: 10, read_at: 1_000 }, 99_000)).toBe(0);
     expect(secondsLeft({ seconds_left: null, read_at: 0 }, 5)).toBeNull();
   });
 
-  it("is short in its last fifth", () => {
+  it("is near expiry in its last fifth", () => {
     const lived = { created_at: "2026-11-15T10:00:00Z", expires_at: "2026-11-15T10:05:00Z" };
     expect(isNearExpiry(61, lived)).toBe(false);
     expect(isNearExpiry(60, lived)).toBe(true);
   });
 
-  it("to undo runs by the server's clock", () => {
+  it("left to undo follows the server's clock", () => {
     const rejected = {
       status: "rejected" as const,
       decision: null,

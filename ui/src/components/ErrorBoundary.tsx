@@ -34,12 +34,12 @@ function Broken({ error }: { error: unknown }) {
   return (
     <Stack gap="sm" maw={560} role="alert">
       <Title order={1} size="h3">
-        {outdated ? "This page could not be loaded" : "This page does not work"}
+        {outdated ? "This page could not be loaded" : "This page failed"}
       </Title>
       <Text>
         {outdated
           ? "Interlock was probably updated since you opened it. Reload to get the new version."
-          : "Something in it failed. Nothing was decided or sent by that. Reload the page; if it fails again, tell whoever runs Interlock what stands here:"}
+          : "An error stopped this page. Nothing was decided or sent. Reload the page. If it fails again, report this error to the operator of this server:"}
       </Text>
       {!outdated && (
         <Text ff="monospace" size="sm">

@@ -10,7 +10,7 @@ import { visible } from "./visible";
 /** What is frozen, by whom and why, with a way out for admins. Loaded when something is frozen. */
 export default function FreezeAlert({ freezes, admin }: { freezes: FreezeInfo[]; admin: boolean }) {
   return (
-    <Alert color="red" title="Frozen: calls that this covers cannot start" mb="md" role="status">
+    <Alert color="red" title="Frozen: affected calls cannot start" mb="md" role="status">
       <Stack gap="xs">
         {freezes.map((freeze) => (
           <OneFreeze key={freeze.id} freeze={freeze} admin={admin} />
@@ -50,9 +50,9 @@ function Release({ id, onCancel }: { id: string; onCancel: () => void }) {
   });
   return (
     <Stack gap="xs" role="group" aria-label="Unfreeze">
-      <Text size="sm">Calls can start again. Deadlines move by the time for which they were frozen.</Text>
+      <Text size="sm">Calls can start again. Deadlines are extended by the duration of the freeze.</Text>
       <TextInput
-        label="Reason (kept in the record)"
+        label="Reason (recorded in the ledger)"
         value={reason}
         maxLength={500}
         onChange={(event) => setReason(event.currentTarget.value)}

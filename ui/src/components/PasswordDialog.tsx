@@ -38,28 +38,30 @@ function Password({ me, onEnd }: Props) {
     >
       <Stack gap="sm">
         <Text size="sm">
-          Keys, grants, policies and people outlast a session, so this needs a sign-in of the last 5 minutes.
+          Changes to keys, grants, policies and people require a sign-in within the last 5 minutes.
         </Text>
         <PasswordInput
           name="password"
-          label={`Password of ${me.name}`}
+          label={`Password for ${me.name}`}
           autoComplete="current-password"
           required
         />
         {enter.error && <ErrorMessage error={enter.error} />}
         <Group>
           <Button type="submit" loading={enter.isPending}>
-            Go on
+            {" "}
+            Continue{" "}
           </Button>
         </Group>
         <Text size="sm" component="div">
           No password?{" "}
           <Anchor href="/signin?next=%2Fsettings%2Fme" target="_blank" underline="always">
-            Sign in again by a link or your organisation (in a new tab)
+            Sign in again with a link or your organisation (opens in a new tab)
           </Anchor>
           , then{" "}
           <Anchor component="button" type="button" underline="always" onClick={() => onEnd(true)}>
-            go on here
+            {" "}
+            continue here{" "}
           </Anchor>
           .
         </Text>

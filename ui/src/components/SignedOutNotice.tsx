@@ -10,9 +10,9 @@ export function SignedOutNotice({ path }: { path: string }) {
   const next = encodeURIComponent(search ? `${path}?${search}` : path);
   return (
     <div className={css.bar} role="alert">
-      <Text inherit>You are signed out. What you typed here is kept.</Text>
+      <Text inherit>You are signed out. Your input on this page is kept.</Text>
       <Anchor href={`/signin?next=${next}`} target="_blank" className={css.link}>
-        Sign in again (in a new tab)
+        Sign in again (opens in a new tab)
       </Anchor>
     </div>
   );

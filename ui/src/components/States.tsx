@@ -45,7 +45,7 @@ export function NotFound() {
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">
-        There is nothing at this address
+        Page not found
       </Title>
       <Text>
         Go to the{" "}

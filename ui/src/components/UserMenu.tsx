@@ -17,7 +17,7 @@ export default function UserMenu({ me }: { me: CurrentUser }) {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          {me.role} of {me.workspace}
+          {me.role} in {me.workspace}
         </Menu.Label>
         <Menu.Item component={Link} href="/settings/me">
           My settings
@@ -26,7 +26,7 @@ export default function UserMenu({ me }: { me: CurrentUser }) {
         <Menu.Label>Appearance</Menu.Label>
         <Menu.Item onClick={() => setColorScheme("light")}>Light</Menu.Item>
         <Menu.Item onClick={() => setColorScheme("dark")}>Dark</Menu.Item>
-        <Menu.Item onClick={() => setColorScheme("auto")}>As the system</Menu.Item>
+        <Menu.Item onClick={() => setColorScheme("auto")}>System</Menu.Item>
         <Menu.Divider />
         <Menu.Item closeMenuOnClick={false} onClick={() => leave.mutate()} disabled={leave.isPending}>
           Sign out

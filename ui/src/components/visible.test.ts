@@ -7,25 +7,25 @@ describe("visible", () => {
     expect(visible(text)).toBe(shown);
   });
 
-  it("shows no two of them alike", () => {
+  it("shows each value differently", () => {
     expect(new Set(vectors.map(([text]) => quoteVisible(text ?? ""))).size).toBe(vectors.length);
   });
 });
 
 describe("inputs", () => {
-  it("take what people type, emoji and line breaks too", () => {
+  it("accept typed text, including emoji and line breaks", () => {
     for (const text of ["Fix login", "a\n\tb", "C:\\x", "👩‍💻 ❤️ 1️⃣", "Zoë", "שלום"])
       expect(needsEscapes(text)).toBe(false);
   });
 
-  it("do not take what they would change or hide", () => {
+  it("reject text that they would change or hide", () => {
     for (const text of ["a\r\nb", "a\u202eb", "a\u00a0b", "Zoe\u0308", "x\u200by", "\u0007"])
       expect(needsEscapes(text)).toBe(true);
   });
 });
 
-describe("JSON that is shown", () => {
-  it("hides nothing and reads the same", () => {
+describe("visible JSON", () => {
+  it("escapes hidden characters and parses to the same value", () => {
     const value = { name: "a\u202eb\u{e0041}c", list: ["\u00a0", "Zoë"] };
     const shown = visibleJson(JSON.stringify(value, null, 2));
     expect(shown).toContain('"a\\u202eb\\udb40\\udc41c"');

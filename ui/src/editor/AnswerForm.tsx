@@ -153,7 +153,7 @@ function Send({ sending, ready, onSend }: { sending: boolean; ready: boolean; on
   return (
     <Group className={css.foot}>
       <Button onClick={onSend} loading={sending} disabled={!ready}>
-        Send the answer
+        Send answer
       </Button>
     </Group>
   );

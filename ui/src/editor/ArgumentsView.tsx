@@ -32,20 +32,19 @@ export function FormView({ id, drafting, before, marked, plan, problems, toJson 
   if (draft.flaw)
     return (
       <Elsewhere toJson={() => toJson()}>
-        The JSON cannot be read: {describeFlaw(draftText(draft), draft.flaw)} The form is there again once it
-        can. Your text is kept.
+        The JSON is invalid: {describeFlaw(draftText(draft), draft.flaw)} Fix it to use the form. Your text is
+        kept.
       </Elsewhere>
     );
   if (!plan)
     return (
       <Elsewhere toJson={() => toJson()}>
-        There are too many values here for a form, or texts that are too long: with one, every key would take
-        its time.
+        There are too many values for a form, or values that are too long.
       </Elsewhere>
     );
   return (
     <FormStateContext value={editing}>
-      <Suspense fallback={<Loading what="Loading the form" />}>
+      <Suspense fallback={<Loading what="Loading form" />}>
         <ArgumentsForm id={id} plan={plan} value={draft.value} onValue={setValue} />
       </Suspense>
     </FormStateContext>
@@ -71,7 +70,7 @@ export function TextView({ drafting, label, problems, place, unread, onTyping }:
   };
   return (
     <Stack gap="xs">
-      <Suspense fallback={<Loading what="Loading the JSON editor" />}>
+      <Suspense fallback={<Loading what="Loading JSON editor" />}>
         <JsonView {...{ text, label, problems, place, onTyping }} flaw={draft.flaw} onText={take} />
       </Suspense>
       {draft.flaw && (

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { diffText, shortenText } from "./ChangesView";
 
-describe("the difference of two texts", () => {
-  it("is all of them where they are short", () => {
+describe("the diff of two texts", () => {
+  it("shows short texts completely", () => {
     expect(diffText("Fix login", "Fix the login")).toEqual({
       gone: ["Fix login"],
       come: ["Fix the login"],
@@ -10,14 +10,14 @@ describe("the difference of two texts", () => {
     expect(diffText("", "x")).toEqual({ gone: [], come: ["x"] });
   });
 
-  it("leaves out most of what stayed in long ones", () => {
+  it("leaves out most of the unchanged text in long ones", () => {
     const long = "word ".repeat(1000);
     const { gone, come } = diffText(`${long}old${long}`, `${long}new${long}`);
     expect(gone).toEqual([4940, `${"word ".repeat(12)}old${"word ".repeat(12)}`, 4940]);
     expect(come[1]).toContain("new");
   });
 
-  it("shows both ends of what changed, and parts no character", () => {
+  it("shows both ends of the change and splits no character", () => {
     const { come } = diffText("", "😀".repeat(1000));
     expect(come).toEqual(["😀".repeat(200), 600, "😀".repeat(200)]);
     expect(shortenText("short")).toEqual(["short"]);

@@ -12,14 +12,14 @@ const LONGEST = 400;
 
 /** What would be sent otherwise than it was asked for, argument by argument. */
 export default function ChangesView({ changes }: { changes: ValueChange[] }) {
-  if (changes.length === 0) return <Text size="sm">Nothing is changed.</Text>;
+  if (changes.length === 0) return <Text size="sm">No changes.</Text>;
   return (
     <>
       <dl className={css.changes} aria-label="Changes">
         {changes.slice(0, MOST).map((change) => (
           <Fragment key={change.pointer}>
             <dt className={css.name}>
-              {splitPointer(change.pointer).map(visible).join(" › ") || "all of it"}
+              {splitPointer(change.pointer).map(visible).join(" › ") || "all arguments"}
             </dt>
             <dd>
               <OneChange change={change} />
@@ -42,7 +42,7 @@ function OneChange({ change: { before, after } }: { change: ValueChange }) {
   return (
     <>
       <del className={css.gone}>
-        {before === undefined ? "not given" : <Value parts={gone} isText={typeof before === "string"} />}
+        {before === undefined ? "not set" : <Value parts={gone} isText={typeof before === "string"} />}
       </del>
       <ins className={css.come}>
         {after === undefined ? "removed" : <Value parts={come} isText={typeof after === "string"} />}

@@ -74,7 +74,7 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
     <section
       ref={root}
       className={css.editor}
-      aria-label="Edit the arguments"
+      aria-label="Edit arguments"
       data-editor={approval.id}
       onKeyDown={(event) => {
         if (event.key !== "Escape" || event.defaultPrevented) return;
@@ -86,7 +86,7 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
     >
       <Stack gap="sm">
         <Title order={3} size="h5">
-          Edit the arguments
+          Edit arguments
         </Title>
         <DraftNotice state={state} approval={approval} drafting={drafting} />
         {state !== "over" && (
@@ -133,10 +133,8 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
               Close
             </Button>
             {blocked && <Text size="sm">{blocked}</Text>}
-            {changes.length === 0 && !draft.flaw && <Text size="sm">Nothing is changed yet.</Text>}
-            {changes.length > 0 && problems.length > 0 && (
-              <Text size="sm">First put right what is marked.</Text>
-            )}
+            {changes.length === 0 && !draft.flaw && <Text size="sm">No changes yet.</Text>}
+            {changes.length > 0 && problems.length > 0 && <Text size="sm">Fix the marked fields first.</Text>}
           </Group>
         )}
       </Stack>
@@ -158,16 +156,16 @@ function DiscardPrompt({ count, onKeep, onDiscard, onBack }: ClosingProps) {
   return (
     <Group gap="sm" className={css.foot} role="group" aria-label="Close the editor?">
       <Text size="sm" w="100%">
-        You have {count} that nobody got yet.
+        You have {count} that were not sent.
       </Text>
       <Button ref={first} variant="default" onClick={onKeep}>
-        Keep them and close
+        Keep changes and close
       </Button>
       <Button variant="default" onClick={onDiscard}>
-        Throw them away
+        Discard changes
       </Button>
       <Button variant="subtle" onClick={onBack}>
-        Go on editing
+        Continue editing
       </Button>
     </Group>
   );

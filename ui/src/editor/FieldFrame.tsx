@@ -49,7 +49,7 @@ export function FieldFrame({ leaf, children }: { leaf: FormField; children: Reac
         <label htmlFor={id} className={css.name}>
           {label}
         </label>
-        {leaf.required && <span className={css.required}>needed</span>}
+        {leaf.required && <span className={css.required}>required</span>}
         {changed && (
           <>
             <Badge size="sm" variant="light" className={css.mark}>

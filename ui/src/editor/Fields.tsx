@@ -87,7 +87,7 @@ function Choice({ leaf }: { leaf: FormField }) {
     <FieldFrame leaf={leaf}>
       <NativeSelect
         {...inputLabels(leaf)}
-        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "none" : "not given" }] : []), ...offered]}
+        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "none" : "not set" }] : []), ...offered]}
         value={
           value === undefined || (value === null && !choices.includes(null)) ? NONE : stringifyJson(value)
         }
@@ -108,7 +108,7 @@ export function LockedField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <TextInput
-        {...inputLabels(leaf, "Locked: it stays as it is.")}
+        {...inputLabels(leaf, "Locked: cannot be changed.")}
         readOnly
         data-locked
         value={
@@ -128,7 +128,7 @@ export function AsJsonField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <Group gap="xs" className={css.target}>
-        <Text className={css.json}>{leaf.value === undefined ? "not given" : brief(leaf.value)}</Text>
+        <Text className={css.json}>{leaf.value === undefined ? "not set" : brief(leaf.value)}</Text>
         <Button id={leaf.id} size="compact-sm" variant="default" onClick={leaf.toJson}>
           Edit as JSON
         </Button>
@@ -161,11 +161,11 @@ function nothing({ plan, before, required }: FormField): unknown {
 
 function hint({ plan, required, before }: FormField): string {
   if (plan.nullable) return "Leave empty for none.";
-  return required || before !== undefined ? "" : "May be left out.";
+  return required || before !== undefined ? "" : "Optional.";
 }
 
 function placeholder({ value }: FormField, empty: string): string {
-  return value === undefined ? "not given" : value === null ? "none" : empty;
+  return value === undefined ? "not set" : value === null ? "none" : empty;
 }
 
 function digits(value: unknown): string {

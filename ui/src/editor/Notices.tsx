@@ -25,22 +25,22 @@ export function DraftNotice({ state, approval, drafting }: MeanwhileProps) {
   if (state === "open") return null;
   if (state === "changed")
     return (
-      <Alert color="yellow" role="alert" tabIndex={-1} title="The arguments were changed meanwhile">
+      <Alert color="yellow" role="alert" tabIndex={-1} title="The arguments have changed">
         <Stack gap="sm" align="start">
           <Text size="sm">
-            Somebody else edited them since you began. Your draft is kept; the changes are now counted against
-            what is asked for now.
+            Somebody else edited them after you started. Your draft is kept and is now compared with the
+            current arguments.
           </Text>
           <Group gap="sm">
             <Button size="xs" variant="default" onClick={() => drafting.rebase(approval.args_sha256)}>
-              Go on with my draft
+              Continue with my draft
             </Button>
             <Button
               size="xs"
               variant="default"
               onClick={() => drafting.discard(approval.args, approval.args_sha256)}
             >
-              Take theirs
+              Use theirs
             </Button>
           </Group>
         </Stack>
@@ -49,7 +49,7 @@ export function DraftNotice({ state, approval, drafting }: MeanwhileProps) {
   return (
     <Alert color="yellow" role="alert" tabIndex={-1} title={ended(approval)}>
       <Stack gap="sm" align="start">
-        <Text size="sm">Your changes were not sent. They are kept here for you to copy.</Text>
+        <Text size="sm">Your changes were not sent. You can still copy them.</Text>
         <CopyButton value={draftText(drafting.draft)}>
           {({ copied, copy }) => (
             <Button size="xs" variant="default" onClick={copy}>
@@ -87,7 +87,7 @@ export function RefusalNotice({
     const count = refused?.problems.length && problems.length;
     return count ? (
       <Text size="sm" role="alert" tabIndex={-1}>
-        The server did not take this: {count === 1 ? "one value needs" : `${count} values need`} another look.
+        The server refused this: {count === 1 ? "one value needs" : `${count} values need`} a correction.
         Nothing was decided.
       </Text>
     ) : null;
@@ -104,7 +104,9 @@ function named(pointer: string): string {
 }
 
 function ended({ status, decision }: ApprovalSnapshot): string {
-  if (status === "pending") return "You cannot edit this any more";
-  if (status === "expired") return "The time ran out while you were editing";
-  return decision ? `This was decided by ${visible(decision.by)} meanwhile` : `This is ${status} now`;
+  if (status === "pending") return "You can no longer edit this";
+  if (status === "expired") return "This request expired while you were editing";
+  return decision
+    ? `${visible(decision.by)} decided this while you were editing`
+    : `This request is now ${status}`;
 }

@@ -11,7 +11,7 @@ const kinds = (plan: FormPlan | undefined): unknown => {
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 
 describe("the form", () => {
-  it("puts what has to be there first, but follows the arguments where only the agent declared the schema", () => {
+  it("puts required fields first, but keeps the order of the arguments for a schema declared by the agent", () => {
     const schema = object({ amount: {}, note: {}, to: {} }, { required: ["to"] });
     const names = (plan: FormPlan) => Object.keys(plan.properties ?? {});
     expect(names(makeFormPlan(schema, [{ amount: 1, to: "ann" }]))).toEqual(["to", "amount", "note"]);
@@ -22,7 +22,7 @@ describe("the form", () => {
     ]);
   });
 
-  it("has a field of its own for every kind", () => {
+  it("has a field type for every kind of value", () => {
     const schema = object(
       {
         title: { type: "string" },
@@ -52,7 +52,7 @@ describe("the form", () => {
     });
   });
 
-  it("collapses what may be null", () => {
+  it("collapses nullable unions", () => {
     const optional = { anyOf: [{ type: "string" }, { type: "null" }], default: null, description: "Who." };
     const { owner, size } = makeFormPlan(object({ owner: optional, size: { type: ["integer", "null"] } }), [
       { owner: null },
@@ -61,7 +61,7 @@ describe("the form", () => {
     expect(size).toMatchObject({ $id: "Number", nullable: true });
   });
 
-  it("settles a union by the values that are there", () => {
+  it("resolves a union by the current values", () => {
     const either = {
       oneOf: [object({ cents: { type: "integer" } }, { required: ["cents"] }), { type: "string" }],
     };
@@ -72,7 +72,7 @@ describe("the form", () => {
     expect(kinds(makeFormPlan(object({ price: either }), [{}]))).toEqual({ price: "AsJson" });
   });
 
-  it("is made from the values where there is no schema", () => {
+  it("is made from the values when there is no schema", () => {
     const value = {
       a: "x",
       n: 12345678901234567890n,
@@ -89,7 +89,7 @@ describe("the form", () => {
     });
   });
 
-  it("leaves to JSON what it cannot show without harm", () => {
+  it("leaves values to the JSON view that a form would change", () => {
     const value = { text: "a\r\nb", wrong: 5, map: {}, proto: JSON.parse('{"__proto__": 1}') as unknown };
     const schema = object({ text: { type: "string" }, wrong: { type: "string" }, map: { type: "object" } });
     expect(kinds(makeFormPlan(schema, [value]))).toEqual({
@@ -112,8 +112,8 @@ describe("the form", () => {
   });
 });
 
-describe("what the form holds", () => {
-  it("is the same back again, digit for digit", () => {
+describe("form data", () => {
+  it("converts back to the same value, digit for digit", () => {
     const text =
       '{"a":"x","n":12345678901234567890,"f":0.1,"z":null,"e":"","l":[1,2],"o":{"p":[{"q":9007199254740993},{"r":[]}]},"m":[1,"x"]}';
     const value = {
@@ -130,14 +130,14 @@ describe("what the form holds", () => {
     expect(stringifyJson(fromFormData(plan, toFormData(plan, value)))).toBe(text);
   });
 
-  it("gives a new item what is nearest to nothing", () => {
+  it("gives a new item an empty value", () => {
     const plan = makeFormPlan(object({ l: { type: "array", items: { type: "string" } } }), [{ l: ["a"] }]);
     expect(fromFormData(plan, { l: ['"a"', undefined] })).toEqual({ l: ["a", ""] });
     expect(blankValue(makeFormPlan({ enum: ["x", "y"] }, []))).toBe("x");
   });
 });
 
-it("puts first what has to be there", () => {
+it("puts required fields first", () => {
   const properties = { assignee: { type: "string" }, labels: { type: "string" }, title: { type: "string" } };
   const plan = makeFormPlan({ type: "object", properties, required: ["title"] }, [{ title: "a" }]);
   expect(Object.keys(plan.properties ?? {})).toEqual(["title", "assignee", "labels"]);

@@ -14,7 +14,7 @@ function Form() {
   );
 }
 
-it("the focus goes to the first field, and stays where somebody writes already", () => {
+it("the focus goes to the first field, and stays in a field that already has it", () => {
   vi.useFakeTimers();
   const one = render(<Form />);
   vi.runAllTimers();

@@ -44,11 +44,11 @@ describe("strict JSON", () => {
     expect(flawOf(text)).toContain(message);
   });
 
-  it("takes what is as deep as the server takes", () => {
+  it("accepts the depth that the server accepts", () => {
     expect(readStrictJson(`${"[".repeat(63)}${"]".repeat(63)}`).flaw).toBeUndefined();
   });
 
-  it("says where a value stands, or what is around it", () => {
+  it("locates a value, or its nearest parent", () => {
     const text = '{"a": {"b/c": [10, 20]}}';
     expect(text.slice(...findSpan(locateValues(text), "/a/b~1c/1"))).toBe("20");
     expect(text.slice(...findSpan(locateValues(text), "/a/missing"))).toBe('{"b/c": [10, 20]}');

@@ -20,14 +20,14 @@ describe("a draft", () => {
     expect(draftText(result.current.draft)).toBe('{\n  "a": 2\n}');
   });
 
-  it("keeps a text that does not read, and the value from before", () => {
+  it("keeps invalid text and the previous value", () => {
     const { result } = draftOf({ a: 1 });
     act(() => result.current.setText('{"a": '));
     expect(result.current.draft).toMatchObject({ text: '{"a": ', value: { a: 1 } });
     expect(result.current.draft.flaw?.message).toContain("ends");
   });
 
-  it("is there again after it was closed, with what it was begun on", () => {
+  it("is restored after closing, with its base digest", () => {
     const first = draftOf({ a: 1 });
     act(() => first.result.current.setText('{"a": 2, '));
     first.unmount();
@@ -35,7 +35,7 @@ describe("a draft", () => {
     expect(result.current.draft).toMatchObject({ text: '{"a": 2, ', base: "digest" });
   });
 
-  it("is gone once it says what is asked for", () => {
+  it("is discarded once it equals the current arguments", () => {
     const first = draftOf({ a: 1 });
     act(() => first.result.current.setValue({ a: 2 }));
     act(() => vi.advanceTimersByTime(1_000));
@@ -45,7 +45,7 @@ describe("a draft", () => {
     expect(sessionStorage.length).toBe(0);
   });
 
-  it("lives on where the browser keeps nothing", () => {
+  it("survives in memory when the browser stores nothing", () => {
     const full = vi.spyOn(Storage.prototype, "setItem").mockImplementation(() => {
       throw new Error("full");
     });

@@ -86,14 +86,14 @@ function placed(value: unknown) {
 }
 
 function shape(value: unknown): SchemaProblem[] {
-  return isObject(value) ? [] : [{ pointer: "", message: "are an object: { … }" }];
+  return isObject(value) ? [] : [{ pointer: "", message: "must be an object: { … }" }];
 }
 
 /** Secrets go back as they came; the server would take another text for a new secret. */
 function moved(before: unknown, after: unknown, secrets: string[]): SchemaProblem[] {
   return secrets
     .filter((pointer) => !sameValue(valueAt(before, pointer), valueAt(after, pointer)))
-    .map((pointer) => ({ pointer, message: "is locked; put it back as it was" }));
+    .map((pointer) => ({ pointer, message: "is locked; restore its original value" }));
 }
 
 export function hasField(plan: FormPlan, pointer: string): boolean {

@@ -10,8 +10,8 @@ import {
   valueAt,
 } from "./values";
 
-describe("places in values", () => {
-  it("are named by pointers, whatever the names hold", () => {
+describe("JSON pointers", () => {
+  it("escape special characters in names", () => {
     expect(splitPointer(joinPointer(joinPointer("", "a/b"), "~1"))).toEqual(["a/b", "~1"]);
     expect(valueAt({ "a/b": [{ x: 1 }] }, "/a~1b/0/x")).toBe(1);
     expect(valueAt({ a: 1 }, "/a/b")).toBeUndefined();
@@ -19,7 +19,7 @@ describe("places in values", () => {
     expect(valueAt([1], "/length")).toBeUndefined();
   });
 
-  it("can be put another value, or none", () => {
+  it("set and remove values", () => {
     const value = { a: [{ b: 1 }, 2], c: 3 };
     expect(putValue(value, "/a/0/b", 9)).toEqual({ a: [{ b: 9 }, 2], c: 3 });
     expect(putValue(value, "/d", 4)).toEqual({ ...value, d: 4 });
@@ -30,7 +30,7 @@ describe("places in values", () => {
 });
 
 describe("values", () => {
-  it("are the same by what they hold", () => {
+  it("are compared by content", () => {
     expect(
       sameValue({ a: [1, { b: null }], c: 9007199254740993n }, { c: 9007199254740993n, a: [1, { b: null }] }),
     ).toBe(true);
@@ -40,7 +40,7 @@ describe("values", () => {
     expect(sameValue(1, "1")).toBe(false);
   });
 
-  it("are counted with all that is in them", () => {
+  it("are counted including nested values", () => {
     expect(countValues({ a: [1, 2], b: {} })).toBe(5);
   });
 });
@@ -70,7 +70,7 @@ describe("changes", () => {
     );
   });
 
-  it("are counted in words", () => {
+  it("are counted in a label", () => {
     const [one] = diffValues({ a: 1 }, { a: 2 });
     expect(labelCount(one ? [one] : [])).toBe("1 change");
     expect(labelCount(diffValues({ a: 1, b: 1 }, { a: 2, b: 2 }))).toBe("2 changes");

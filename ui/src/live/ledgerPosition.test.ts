@@ -9,30 +9,30 @@ const step = (after: number, at: number): LedgerStep => ({
 const numbers = (place: LedgerPosition, steps: LedgerStep[]) =>
   steps.flatMap((each) => place.take(each)).map((sent) => sent.id || sent.event);
 
-describe("a tab's place in the ledger", () => {
-  it("takes every event once, whoever tells it again", () => {
+describe("a tab's position in the ledger", () => {
+  it("passes every event on once, also when it is repeated", () => {
     const place = new LedgerPosition();
     const told = [step(40, 41), step(41, 42), step(40, 41), step(41, 42), step(42, 43)];
     expect(numbers(place, told)).toEqual(["41", "42", "43"]);
   });
 
-  it("loads everything anew if something was told while it did not listen", () => {
+  it("resets when it missed events", () => {
     const place = new LedgerPosition();
     expect(numbers(place, [step(40, 41), step(45, 46), step(46, 47)])).toEqual(["41", "reset", "47"]);
   });
 
-  it("misses nothing when the next leader stood behind it", () => {
+  it("misses nothing when the next leader is behind it", () => {
     const place = new LedgerPosition();
     expect(numbers(place, [step(40, 42), step(40, 44)])).toEqual(["42", "44"]);
   });
 
-  it("moves on by signs of life, which bring nothing", () => {
+  it("advances on keep-alive messages without passing an event on", () => {
     const place = new LedgerPosition();
     expect(place.take({ after: "40", at: "45" })).toEqual([]);
     expect(numbers(place, [step(45, 46)])).toEqual(["46"]);
   });
 
-  it("goes back where the server says so, as after a restored backup", () => {
+  it("goes back when the server resets it, as after a restored backup", () => {
     const place = new LedgerPosition();
     place.take(step(90, 91));
     expect(place.take({ after: "91", at: "12", sent: { ...RESET_EVENT, id: "12" } })).toHaveLength(1);

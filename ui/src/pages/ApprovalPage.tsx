@@ -36,7 +36,7 @@ function Who({ id }: { id: string }) {
   const [open, setOpen] = useState(false);
   return (
     <details className={css.who} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Who was told</summary>
+      <summary>Notifications</summary>
       {open && (
         <Suspense fallback={<Loading />}>
           <DeliveryList id={id} />
@@ -60,10 +60,10 @@ function ForWhom({ id }: { id: string }) {
   const { data: me } = useMe();
   const { data: link } = useLinkPreview(readLinkToken(id));
   if (!link || !me || (link.person === me.name && link.workspace === me.workspace)) return null;
-  const where = link.workspace === me.workspace ? "" : ` of the workspace ${link.workspace}`;
+  const where = link.workspace === me.workspace ? "" : ` in the workspace ${link.workspace}`;
   return (
-    <Alert color="yellow" title={`This link was made for ${link.person}${where}`} role="note">
-      You are signed in as {me.name}: what you decide here is your decision, if you may decide it.
+    <Alert color="yellow" title={`This link is for ${link.person}${where}`} role="note">
+      You are signed in as {me.name}. A decision you make here is recorded as yours.
     </Alert>
   );
 }

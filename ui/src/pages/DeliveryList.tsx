@@ -9,12 +9,12 @@ import css from "./ApprovalPage.module.css";
 type Delivery = Schemas["DeliveryInfo"];
 
 const STANDS: Record<Delivery["status"], string> = {
-  due: "waits to be sent",
-  sending: "is being sent",
-  sent: "is up to date",
-  parked: "was given up",
-  dropped: "is not needed any more",
-  grouped: "told as one of many",
+  due: "queued",
+  sending: "sending",
+  sent: "up to date",
+  parked: "failed, dead letter",
+  dropped: "no longer needed",
+  grouped: "sent in a batch",
 };
 
 /** Where people heard of a request, and whether what they see is up to date. */
@@ -28,9 +28,9 @@ export default function DeliveryList({ id }: { id: string }) {
   if (told.isPending) return <Loading />;
   if (!told.data) return <ErrorMessage error={told.error} again={() => void told.refetch()} />;
   if (!told.data.items.length)
-    return <Text size="sm">Nobody was told through a channel. It is in the inbox.</Text>;
+    return <Text size="sm">No notifications were sent. The request is in the inbox.</Text>;
   return (
-    <ul className={css.told} aria-label="Who was told">
+    <ul className={css.told} aria-label="Notifications">
       {told.data.items.map((delivery) => (
         <Told key={delivery.id} delivery={delivery} />
       ))}
@@ -47,7 +47,7 @@ function Told({ delivery }: { delivery: Delivery }) {
       {visible(channel)}:{" "}
       {sent_at && (
         <>
-          told <TimeAgo at={sent_at} />,{" "}
+          sent <TimeAgo at={sent_at} />,{" "}
         </>
       )}
       {STANDS[status]}

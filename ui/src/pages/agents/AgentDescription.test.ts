@@ -10,11 +10,11 @@ const agent = {
   limits: { turns: 20, time: "10m" },
 } as unknown as AgentInfo;
 
-it("sends nothing that is as it was", () => {
+it("sends no unchanged field", () => {
   expect(changedFields(initialValues(agent), agent)).toEqual({});
 });
 
-it("sends what differs in the server's words", () => {
+it("sends changed fields as the API names them", () => {
   const filled = { ...initialValues(agent), tools: "cms\n\n  okr, http_get", turns: "", tokens: "9000" };
   expect(changedFields(filled, agent)).toEqual({
     tools: ["cms", "okr", "http_get"],
@@ -22,7 +22,7 @@ it("sends what differs in the server's words", () => {
   });
 });
 
-it("leaves it to the server to refuse a limit that is no number", () => {
+it("leaves it to the server to refuse a limit that is not a number", () => {
   expect(changedFields({ ...initialValues(agent), turns: "many" }, agent).limits).toEqual({
     turns: "many",
     time: "10m",

@@ -12,7 +12,8 @@ export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit
   if (agent.source === "calls")
     return (
       <Text size="sm">
-        It runs elsewhere and is known from its calls. Which of its tools ask can be said here all the same.
+        This agent runs outside Interlock and is known from its calls. You can still set here which of its
+        tools require approval.
       </Text>
     );
   return (
@@ -39,7 +40,7 @@ function Facts({ agent }: { agent: AgentInfo }) {
     ["Instructions", agent.instructions || "none"],
     ["Tools", agent.tools.join(", ") || "none"],
     ["Agents it may call", agent.agents.join(", ") || "none"],
-    ["Limits of a message", limits.join(", ") || "the usual: 30 turns, 500,000 tokens, 15 minutes"],
+    ["Limits per message", limits.join(", ") || "default: 30 turns, 500,000 tokens, 15 minutes"],
   ];
   return (
     <dl className={css.facts}>
@@ -93,7 +94,7 @@ function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }
         />
         <Textarea
           label="Tools"
-          description="One a line: names, patterns such as cms_list_*, packs such as cms, mcp:server, or *"
+          description="One per line: names, patterns such as cms_list_*, packs such as cms, mcp:server, or *"
           rows={4}
           value={filled.tools}
           onChange={set("tools")}
@@ -101,7 +102,7 @@ function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }
         />
         <Textarea
           label="Agents it may call"
-          description="One a line"
+          description="One per line"
           rows={2}
           value={filled.agents}
           onChange={set("agents")}
@@ -119,10 +120,10 @@ function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }
             />
           ))}
         </SimpleGrid>
-        <TextInput label="Why" value={reason} onChange={(event) => setReason(event.currentTarget.value)} />
+        <TextInput label="Reason" value={reason} onChange={(event) => setReason(event.currentTarget.value)} />
         {change.error && <ErrorMessage error={change.error} />}
         <Text size="sm" c="dimmed">
-          It counts from the next call on, and is kept in the record with your name.
+          Takes effect from the next call. The change is recorded with your name.
         </Text>
         <Group>
           <Button type="submit" loading={change.isPending}>

@@ -27,7 +27,7 @@ function AgentList() {
       {agents.error && <ErrorMessage error={agents.error} again={() => void agents.refetch()} />}
       {agents.data?.items.length === 0 && (
         <EmptyState title="No agents">
-          An agent shows up here once it is configured, or has made a call.
+          Agents appear here once they are configured or have made a call.
         </EmptyState>
       )}
       <Stack gap="sm" component="ul" className={css.plain} aria-label="Agents">
@@ -121,7 +121,8 @@ function Origin({ agent }: { agent: AgentInfo }) {
       )}
       . Every change is in the{" "}
       <Anchor component={Link} href="/history?tab=ledger&kind=agent_changed" inherit underline="always">
-        record
+        {" "}
+        ledger{" "}
       </Anchor>
       .
     </Text>
@@ -132,7 +133,7 @@ function Warnings({ lines }: { lines: string[] }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="warnings" className={css.warnings}>
       <Title order={2} size="h5" id="warnings">
-        What has no effect
+        Settings without effect
       </Title>
       <List size="sm">
         {lines.map((line) => (

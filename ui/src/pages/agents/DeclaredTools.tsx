@@ -38,7 +38,7 @@ export function DeclaredTools({ agent = "" }: { agent?: string }) {
           </Text>
         )}
         {agent && items.length > 0 && <PinAll agent={agent} tools={items} />}
-        <ul className={css.plain} aria-label="Tools that agents declared">
+        <ul className={css.plain} aria-label="Tools declared by agents">
           {items.map((tool) => (
             <Row key={`${tool.name} ${tool.declared_sha256}`} agent={agent} tool={tool} />
           ))}
@@ -75,16 +75,16 @@ function Row({ agent, tool }: { agent: string; tool: ListedTool }) {
         </Text>
         {changed && (
           <Text size="sm" className={css.warned}>
-            An agent declares it otherwise by now: {tool.changed.join(", ")}. Such calls ask.
+            An agent now declares it differently: {tool.changed.join(", ")}. Such calls require approval.
           </Text>
         )}
         {tool.looks_like.length > 0 && (
           <Text size="sm" className={css.warned}>
-            Look twice: {describeLookalikes(tool)}.
+            Check the name: {describeLookalikes(tool)}.
           </Text>
         )}
         {tool.named_by && tool.standing === "declared" && (
-          <Text size="sm">What it is said to do does not count: {tool.named_by}.</Text>
+          <Text size="sm">Its declared effect is ignored: {tool.named_by}.</Text>
         )}
       </div>
       <div className={css.switch}>
@@ -157,7 +157,7 @@ function Definition({ tool }: { tool: ListedTool }) {
             Pinned by {tool.pinned_by}, <TimeAgo at={tool.pinned_at} />.{" "}
           </>
         )}
-        {tool.schema ? "" : "It has no schema."}
+        {tool.schema ? "" : "No schema."}
       </Text>
       {tool.schema && (
         <Code block className={css.schema} tabIndex={0} role="region" aria-label={`Schema of ${tool.name}`}>
@@ -176,7 +176,7 @@ function PinAll({ agent, tools }: { agent: string; tools: ListedTool[] }) {
   if (!open)
     return (
       <Button variant="default" w="fit-content" onClick={() => setOpen(true)}>
-        Pin all of this agent
+        Pin all tools of this agent
       </Button>
     );
   return (
@@ -224,7 +224,7 @@ function Preview({ tools, error, sending, onClose, onPin }: PreviewProps) {
         {leftOut.length > 0 && (
           <>
             <Text size="sm" fw={600}>
-              Left out, to be pinned one by one:
+              Not included, pin one by one:
             </Text>
             <List size="sm">
               {leftOut.map(({ name, why }) => (

@@ -28,8 +28,8 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
             value={all ? "all" : "own"}
             onChange={(event) => choose(event.currentTarget.value)}
             data={[
-              { value: "own", label: "its tools" },
-              { value: "all", label: "every tool that is known" },
+              { value: "own", label: "this agent's tools" },
+              { value: "all", label: "all known tools" },
             ]}
           />
         )}
@@ -37,9 +37,7 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
       {tools.isPending && <Loading what="Loading tools" />}
       {tools.error && <ErrorMessage error={tools.error} again={() => void tools.refetch()} />}
       {tools.data && items.length === 0 && (
-        <EmptyState title="No tools">
-          {q ? "None has this in its name." : "This agent has no tools."}
-        </EmptyState>
+        <EmptyState title="No tools">{q ? "No tool name matches." : "This agent has no tools."}</EmptyState>
       )}
       <ul className={css.plain} aria-label="Tools">
         {items.map((tool) => (

@@ -22,10 +22,9 @@ import {
 } from "./queries";
 
 const MEANS =
-  "On: a person is asked before this agent runs the tool, also where a rule would allow it. " +
-  "Off: it runs unasked, unless a rule of the policy asks.";
-const NOT_YOURS =
-  "Only admins, and people who may approve every call of this tool, can switch its question off.";
+  "On: this agent needs approval to run the tool, even where a rule would allow it. " +
+  "Off: it runs without approval, unless a policy rule asks.";
+const NOT_YOURS = "Only admins, and people who may approve every call of this tool, can turn approval off.";
 
 /** One tool: what it is, whether it asks and why, and the switch. */
 export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInfo; role: string }) {
@@ -82,8 +81,8 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
 }
 
 const VERDICTS: Record<ToolInfo["verdict"], [name: string, color: string]> = {
-  ask: ["asks", "steel"],
-  allow: ["runs unasked", "gray"],
+  ask: ["needs approval", "steel"],
+  allow: ["runs without approval", "gray"],
   deny: ["denied", "red"],
   depends: ["depends on the arguments", "steel"],
 };
@@ -109,8 +108,8 @@ function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
       ))}
       {fixed && <Text size="sm">{fixed}</Text>}
       <Text size="sm" c="dimmed">
-        From {sourceWords(tool)}
-        {tool.confirm === "chat" && "; asks in the conversation first"}
+        Source: {sourceWords(tool)}
+        {tool.confirm === "chat" && "; confirmed in the chat first"}
         {tool.definitions > 1 && `; ${tool.definitions} definitions were seen`}.
       </Text>
       {tool.schema && (
@@ -135,7 +134,7 @@ function why(tool: ToolInfo): string {
 
 function sourceWords(tool: ToolInfo): string {
   if (tool.source === "pack") return `the pack ${tool.pack}`;
-  if (tool.source === "seen") return "calls that were seen";
+  if (tool.source === "seen") return "recorded calls";
   if (tool.source === "pin") return "a pin";
   if (tool.source.startsWith("mcp:")) return `the MCP server ${tool.source.slice(4)}`;
   if (tool.source === "agent") return "another agent";
@@ -144,8 +143,8 @@ function sourceWords(tool: ToolInfo): string {
 
 /** Why the switch cannot be moved; empty if it can. */
 function whyFixed(tool: ToolInfo, role: string, gated: boolean): string {
-  if (tool.always_asks) return `It always asks: ${tool.always_asks}.`;
-  if (role === "viewer") return "Viewers change nothing.";
+  if (tool.always_asks) return `It always needs approval: ${tool.always_asks}.`;
+  if (role === "viewer") return "Viewers cannot change settings.";
   return gated && !tool.may_switch_off ? NOT_YOURS : "";
 }
 
@@ -166,12 +165,12 @@ function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInf
       >
         <Stack gap="sm">
           <Title order={3} size="h5" id={title} ref={head} tabIndex={-1}>
-            Switch off the question for {tool.name}?
+            Turn off approval for {tool.name}?
           </Title>
           <Consequences agent={agent} tool={tool} />
           <Textarea
-            label="Why?"
-            description="Your reason is kept in the record, with your name and the time."
+            label="Reason"
+            description="Recorded in the ledger with your name and the time."
             required
             maxLength={1000}
             rows={2}
@@ -181,10 +180,10 @@ function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInf
           {change.error && <ErrorMessage error={inWords(change.error)} />}
           <Group>
             <Button type="submit" color="red" disabled={!reason.trim()} loading={change.isPending}>
-              Switch the question off
+              Turn off approval
             </Button>
             <Button variant="default" onClick={onClose}>
-              Keep asking
+              Keep approval
             </Button>
           </Group>
         </Stack>
@@ -200,8 +199,8 @@ function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
     <Stack gap={4}>
       <Text size="sm" fw={600}>
         {liftsGate(tool)
-          ? `From then on ${agent.name} runs ${tool.name} without asking anybody${holding.length ? ", except where a rule says otherwise" : ""}.`
-          : "Nothing will run unasked: a rule decides about every call."}
+          ? `From then on ${agent.name} runs ${tool.name} without approval${holding.length ? ", except where a rule says otherwise" : ""}.`
+          : "Nothing will run without approval: a rule decides every call."}
       </Text>
       {holding.map((each) => (
         <Text size="sm" key={each.rule}>
@@ -211,8 +210,8 @@ function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
       ))}
       <Text size="sm" aria-live="polite">
         {calls.data && describeCallCounts(calls.data, agent.name, COUNTED_DAYS)}
-        {calls.isPending && "Counting how often it was called …"}
-        {calls.error && `How often it was called cannot be said: ${calls.error.message}`}
+        {calls.isPending && "Counting calls…"}
+        {calls.error && `The calls could not be counted: ${calls.error.message}`}
       </Text>
     </Stack>
   );
@@ -221,7 +220,7 @@ function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
 function inWords(error: Error): Error {
   if (error instanceof ApiError && error.code === "stale")
     return new Error(
-      "Somebody else changed this agent meanwhile. What is shown now is how it is; your reason is still here. Try again.",
+      "Somebody else changed this agent in the meantime. The current state is shown now, and your reason is kept. Try again.",
     );
   return error;
 }

@@ -42,13 +42,13 @@ const reason = (more: Partial<VerdictReason>): VerdictReason => ({
   ...more,
 });
 
-it("where an agent comes from is a sentence", () => {
-  expect(describeOrigin({ ...agent, source: "calls" })).toBe("This agent runs elsewhere");
+it("describes the origin of an agent", () => {
+  expect(describeOrigin({ ...agent, source: "calls" })).toBe("This agent runs outside Interlock");
   expect(describeOrigin({ ...agent, source: "stored" })).toBe("This agent was changed here");
 });
 
 describe("a change of an agent", () => {
-  it("takes along what was changed here before, and nothing of the file", () => {
+  it("includes earlier stored changes, and nothing from the configuration file", () => {
     expect(makeAgentChange(agent, { instructions: "new" }, "why")).toEqual({
       body: { model: "demo:scripted", tool_approvals: { a: true, b: false }, instructions: "new" },
       version: 3,
@@ -56,7 +56,7 @@ describe("a change of an agent", () => {
     });
   });
 
-  it("says off only where the tool asks by itself", () => {
+  it("stores off only for a tool that asks by default", () => {
     expect(makeGateChange(agent, tool({}), false, "").body.tool_approvals).toEqual({ a: false, b: false });
     expect(makeGateChange(agent, tool({ asks_by_default: false }), false, "").body.tool_approvals).toEqual({
       b: false,
@@ -70,7 +70,7 @@ describe("a change of an agent", () => {
 });
 
 describe("a tool", () => {
-  it("is gated by its switch, by its default, or for good", () => {
+  it("is gated by its switch, by its default, or always", () => {
     expect(isGated(tool({}))).toBe(true);
     expect(isGated(tool({ switch: false }))).toBe(false);
     expect(isGated(tool({ asks_by_default: false }))).toBe(false);
@@ -78,7 +78,7 @@ describe("a tool", () => {
     expect(isGated(tool({ switch: false, always_asks: "a question is always for a person" }))).toBe(true);
   });
 
-  it("names the rules that hold whatever the switch says", () => {
+  it("lists the rules that apply regardless of the switch", () => {
     const asking = reason({ by: "rule", rule: "legal" });
     const passing = reason({ by: "rule", rule: "small", verdict: "allow", conditional: true });
     expect(remainingRules(tool({ reasons: [passing, asking] }))).toEqual([asking]);
@@ -86,22 +86,24 @@ describe("a tool", () => {
     expect(liftsGate(tool({ reasons: [{ ...asking, conditional: true }, reason({})] }))).toBe(true);
   });
 
-  it("says why it asks", () => {
+  it("explains its verdict", () => {
     expect(explainReason(reason({ by: "rule", rule: "legal", conditional: true }), tool({}))).toBe(
-      "It asks by the rule “legal”, depending on the arguments.",
+      "It needs approval because of the rule “legal”, depending on the arguments.",
     );
     expect(explainReason(reason({ by: "switch", rule: "all" }), tool({}))).toBe(
-      "It asks by the switch, although the rule “all” allows it.",
+      "It needs approval because of the switch, although the rule “all” allows it.",
     );
-    expect(explainReason(reason({}), tool({}))).toBe("It asks by default: its effect is write.");
-    expect(explainReason(reason({}), tool({ always_asks: "nobody knows" }))).toBe("It asks: nobody knows.");
+    expect(explainReason(reason({}), tool({}))).toBe("It needs approval by default: its effect is write.");
+    expect(explainReason(reason({}), tool({ always_asks: "nobody knows" }))).toBe(
+      "It needs approval: nobody knows.",
+    );
     expect(explainReason(reason({ verdict: "allow", by: "switch" }), tool({}))).toBe(
-      "It runs without asking by the switch.",
+      "It runs without approval because of the switch.",
     );
   });
 });
 
-describe("how often", () => {
+describe("call counts", () => {
   const calls = (by_status: Record<string, number>, more: Partial<ToolCallCounts> = {}): ToolCallCounts => ({
     tool: "a",
     agent: "clerk",
@@ -112,19 +114,19 @@ describe("how often", () => {
     ...more,
   });
 
-  it("counts by outcome", () => {
+  it("are listed by outcome", () => {
     expect(
       describeCallCounts(calls({ succeeded: 1200, rejected: 1, failed: 1, unknown: 1 }), "clerk", 30),
     ).toBe(
-      "In the last 30 days clerk called it 1,203 times: 1,200 ran well, 2 did not end well, 1 was rejected.",
+      "In the last 30 days clerk called it 1,203 times: 1,200 succeeded, 2 failed or have an unknown outcome, 1 was rejected.",
     );
   });
 
-  it("says when there is nothing, and when there is more", () => {
-    expect(describeCallCounts(calls({}), "clerk", 30)).toContain("did not call it");
+  it("state when there are none, and when not all were counted", () => {
+    expect(describeCallCounts(calls({}), "clerk", 30)).toContain("made no recorded calls to it");
     expect(describeCallCounts(calls({ pending: 1 }, { complete: false, reads: 7 }), "clerk", 30)).toBe(
-      "In the last 30 days clerk called it once: 1 waits. It ran unasked 7 times, for all agents. " +
-        "Only the newest 100,000 calls were looked at.",
+      "In the last 30 days clerk called it once: 1 is pending. It ran without approval 7 times, for all agents. " +
+        "Only the newest 100,000 calls were counted.",
     );
   });
 });

@@ -39,32 +39,32 @@ export function liftsGate(tool: ToolInfo): boolean {
 }
 
 const SAID: Record<VerdictReason["verdict"], string> = {
-  allow: "runs without asking",
-  ask: "asks",
-  deny: "is refused",
+  allow: "runs without approval",
+  ask: "needs approval",
+  deny: "is denied",
 };
 
 /** Why a call gets its verdict, in one sentence. */
 export function explainReason(reason: VerdictReason, tool: ToolInfo): string {
   const said = SAID[reason.verdict];
   const perhaps = reason.conditional ? ", depending on the arguments" : "";
-  if (reason.by === "rule") return `It ${said} by the rule “${reason.rule}”${perhaps}.`;
+  if (reason.by === "rule") return `It ${said} because of the rule “${reason.rule}”${perhaps}.`;
   if (reason.by === "switch" && reason.rule)
-    return `It ${said} by the switch, although the rule “${reason.rule}” allows it${perhaps}.`;
-  if (reason.by === "switch") return `It ${said} by the switch.`;
+    return `It ${said} because of the switch, although the rule “${reason.rule}” allows it${perhaps}.`;
+  if (reason.by === "switch") return `It ${said} because of the switch.`;
   if (tool.always_asks) return `It ${said}: ${tool.always_asks}.`;
-  return `It ${said} by default: ${tool.effect ? `its effect is ${tool.effect}` : "nobody declared what it does"}.`;
+  return `It ${said} by default: ${tool.effect ? `its effect is ${tool.effect}` : "its effect is not declared"}.`;
 }
 
 const WORDS: [statuses: string[], one: string, many: string][] = [
-  [["succeeded"], "ran well", "ran well"],
-  [["failed", "unknown"], "did not end well", "did not end well"],
-  [["approved", "running"], "is under way", "are under way"],
+  [["succeeded"], "succeeded", "succeeded"],
+  [["failed", "unknown"], "failed or has an unknown outcome", "failed or have an unknown outcome"],
+  [["approved", "running"], "is in progress", "are in progress"],
   [["rejected"], "was rejected", "were rejected"],
-  [["responded"], "was answered instead", "were answered instead"],
+  [["responded"], "was answered", "were answered"],
   [["expired"], "expired", "expired"],
   [["cancelled"], "was cancelled", "were cancelled"],
-  [["pending"], "waits", "wait"],
+  [["pending"], "is pending", "are pending"],
 ];
 
 /** "It called this 12 times in the last 30 days: 9 ran well, 3 were rejected." */
@@ -77,11 +77,11 @@ export function describeCallCounts(calls: ToolCallCounts, agent: string, days: n
   const times = total === 1 ? "once" : `${total.toLocaleString("en")} times`;
   const told = total
     ? `In the last ${days} days ${agent} called it ${times}: ${parts.join(", ")}.`
-    : `In the last ${days} days ${agent} did not call it, as far as calls are recorded.`;
+    : `In the last ${days} days ${agent} made no recorded calls to it.`;
   const reads = calls.reads
-    ? ` It ran unasked ${calls.reads.toLocaleString("en")} times, for all agents.`
+    ? ` It ran without approval ${calls.reads.toLocaleString("en")} times, for all agents.`
     : "";
-  return told + reads + (calls.complete ? "" : " Only the newest 100,000 calls were looked at.");
+  return told + reads + (calls.complete ? "" : " Only the newest 100,000 calls were counted.");
 }
 
 /** "built in", "configuration file": where an agent comes from. */
@@ -90,7 +90,7 @@ export function nameSource(agent: AgentInfo): string {
     stored: "changed here",
     configuration: "from the configuration file",
     "built-in": "built in",
-    calls: "runs elsewhere",
+    calls: "external",
   };
   return words[agent.source];
 }
@@ -101,7 +101,7 @@ export function describeOrigin(agent: AgentInfo): string {
     stored: "This agent was changed here",
     configuration: "This agent comes from the configuration file",
     "built-in": "This agent is built in",
-    calls: "This agent runs elsewhere",
+    calls: "This agent runs outside Interlock",
   };
   return words[agent.source];
 }

@@ -63,7 +63,7 @@ interface PinPlan {
 export function makePinPlan(tools: ListedTool[]): PinPlan {
   const declared = tools.filter((tool) => tool.standing === "declared");
   const why = (tool: ListedTool) =>
-    tool.named_by || describeLookalikes(tool) || (tool.effect ? "" : "nobody said what it does");
+    tool.named_by || describeLookalikes(tool) || (tool.effect ? "" : "its effect is not declared");
   const pinned = declared.filter((tool) => !why(tool));
   const leftOut = declared.filter(why).map((tool) => ({ name: tool.name, why: why(tool) }));
   return {
@@ -79,13 +79,13 @@ export function describeTrust(list: ListedTools): string {
 
 function believedWords({ on_word, trust_declared }: ListedTools): string {
   if (!trust_declared)
-    return "The policy believes no agent what its tools do: they ask until somebody pins them.";
-  if (on_word === 0) return "No tool runs on its agent's word.";
-  const [tools, does, them] =
+    return "The policy does not trust declared effects: declared tools need approval until they are pinned.";
+  if (on_word === 0) return "No tool runs on its declared effect alone.";
+  const [tools, them] =
     on_word === 1
-      ? ["1 tool runs on its agent's word", "it does", "it"]
-      : [`${on_word} tools run on their agents' word`, "they do", "them"];
-  return `${tools}: nobody else says what ${does}. Pin ${them}, or set trust_declared: false in the policy.`;
+      ? ["1 tool runs on its declared effect alone", "it"]
+      : [`${on_word} tools run on their declared effects alone`, "them"];
+  return `${tools}: only agents state what ${them === "it" ? "it does" : "they do"}. Pin ${them}, or set trust_declared: false in the policy.`;
 }
 
 /** With every character but plain ASCII by its number, so that two names that look alike do not. */

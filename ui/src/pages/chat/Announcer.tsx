@@ -29,9 +29,9 @@ function wordsOf(item: TranscriptItem): string {
     case "reply":
       return `Agent: ${item.text}`;
     case "card":
-      return "A request waits for a decision.";
+      return "A request needs a decision.";
     case "confirmation":
-      return `Asks: ${item.message}`;
+      return `Question: ${item.message}`;
     case "end":
       return item.ended.status === "stopped" ? "Stopped." : `Error: ${item.ended.reason}`;
     default:

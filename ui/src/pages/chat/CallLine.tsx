@@ -9,15 +9,15 @@ const STATES: Record<string, [words: string, color: string]> = {
   succeeded: ["done", "green"],
   allowed: ["done", "green"],
   answered: ["answered", "green"],
-  responded: ["answered instead", "gray"],
-  confirming: ["asks first", "gray"],
+  responded: ["answered, not run", "gray"],
+  confirming: ["needs confirmation", "gray"],
   rejected: ["rejected", "red"],
-  denied: ["not allowed", "red"],
+  denied: ["denied", "red"],
   expired: ["timed out", "red"],
   cancelled: ["withdrawn", "gray"],
   failed: ["failed", "red"],
-  invalid: ["not run: wrong arguments", "red"],
-  unknown: ["nobody knows whether it ran", "red"],
+  invalid: ["not run: invalid arguments", "red"],
+  unknown: ["outcome unknown", "red"],
 };
 
 /** One call of a tool: its name and what became of it; what it was given and gave is folded. */
@@ -25,7 +25,7 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
   const [isOpen, setOpen] = useState(false);
   const [words, color] = result
     ? (STATES[result.status] ?? [result.status || "done", "gray"])
-    : ["waits", "gray"];
+    : ["pending", "gray"];
   return (
     <details
       className={css.call}

@@ -19,7 +19,7 @@ export default function Chat() {
   const me = useMe();
   if (me.data && !mayDecide(me.data))
     return (
-      <EmptyState title="Chatting is for reviewers">Ask an admin if you want to talk to an agent.</EmptyState>
+      <EmptyState title="Chat is available to reviewers and admins">Ask an admin for access.</EmptyState>
     );
   return (
     <div className={css.chat}>
@@ -59,7 +59,7 @@ function Conversation({ thread }: { thread: string | undefined }) {
         <div className={css.column}>
           {isTheirs ? (
             <Text size="sm">
-              This is the conversation of {reading?.thread?.user}: you can read it and stop it.
+              This conversation belongs to {reading?.thread?.user}. You can read it and stop it.
             </Text>
           ) : (
             <Composer

@@ -89,7 +89,9 @@ export function Composer({
 }
 
 function willReplace(count: number): string {
-  return count === 1 ? "This replaces the open request." : `This replaces the ${count} open requests.`;
+  return count === 1
+    ? "Sending this withdraws the open request."
+    : `Sending this withdraws ${count} open requests.`;
 }
 
 /** What has started already is not undone by it. */

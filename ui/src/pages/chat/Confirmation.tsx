@@ -21,7 +21,7 @@ export function Confirmation({
   return (
     <div role="group" className={css.box} aria-label="Confirmation" data-confirmation={question.state}>
       <Text size="sm">
-        <Code>{question.tool}</Code> needs your word
+        <Code>{question.tool}</Code> needs your confirmation
       </Text>
       <p className={css.what}>{question.message}</p>
       {question.would !== null && question.would !== undefined && (
@@ -39,7 +39,7 @@ export function Confirmation({
           </Button>
         </div>
       ) : (
-        <Text size="sm">This question is closed. Nothing was done by it.</Text>
+        <Text size="sm">This question is closed. It had no effect.</Text>
       )}
     </div>
   );

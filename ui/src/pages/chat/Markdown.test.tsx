@@ -25,8 +25,8 @@ const HARD: Record<string, string> = {
   "deeper lists": "",
 };
 
-/** What grew faster than the text would run into the limit of a test. */
-it.each(Object.entries(HARD))("reads hard words to their end: %s", (name, piece) => {
+/** Parsing time that grows faster than the text would exceed the test's time limit. */
+it.each(Object.entries(HARD))("parses worst-case input: %s", (name, piece) => {
   const text = name === "deeper lists" ? deeper() : piece.repeat(SIZE / piece.length);
   const blocks = parseBlocks(text);
   expect(depthOf(blocks)).toBeLessThan(60);
@@ -55,7 +55,7 @@ it.each([
   expect(container.firstElementChild?.innerHTML).toBe(html);
 });
 
-it("loses no word, whatever they are", () => {
+it("loses no text for any input", () => {
   const signs = [
     "*",
     "_",
@@ -90,7 +90,7 @@ it("loses no word, whatever they are", () => {
   }
 });
 
-it("links to the web alone, and says where", () => {
+it("links only to web addresses, and shows the host", () => {
   expect(parseWebLink("https://good.example@evil.example/x")?.host).toBe("evil.example");
   expect(parseWebLink("https://p\u0430ypal.example/")?.host).toBe("xn--pypal-4ve.example");
   for (const address of [

@@ -23,7 +23,7 @@ export function NewConversation({
   isSending: boolean;
 }) {
   return (
-    <div className={css.scroller} tabIndex={0} role="region" aria-label="What you can say">
+    <div className={css.scroller} tabIndex={0} role="region" aria-label="Suggestions">
       <Stack className={css.column} gap="md" py="xl">
         <Text size="lg" fw={600}>
           What should the agent do?
@@ -32,7 +32,7 @@ export function NewConversation({
           {agents.isDemo
             ? "This is the demo: a small script that understands a few sentences. "
             : `${agents.chosen} answers, looks things up, and acts with ${toolsOf(agents)}. `}
-          What changes something waits here until you have seen it and said yes.
+          Calls that change something wait here for your approval.
         </Text>
         {agents.isDemo && (
           <div className={css.phrases}>
@@ -70,7 +70,7 @@ export function NewConversation({
 function toolsOf({ all, chosen }: ChatAgents): string {
   const tools = all.find((agent) => agent.name === chosen)?.tools ?? [];
   if (tools.length === 0) return "no tools";
-  return tools.includes("*") ? "all tools that are set up" : tools.slice(0, 8).join(", ");
+  return tools.includes("*") ? "all configured tools" : tools.slice(0, 8).join(", ");
 }
 
 type ChatAgent = Schemas["AgentInfo"];

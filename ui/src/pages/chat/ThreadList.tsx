@@ -9,7 +9,7 @@ import { TimeAgo } from "../../components/TimeAgo";
 import { live } from "../../live/live";
 import css from "./ThreadList.module.css";
 
-const SAYS: Record<string, string> = { waiting: "waits for you", running: "at work", ready: "at work" };
+const SAYS: Record<string, string> = { waiting: "waiting for you", running: "working", ready: "working" };
 
 /** Conversations, the newest first; more of them come as one scrolls down. */
 export function ThreadList({ current }: { current: string | undefined }) {
@@ -73,7 +73,7 @@ function End({ threads, sought }: { threads: ReturnType<typeof useThreads>; soug
       {(threads.isPending || isFetchingNextPage) && <Loader size="sm" m="sm" />}
       {!threads.isPending && !hasNextPage && threads.items.length === 0 && (
         <Text size="sm" p="xs">
-          {sought ? "No conversation has these words in its title." : "You have no conversations yet."}
+          {sought ? "No conversation title matches." : "You have no conversations yet."}
         </Text>
       )}
     </div>

@@ -40,7 +40,7 @@ export function Transcript({ reader, reading, items, onSay }: Props) {
           ref={column}
           role="log"
           aria-live="off"
-          aria-label="What was said"
+          aria-label="Messages"
           tabIndex={0}
         >
           {reading.hasEarlier && <Earlier reader={reader} />}
@@ -121,12 +121,12 @@ function Working({
   if (cards > 0)
     return (
       <div className={css.working}>
-        {cards === 1 ? "Waits for a decision." : `Waits for ${cards} decisions.`}
+        {cards === 1 ? "1 request needs a decision." : `${cards} requests need a decision.`}
       </div>
     );
   return (
     <div className={css.working}>
-      <Loader size="xs" type="dots" aria-hidden /> At work
+      <Loader size="xs" type="dots" aria-hidden /> Working
     </div>
   );
 }
@@ -159,7 +159,7 @@ function CardItem({
     <div ref={place} data-card={asked.approval}>
       {asked.path.length > 1 && (
         <Text size="sm" mb={4}>
-          Asked by {asked.path.join(" › ")}
+          Requested by {asked.path.join(" › ")}
         </Text>
       )}
       {isNear ? (
@@ -177,7 +177,7 @@ function CardItem({
 function TurnEnd({ ended, reader }: { ended: EndedEntry; reader: ThreadReader | null }) {
   if (ended.status === "stopped") return <LogNote text="Stopped." />;
   return (
-    <Alert color="red" title={ended.status === "limit" ? "A limit is reached" : "The agent could not go on"}>
+    <Alert color="red" title={ended.status === "limit" ? "Limit reached" : "The agent could not continue"}>
       <Text size="sm">{ended.reason}</Text>
       {reader && ended.status !== "limit" && <Retry reader={reader} />}
     </Alert>

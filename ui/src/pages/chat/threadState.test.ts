@@ -26,7 +26,7 @@ const LINES: Line[] = [
   line(7, "replied", { text: "Done 🙂 so.", calls: [] }),
   line(8, "ended", { status: "done", message: 7 }),
   line(9, "said", { text: "and?" }),
-  line(10, "replied", { text: "First answer.", calls: [] }), // something was said meanwhile: the turn goes on
+  line(10, "replied", { text: "First answer.", calls: [] }), // another message arrived in the meantime: the turn continues
   line(11, "replied", { text: "Second answer.", calls: [] }),
   line(12, "ended", { status: "done", message: 11 }),
   line(13, "said", { text: "fail" }),
@@ -38,10 +38,10 @@ const SAID: [number, string][] = [
   [13, "fail"],
 ];
 
-describe("a story from its stream", () => {
+describe("thread state from the stream", () => {
   const whole = heard(LINES, "0.0", 3);
 
-  it("is the same as from the log, but for what only the log knows", () => {
+  it("equals the state from the log, except for details that only the log has", () => {
     expect(buildTranscript(followed(whole).facts).map(plain)).toEqual(
       buildTranscript(logged().facts).map(plain),
     );
@@ -49,13 +49,13 @@ describe("a story from its stream", () => {
     expect(followed(whole).draft).toBeNull();
   });
 
-  it("is the same if it is told twice", () => {
+  it("is the same if events are repeated", () => {
     expect(followed([...whole, ...whole])).toEqual(followed(whole));
     expect(followed(whole.flatMap((sent) => [sent, sent]))).toEqual(followed(whole));
   });
 
   it.each([1, 4, 50])(
-    "is the same wherever it was cut and taken up again, %i characters at a time",
+    "is the same wherever the stream is interrupted and resumed, %i characters at a time",
     (size) => {
       const first = heard(LINES, "0.0", 3);
       const end = followed(first);
@@ -68,7 +68,7 @@ describe("a story from its stream", () => {
     },
   );
 
-  it("is the same if the log is read in the middle of it", () => {
+  it("is the same if the log is read in the middle of the stream", () => {
     const end = buildTranscript(followed(whole).facts).map(plain);
     for (let cut = 0; cut <= whole.length; cut++) {
       const before = whole.slice(0, cut).reduce(hear, EMPTY_THREAD);
@@ -82,8 +82,8 @@ describe("a story from its stream", () => {
   });
 });
 
-describe("words", () => {
-  it("are dropped when they came to nothing", () => {
+describe("a reply draft", () => {
+  it("is dropped on a reset", () => {
     const half = [delta("1.4", "Half"), delta("1.9", " of it")].reduce(
       hear,
       addUserMessage(EMPTY_THREAD, 1, "go"),
@@ -94,14 +94,14 @@ describe("words", () => {
     expect(hear(reset, delta("2.5", "Anew.")).draft?.words).toBe("Anew.");
   });
 
-  it("that the log has already are not said again", () => {
+  it("is not repeated when the log already has the reply", () => {
     const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
     const looked = applyThread(half, thread(LINES.slice(0, 3), "3.1"), 1, "followed");
     expect(looked.draft).toBeNull();
     expect(hear(looked, delta("1.9", " of it")).draft).toBeNull();
   });
 
-  it("go on while a card of a sub-agent comes in between", () => {
+  it("continues when a sub-agent's card arrives in between", () => {
     const request = sent("2.5", "approval_request", { approval: { id: "a7" }, agent_path: ["one", "two"] });
     const story = [delta("1.4", "Half"), request, delta("2.8", " of")].reduce(
       hear,
@@ -112,21 +112,21 @@ describe("words", () => {
 });
 
 describe("the log", () => {
-  it("says where to go on, unless words are being said", () => {
+  it("sets the stream position, unless a reply is being streamed", () => {
     const rested = applyThread(EMPTY_THREAD, thread(LINES, "14.1"), 0, "resting");
     expect(rested.place).toEqual({ line: 14, n: 1, pieces: 1 });
     const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
     expect(applyThread(half, thread([], null), 1, "resting").place).toEqual(half.place);
   });
 
-  it("is not believed about a status that the stream knows better", () => {
+  it("does not override a newer status from the stream", () => {
     const end = followed(heard(LINES, "0.0", 3));
     expect(
       applyThread(end, { ...thread(LINES.slice(0, 6), "6.1"), status: "running" }, 0, "followed").status,
     ).toBe("idle");
   });
 
-  it("can be read backwards", () => {
+  it("can be loaded backwards", () => {
     const late = applyThread(EMPTY_THREAD, thread(LINES.slice(4), "14.1"), 0, "resting");
     expect(firstLine(late)).toBe(5);
     const all = addEarlierLines(late, LINES.slice(0, 4));
@@ -136,7 +136,7 @@ describe("the log", () => {
 });
 
 describe("an event", () => {
-  it("of a kind that nobody knows yet only moves on", () => {
+  it("of an unknown kind only advances the position", () => {
     const story = hear(EMPTY_THREAD, sent("3.1", "something_new", { a: 1 }));
     expect(story.facts.size).toBe(0);
     expect(story.place.line).toBe(3);
@@ -153,7 +153,7 @@ describe("an event", () => {
     expect(story.status).toBe("idle");
   });
 
-  it("of a card keeps what it shows", () => {
+  it("of an approval request keeps its snapshot", () => {
     const story = hear(EMPTY_THREAD, sent("3.1", "approval_request", { approval: { id: "a1", tool: "t" } }));
     expect(story.facts.get(3)).toMatchObject({ kind: "asked", approval: "a1", shown: { tool: "t" } });
     const looked = addEarlierLines(story, LINES.slice(2, 3));
@@ -198,7 +198,7 @@ function delta(id: string, content: string): ServerEvent {
   return sent(id, "delta", { content });
 }
 
-/** As the server tells lines from a position on, `size` characters of words at a time. */
+/** The events that the server sends after a position, with `size` characters of text in each delta. */
 function heard(lines: Line[], after: string, size: number): ServerEvent[] {
   const [line = 0, n = 0] = after.split(".").map(Number);
   const told: ServerEvent[] = [];

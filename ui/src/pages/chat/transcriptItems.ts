@@ -65,10 +65,10 @@ class Telling {
         this.end(key, fact, isLast);
         break;
       case "failed":
-        if (isLast) this.items.push({ key, kind: "note", text: `${fact.reason} It is tried again.` });
+        if (isLast) this.items.push({ key, kind: "note", text: `${fact.reason} Retrying.` });
         break;
       case "erased":
-        this.items.push({ key, kind: "note", text: "What was said here has been erased." });
+        this.items.push({ key, kind: "note", text: "These messages were erased." });
     }
   }
 

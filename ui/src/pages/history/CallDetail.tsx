@@ -13,11 +13,11 @@ import { RawData, Timeline } from "./Timeline";
 export function CallDetail({ id, close }: { id: string; close: () => void }) {
   const approval = useApproval(id);
   return (
-    <section className={css.detail} aria-label="The story of a call" tabIndex={0}>
+    <section className={css.detail} aria-label="Call details" tabIndex={0}>
       <Button hiddenFrom="sm" variant="default" mb="sm" mih={44} onClick={close}>
         Back to the list
       </Button>
-      {approval.isPending && <Loading what="Loading the call" />}
+      {approval.isPending && <Loading what="Loading call" />}
       {approval.error && !approval.data && (
         <ErrorMessage error={approval.error} again={() => void approval.refetch()} />
       )}
@@ -45,7 +45,7 @@ function Story({ now }: { now: ApprovalSnapshot }) {
       <Links now={now} />
       {erased && (
         <Alert color="gray" title="The content was erased">
-          {erased.text}. Who did what and when stays, and the ledger still proves it.
+          {erased.text}. The record of who did what and when remains, and the ledger still proves it.
         </Alert>
       )}
       <Timeline entries={now.timeline} />

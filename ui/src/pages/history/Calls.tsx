@@ -30,7 +30,7 @@ export function Calls() {
         {found.isPending && <Loading what="Searching" />}
         {found.error && <ErrorMessage error={found.error} again={() => void found.refetch()} />}
         {found.data && items.length === 0 && (
-          <EmptyState title="Nothing found">No call fits. Try fewer words or filters.</EmptyState>
+          <EmptyState title="No calls found">Try fewer keywords or filters.</EmptyState>
         )}
         {items.length > 0 && (
           <CallList
@@ -46,8 +46,9 @@ export function Calls() {
         <CallDetail id={id} close={() => set({}, undefined)} />
       ) : (
         <div className={css.nothing}>
-          <EmptyState title="Choose a call">
-            Its story stands here: who asked, who decided, and what came of it.
+          <EmptyState title="No call selected">
+            {" "}
+            Select a call to see who requested it, who decided, and the result.{" "}
           </EmptyState>
         </div>
       )}

@@ -52,7 +52,7 @@ function Retention() {
   if (!about.data || about.data.retention === "forever") return null;
   return (
     <Text size="sm" c="dimmed" mb="sm">
-      Arguments and results are erased {about.data.retention} after the end of a call; the ledger stays.
+      Arguments and results are erased {about.data.retention} after the end of a call; the ledger is kept.
     </Text>
   );
 }

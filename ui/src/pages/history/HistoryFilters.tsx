@@ -21,7 +21,7 @@ export function HistoryFilters() {
     <form
       ref={form}
       role="search"
-      aria-label="Calls"
+      aria-label="Search calls"
       onSubmit={send}
       key={names.map(get).join("\n")}
       className={css.filters}
@@ -30,7 +30,7 @@ export function HistoryFilters() {
         className={css.words}
         name="q"
         type="search"
-        label="Words"
+        label="Keywords"
         placeholder="refund carol"
         defaultValue={get("q")}
       />

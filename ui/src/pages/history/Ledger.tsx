@@ -34,10 +34,10 @@ export default function Ledger() {
     <>
       <LedgerStatus />
       <LedgerFilters />
-      {found.isPending && <Loading what="Reading the ledger" />}
+      {found.isPending && <Loading what="Loading ledger" />}
       {found.error && <ErrorMessage error={found.error} again={() => void found.refetch()} />}
       {found.data && entries.length === 0 && !found.hasNextPage && (
-        <EmptyState title="No entries">Nothing in the ledger fits these filters.</EmptyState>
+        <EmptyState title="No entries">No ledger entries match these filters.</EmptyState>
       )}
       {entries.length > 0 && <LedgerEntries entries={entries} />}
       {found.hasNextPage && (
@@ -69,7 +69,7 @@ function LedgerFilters() {
     <form
       ref={form}
       role="search"
-      aria-label="Entries"
+      aria-label="Filter entries"
       className={css.filters}
       onSubmit={send}
       key={NAMES.map(get).join("\n")}
@@ -77,18 +77,18 @@ function LedgerFilters() {
       <NativeSelect
         className={css.narrow}
         name="kind"
-        label="What"
+        label="Event"
         defaultValue={get("kind")}
         onChange={() => send()}
         data={[
-          { value: "", label: "Anything" },
+          { value: "", label: "Any" },
           ...EVENT_KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
         ]}
       />
       <TextInput
         className={css.narrow}
         name="actor"
-        label="Who"
+        label="Actor"
         placeholder="bob"
         defaultValue={get("actor")}
       />

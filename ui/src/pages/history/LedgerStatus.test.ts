@@ -17,27 +17,27 @@ const FOUND = {
   problem: "",
 };
 
-it("says what was checked, up to where, and how long it took", () => {
+it("states what was verified, up to which entry, and how long it took", () => {
   expect(describeVerification(FOUND).text).toBe(
-    "The chain, its laws and the rows fit: 1,200 entries and 1 approval, up to entry 1,200, in 1.2 s. Verified",
+    "The hash chain, the invariants and the stored rows are consistent: 1,200 entries and 1 approval, up to entry 1,200, in 1.2 s. Verified",
   );
   expect(describeVerification({ ...FOUND, erased: 2 }).text).toContain("The content of 2 entries was erased");
 });
 
-it("counts faults, and says when not all of them are shown", () => {
+it("counts violations, and states when not all of them are shown", () => {
   const broken = {
     ...FOUND,
     state: "invalid" as const,
     fault_count: 3,
     faults: [{ seq: 1, message: "Altered.", table: "", row: "", field: "" }],
   };
-  expect(describeVerification(broken).title).toBe("The ledger is not whole: 3 faults");
-  expect(describeVerification(broken).text).toContain("The first 1 faults are shown.");
+  expect(describeVerification(broken).title).toBe("The ledger is not intact: 3 violations");
+  expect(describeVerification(broken).text).toContain("The first 1 violations are shown.");
 });
 
-it("does not call a check that broke off a good one", () => {
+it("does not report an interrupted verification as valid", () => {
   expect(describeVerification({ ...FOUND, state: "failed", problem: "It broke off." })).toEqual({
-    title: "Nothing was found out",
+    title: "The verification did not complete",
     color: "orange",
     text: "It broke off. Tried",
   });

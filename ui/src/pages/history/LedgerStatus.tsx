@@ -23,7 +23,7 @@ function Head() {
     queryFn: ({ signal }) => callApi("get", "/api/audit/head", { signal }),
     refetchInterval: 10_000,
   });
-  if (head.isPending) return <Loading what="Reading the head" />;
+  if (head.isPending) return <Loading what="Loading head" />;
   if (head.error) return <ErrorMessage error={head.error} again={() => void head.refetch()} />;
   const { seq, link, at, fingerprint } = head.data;
   return (
@@ -46,7 +46,7 @@ function Head() {
         <Text size="sm">
           {fingerprint ? (
             <>
-              Signed by the key <Code>{fingerprint}</Code>.
+              Signed with the key <Code>{fingerprint}</Code>.
             </>
           ) : (
             "Not signed: the server has no signing key."
@@ -60,23 +60,25 @@ function Head() {
 function Export() {
   const { data: me } = useMe();
   return (
-    <Paper withBorder p="md" component="section" aria-label="Take it along">
+    <Paper withBorder p="md" component="section" aria-label="Export">
       <Stack gap={6} align="start">
         <Title order={2} size="h5">
-          Take it along
+          {" "}
+          Export{" "}
         </Title>
         <Group gap="xs">
           <Button component="a" href="/api/audit/head" download="head.json" variant="default">
-            Download the head
+            Download head
           </Button>
           {isAdmin(me) && (
             <Button component="a" href="/api/audit/export" download variant="default">
-              Export the ledger
+              Export ledger
             </Button>
           )}
         </Group>
         <Text size="sm">
-          A head that is kept elsewhere shows a tail that was cut. To verify without this server:
+          A head stored elsewhere shows later whether entries were removed from the end. To verify without
+          this server:
         </Text>
         <Code block className={css.hash}>
           interlock audit verify --export FILE --head head.json
@@ -133,11 +135,9 @@ function Running({ now }: { now: Verification }) {
   return (
     <div role="status">
       <Text size="sm">
-        {now.of
-          ? `${now.done.toLocaleString()} of ${now.of.toLocaleString()} entries are read.`
-          : "The check begins."}
+        {now.of ? `${now.done.toLocaleString()} of ${now.of.toLocaleString()} entries checked.` : "Starting…"}
       </Text>
-      <Progress value={part} aria-label="Entries that are read" />
+      <Progress value={part} aria-label="Verification progress" />
     </div>
   );
 }
@@ -150,7 +150,7 @@ function Verdict({ last }: { last: Verification }) {
         {text} <TimeAgo at={last.began} />, by {last.by}.
       </Text>
       {last.faults.length > 0 && (
-        <List size="sm" mt="xs" aria-label="Faults">
+        <List size="sm" mt="xs" aria-label="Violations">
           {last.faults.map((fault, place) => (
             <List.Item key={place}>
               {fault.seq > 0 && `Entry ${fault.seq}: `}
@@ -172,21 +172,21 @@ export function describeVerification(last: Verification): { title: string; color
     : "";
   if (last.state === "valid")
     return {
-      title: "The ledger is whole",
+      title: "The ledger is intact",
       color: "green",
-      text: `The chain, its laws and the rows fit: ${checked}, up to entry ${(last.head?.seq ?? 0).toLocaleString()}, in ${took}.${erased} Verified`,
+      text: `The hash chain, the invariants and the stored rows are consistent: ${checked}, up to entry ${(last.head?.seq ?? 0).toLocaleString()}, in ${took}.${erased} Verified`,
     };
   if (last.state === "invalid")
     return {
-      title: `The ledger is not whole: ${counted(last.fault_count, "fault", "faults")}`,
+      title: `The ledger is not intact: ${counted(last.fault_count, "violation", "violations")}`,
       color: "red",
       text: `Keep a copy of the database as it is. ${checked} were checked in ${took}.${shown(last)} Verified`,
     };
-  return { title: "Nothing was found out", color: "orange", text: `${last.problem} Tried` };
+  return { title: "The verification did not complete", color: "orange", text: `${last.problem} Tried` };
 }
 
 const shown = (last: Verification): string =>
-  last.fault_count > last.faults.length ? ` The first ${last.faults.length} faults are shown.` : "";
+  last.fault_count > last.faults.length ? ` The first ${last.faults.length} violations are shown.` : "";
 
 const counted = (count: number, one: string, many: string): string =>
   `${count.toLocaleString()} ${count === 1 ? one : many}`;

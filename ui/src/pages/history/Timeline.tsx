@@ -76,7 +76,7 @@ export function TimelineStep({ entry }: { entry: TimelineEntry }) {
       </Text>
       {wasErased(entry) && (
         <Text size="xs" fs="italic">
-          What was kept with it was erased; its digest stays.
+          Its content was erased; its digest is kept.
         </Text>
       )}
       {listChanges(entry).map((change) => (
@@ -120,7 +120,7 @@ export function RawData({ name, text }: { name: string; text: string }) {
     <details className={css.fold}>
       <summary>{name}</summary>
       <pre className={css.raw} tabIndex={0} aria-label={name}>
-        {text.length > MOST ? `${text.slice(0, MOST)} … and ${text.length - MOST} characters more` : text}
+        {text.length > MOST ? `${text.slice(0, MOST)} … and ${text.length - MOST} more characters` : text}
       </pre>
     </details>
   );
@@ -146,8 +146,8 @@ export function listFacts(entry: TimelineEntry): EntryFact[] {
     return typeof found === "string" && found ? [{ label, text: visible(found) }] : [];
   };
   return [
-    ...said("via", "through"),
-    ...said("seat", "in the seat of"),
+    ...said("via", "via"),
+    ...said("seat", "on behalf of"),
     ...said("args_sha256", SEEN[entry.kind] ?? "saw arguments").map(coded),
     ...said("result_sha256", "result").map(coded),
     ...needed(entry),
@@ -167,7 +167,7 @@ const SEEN: Record<string, string> = {
   proposed: "arguments",
   allowed: "arguments",
   denied: "arguments",
-  edited: "left arguments",
+  edited: "new arguments",
 };
 
 const coded = (fact: EntryFact): EntryFact => ({ ...fact, look: "code" });

@@ -17,13 +17,13 @@ function entry(kind: string, more: Partial<TimelineEntry> = {}): TimelineEntry {
 }
 
 describe("sentences", () => {
-  it.each(EVENT_KINDS)("tells %s although nothing else is kept", (kind) => {
+  it.each(EVENT_KINDS)("describes %s without any content", (kind) => {
     const told = describeEntry(entry(kind));
     expect(told.length).toBeGreaterThan("bob ".length);
     expect(told).not.toMatch(/undefined|null|NaN|\[object/);
   });
 
-  it("tells who, what and why", () => {
+  it("name the actor, the action and the reason", () => {
     expect(
       describeEntry(entry("proposed", { actor: "agent:bot", data: { tool: "pay", rule: "money" } })),
     ).toBe("The agent bot asked to run pay (rule “money”)");
@@ -31,7 +31,7 @@ describe("sentences", () => {
       describeEntry(
         entry("decision_refused", { data: { error: "forbidden" }, content: { kind: "approve" } }),
       ),
-    ).toBe("bob tried to approve it and was refused: not theirs to decide");
+    ).toBe("bob tried to approve it and was refused: not allowed to decide it");
     expect(
       describeEntry(
         entry("erased", {
@@ -46,17 +46,17 @@ describe("sentences", () => {
       ),
     ).toBe("bob erased the content of 4 entries");
     expect(describeEntry(entry("delegated", { content: { to: { users: ["eve"], teams: ["ops"] } } }))).toBe(
-      "bob passed it on to eve, the team ops",
+      "bob delegated it to eve, the team ops",
     );
     expect(describeEntry(entry("something_new"))).toBe("bob something new");
   });
 
-  it("shows what hides in names", () => {
+  it("escape invisible characters in names", () => {
     expect(nameActor("agent:b\u202eot")).toBe("The agent b\\u{202e}ot");
     expect(visible("a\u00a0b\\c\u200d d")).toBe("a\\u{a0}b\\\\c\\u{200d} d");
   });
 
-  it("knows what was erased from what never was", () => {
+  it("distinguish erased content from missing content", () => {
     expect([wasErased(entry("approved", { digest: "abc" })), wasErased(entry("started"))]).toEqual([
       true,
       false,
@@ -65,7 +65,7 @@ describe("sentences", () => {
 });
 
 describe("facts", () => {
-  it("tells the way, the digest and the words", () => {
+  it("list the channel, the digests and the texts", () => {
     const content = {
       via: "web",
       args_sha256: "ab12",
@@ -74,7 +74,7 @@ describe("facts", () => {
       acknowledged: ["mixed:/to"],
     };
     expect(listFacts(entry("approved", { content, data: { quorum: [1, 2] } }))).toEqual([
-      { label: "through", text: "web" },
+      { label: "via", text: "web" },
       { label: "saw arguments", text: "ab12", look: "code" },
       { label: "needs", text: "1, then 2 people" },
       { label: "acknowledged", text: "mixed:/to" },
@@ -98,8 +98,8 @@ function deliveryEntry(
   return { seq, at, kind, actor: "interlock", approval_id: "id", data, content, digest: "" };
 }
 
-describe("what was told", () => {
-  it("is one step where many were told in one go, and stays a line where it is alone", () => {
+describe("deliveries", () => {
+  it("in a row are one step, and a single one stays a line", () => {
     const [a, b, c, d, e] = [
       deliveryEntry("proposed"),
       deliveryEntry("delivered", "mail", { person: "ada" }),
@@ -111,7 +111,7 @@ describe("what was told", () => {
     expect(groupDeliveries([])).toEqual([]);
   });
 
-  it("is summed up by channel, with names as far as they are kept", () => {
+  it("are summarized by channel, with the names that are stored", () => {
     const told = ["ada", "bob", "eve", "vic", "zoe", "ann"].map((person) =>
       deliveryEntry("delivered", "mail", { person }),
     );
@@ -122,28 +122,28 @@ describe("what was told", () => {
         deliveryEntry("delivery_parked", "hook"),
       ]),
     ).toBe(
-      "Interlock told ada, bob, eve, vic and 2 more through mail, and people through pager; one message was given up",
+      "Interlock notified ada, bob, eve, vic and 2 more via mail, and people via pager; one message failed",
     );
     expect(
       summarizeDeliveries([
         deliveryEntry("delivery_parked", "hook"),
         deliveryEntry("delivery_parked", "hook"),
       ]),
-    ).toBe("Interlock gave up 2 messages to people");
+    ).toBe("Interlock could not deliver 2 messages");
   });
 
-  it("is told with whom and where", () => {
+  it("name the recipient and the channel", () => {
     expect(describeEntry(deliveryEntry("delivered", "mail", { person: "a\u202eda" }))).toBe(
-      "Interlock told a\\u{202e}da through mail",
+      "Interlock notified a\\u{202e}da via mail",
     );
     expect(describeEntry(deliveryEntry("delivered", "slack", { place: "#ops" }, "reminded"))).toBe(
-      "Interlock reminded #ops through slack",
+      "Interlock reminded #ops via slack",
     );
     expect(describeEntry(deliveryEntry("delivered", "pager", null, "changed"))).toBe(
-      "Interlock told people through pager what has changed",
+      "Interlock notified people via pager of a change",
     );
     expect(
       describeEntry(deliveryEntry("delivery_parked", "mail", { person: "ada", error: "It is full." })),
-    ).toBe("Interlock gave up telling ada through mail: It is full.");
+    ).toBe("Interlock could not notify ada via mail: It is full.");
   });
 });

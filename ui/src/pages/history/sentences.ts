@@ -11,80 +11,80 @@ const SAYS: Record<string, Said> = {
   proposed: (e) => `asked to run ${tool(e)}${rule(e)}`,
   allowed: (e) => `ran ${tool(e)} without asking: ${allowedBy(e)}`,
   denied: (e) => `wanted to run ${tool(e)} and was denied${rule(e)}`,
-  voted: (e) => `approved it${stage(e)}; more people have to agree`,
+  voted: (e) => `approved it${stage(e)}; more approvals are needed`,
   approved: (e) =>
-    entryData(e, "by") === "expiry" ? "approved it, as the rule says when nobody answers" : "approved it",
+    entryData(e, "by") === "expiry" ? "approved it on expiry, as the rule says" : "approved it",
   edited: (e) => `changed ${many(Number(entryContent(e, "changed") ?? 0), "argument", "the arguments")}`,
-  responded: () => "answered instead of letting it run",
+  responded: () => "answered it instead of running it",
   rejected: () => "rejected it",
-  undone: () => "took the rejection back",
-  delegated: (e) => `passed it on${people(e)}`,
-  reviewer_removed: (e) => `ended votes and delegations of ${text(e, "user")}`,
+  undone: () => "undid the rejection",
+  delegated: (e) => `delegated it${people(e)}`,
+  reviewer_removed: (e) => `removed the votes and delegations of ${text(e, "user")}`,
   decision_refused: (e) => `tried to ${verb(e)} it and was refused: ${refusal(e)}`,
   cancelled: () => "withdrew it",
-  claimed: () => "took it on",
-  released: () => "gave it back",
-  commented: () => "remarked",
+  claimed: () => "claimed it",
+  released: () => "released it",
+  commented: () => "commented",
   asked: () => "asked the agent",
   replied: () => "replied",
-  reminded: () => "reminded those who may decide",
-  escalated: (e) => `asked more people to decide${people(e)}`,
-  expired: () => "let it expire: nobody decided in time",
+  reminded: () => "reminded the approvers",
+  escalated: (e) => `escalated it${people(e)}`,
+  expired: () => "expired it: nobody decided in time",
   lapsed: () => "let the approval lapse: it was not started in time",
   started: (e) =>
     Number(entryData(e, "fence")) > 1 ? `started it again (start ${entryData(e, "fence")})` : "started it",
-  succeeded: () => "ran it to its end: it succeeded",
-  failed: () => "ran it to its end: it failed",
-  lost: () => "lost sight of the run: nobody knows how it ended",
-  finished_late: () => "reported an end too late; it was not taken",
-  resolved: (e) => `looked, and says that it ${text(e, "status") || "ended"}`,
+  succeeded: () => "ran it: succeeded",
+  failed: () => "ran it: failed",
+  lost: () => "lost contact with the run: outcome unknown",
+  finished_late: () => "reported a result too late; it was ignored",
+  resolved: (e) => `recorded that it ${text(e, "status") || "ended"}`,
   user_changed: (e) => `made ${text(e, "user")} ${a(text(e, "role"))}`,
   user_removed: (e) => `removed ${text(e, "user")}`,
   away_changed: (e) =>
     entryData(e, "until") ? `set ${text(e, "user")} as away` : `set ${text(e, "user")} as back`,
-  key_created: (e) => `made a key for ${a(text(e, "role"))}`,
-  key_rotated: (e) => `made a key in place of ${text(e, "replaces")}`,
+  key_created: (e) => `created a key for ${a(text(e, "role"))}`,
+  key_rotated: (e) => `created a key to replace ${text(e, "replaces")}`,
   key_revoked: () => "revoked a key",
-  link_created: (e) => `made a sign-in link for ${text(e, "user") || a(text(e, "role"))}`,
+  link_created: (e) => `created a sign-in link for ${text(e, "user") || a(text(e, "role"))}`,
   code_created: (e) => `mailed a sign-in code to ${text(e, "user")}`,
   link_used: () => "used a sign-in link",
   password_changed: (e) => `set the password of ${text(e, "user")}`,
   signed_in: (e) => `signed in by ${text(e, "via")}`,
   signed_out: (e) => (text(e, "user") ? `signed ${text(e, "user")} out everywhere` : "signed out"),
-  sign_in_failed: () => "noted a sign-in that failed",
-  thread_said: () => "said something in a chat",
+  sign_in_failed: () => "recorded a failed sign-in",
+  thread_said: () => "sent a chat message",
   thread_replied: () => "replied in a chat",
   thread_asked: (e) => `asked in a chat to run ${tool(e)}`,
-  thread_decided: (e) => `heard in a chat that a call was ${text(e, "status")}`,
-  thread_delegated: (e) => `gave work to another agent${text(e, "agent") && `, ${text(e, "agent")}`}`,
+  thread_decided: (e) => `received the decision on a call in a chat: ${text(e, "status")}`,
+  thread_delegated: (e) => `delegated work to another agent${text(e, "agent") && `, ${text(e, "agent")}`}`,
   thread_resulted: (e) => `got the result of ${tool(e)} in a chat`,
-  thread_confirming: () => "asked in words whether to go on",
-  thread_confirmed: (e) => `was answered${text(e, "answer") && `: ${text(e, "answer")}`}`,
+  thread_confirming: () => "asked for confirmation in a chat",
+  thread_confirmed: (e) => `received an answer${text(e, "answer") && `: ${text(e, "answer")}`}`,
   thread_failed: () => "failed in a chat",
   thread_stopped: () => "stopped a chat",
-  thread_retried: () => "tried again in a chat",
-  thread_resumed: () => "went on with a chat",
-  thread_ended: () => "came to the end of a turn in a chat",
-  thread_erased: () => "erased what was said in a chat",
-  run_opened: () => "began a run",
-  run_resumed: () => "went on with a run",
+  thread_retried: () => "retried in a chat",
+  thread_resumed: () => "resumed a chat",
+  thread_ended: () => "finished a turn in a chat",
+  thread_erased: () => "erased the messages of a chat",
+  run_opened: () => "started a run",
+  run_resumed: () => "resumed a run",
   run_closed: () => "ended a run",
-  granted: (e) => `let ${tool(e)} run without asking, for a while`,
+  granted: (e) => `created a grant for ${tool(e)}`,
   grant_revoked: (e) => `revoked the grant for ${tool(e)}`,
   delivered: (e) => delivered(e),
-  delivery_parked: (e) => `gave up telling ${told(e)}${because(e, "error")}`,
-  delivery_again: (e) => `had a message to ${told(e)} sent again`,
-  identity_bound: (e) => `said who ${text(e, "user")} is in ${text(e, "channel")}`,
-  identity_unbound: (e) => `took back who ${text(e, "user") || "somebody"} is in ${text(e, "channel")}`,
-  channel_off: (e) => `switched the channel ${text(e, "channel")} off${because(e, "why")}`,
-  channel_on: (e) => `switched the channel ${text(e, "channel")} on`,
+  delivery_parked: (e) => `could not notify ${told(e)}${because(e, "error")}`,
+  delivery_again: (e) => `retried the message to ${told(e)}`,
+  identity_bound: (e) => `linked the ${text(e, "channel")} account of ${text(e, "user")}`,
+  identity_unbound: (e) => `unlinked the ${text(e, "channel")} account of ${text(e, "user") || "somebody"}`,
+  channel_off: (e) => `disabled the channel ${text(e, "channel")}${because(e, "why")}`,
+  channel_on: (e) => `enabled the channel ${text(e, "channel")}`,
   policy_changed: (e) => `put a policy in force${text(e, "version") && `, version ${text(e, "version")}`}`,
   agent_changed: (e) => `changed the settings of the agent ${text(e, "agent")}`,
   frozen: (e) => `froze ${scope(e)}${because(e, "reason")}`,
-  unfrozen: (e) => `released ${scope(e)}${because(e, "reason")}`,
-  deferred: () => "moved its deadlines by the time for which it was frozen",
+  unfrozen: (e) => `unfroze ${scope(e)}${because(e, "reason")}`,
+  deferred: () => "extended its deadlines by the duration of the freeze",
   tool_pinned: (e) => `pinned the tool ${tool(e)} as ${text(e, "effect")}`,
-  tool_unpinned: (e) => `took back the pin of the tool ${tool(e)}`,
+  tool_unpinned: (e) => `removed the pin of the tool ${tool(e)}`,
   erased: (e) => `erased the content of ${erasedWhat(e)}`,
 };
 
@@ -119,14 +119,14 @@ function text(entry: TimelineEntry, name: string): string {
 
 /** "ada through mail" */
 const told = (entry: TimelineEntry): string =>
-  `${nameRecipient(entry) || "people"} through ${text(entry, "channel")}`;
+  `${nameRecipient(entry) || "people"} via ${text(entry, "channel")}`;
 
 function delivered(entry: TimelineEntry): string {
   if (entryData(entry, "what") === "reminded") return `reminded ${told(entry)}`;
-  if (entryData(entry, "what") === "changed") return `told ${told(entry)} what has changed`;
+  if (entryData(entry, "what") === "changed") return `notified ${told(entry)} of a change`;
   if (entryData(entry, "reason") === "woken")
-    return `woke the workflow that waits, through ${text(entry, "channel")}`;
-  return `told ${told(entry)}${entryData(entry, "reason") === "expired" ? " that time ran out" : ""}`;
+    return `resumed the waiting workflow via ${text(entry, "channel")}`;
+  return `notified ${told(entry)}${entryData(entry, "reason") === "expired" ? " of the expiry" : ""}`;
 }
 
 function because(entry: TimelineEntry, name: string): string {
@@ -162,12 +162,12 @@ function verb(entry: TimelineEntry): string {
 }
 
 const REFUSALS: Record<string, string> = {
-  forbidden: "not theirs to decide",
-  digest_mismatch: "they had seen other arguments",
-  invalid_decision: "the answer did not fit",
+  forbidden: "not allowed to decide it",
+  digest_mismatch: "the arguments had changed",
+  invalid_decision: "the answer was invalid",
   findings_not_acknowledged: "warnings were not acknowledged",
   expired: "it was too late",
-  denied_now: "the policy denies it by now",
+  denied_now: "the policy now denies it",
 };
 
 function refusal(entry: TimelineEntry): string {
@@ -180,7 +180,7 @@ function erasedWhat(entry: TimelineEntry): string {
   const count = Array.isArray(ranges)
     ? (ranges as [number, number][]).reduce((sum, [first, last]) => sum + last - first + 1, 0)
     : 0;
-  const why = entryData(entry, "scope") === "retention" ? ", as old as the retention says" : "";
+  const why = entryData(entry, "scope") === "retention" ? ", past the retention period" : "";
   return `${many(count, "entry", "entries", "entries")}${why}`;
 }
 
@@ -208,11 +208,11 @@ export function summarizeDeliveries(entries: TimelineEntry[]): string {
     const channel = visible(String(entry.data.channel ?? "a channel"));
     ways.set(channel, (ways.get(channel) ?? new Set()).add(nameRecipient(entry) || "people"));
   }
-  const told = [...ways].map(([channel, names]) => `${few([...names])} through ${channel}`);
+  const told = [...ways].map(([channel, names]) => `${few([...names])} via ${channel}`);
   const lost = entries.filter(({ kind }) => kind === "delivery_parked").length;
-  if (!told.length) return `Interlock gave up ${lost === 1 ? "a message" : `${lost} messages`} to people`;
-  const given = lost ? `; ${lost === 1 ? "one message was" : `${lost} messages were`} given up` : "";
-  return `Interlock told ${told.join(", and ")}${given}`;
+  if (!told.length) return `Interlock could not deliver ${lost === 1 ? "a message" : `${lost} messages`}`;
+  const given = lost ? `; ${lost === 1 ? "one message" : `${lost} messages`} failed` : "";
+  return `Interlock notified ${told.join(", and ")}${given}`;
 }
 
 /** The person or the place, as far as it is kept. */

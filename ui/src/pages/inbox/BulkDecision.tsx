@@ -51,17 +51,17 @@ export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
     setSending("");
   };
   return (
-    <section className={css.panel} aria-label="Decide together">
+    <section className={css.panel} aria-label="Bulk decision">
       <Group justify="space-between" wrap="nowrap" align="start">
         <Title order={2} size="h4" ref={heading} tabIndex={-1} className={css.heading}>
-          {done ? "What became of them" : `Decide ${calls.length} together`}
+          {done ? "Results" : `Decide ${calls.length} together`}
         </Title>
         <Button variant="default" size="compact-md" mih={36} onClick={onClose}>
           {done ? "Close" : "Back"}
         </Button>
       </Group>
       {!done && ids.length === 0 && (
-        <EmptyState title="Nothing is selected">Select requests in the list first.</EmptyState>
+        <EmptyState title="Nothing selected">Select requests in the list first.</EmptyState>
       )}
       {done ? (
         <BulkResults {...done} onAgain={() => setDone(null)} undo={undo} />
@@ -109,7 +109,7 @@ function Tool({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   if (!first) return null;
   return (
     <Text>
-      All of them call{" "}
+      All requests call{" "}
       <Text span ff="monospace" fw={700}>
         {first.card.tool}
       </Text>
@@ -122,9 +122,9 @@ function Reading({ missing, of }: { missing: number; of: number }) {
   return (
     <div role="status">
       <Text size="sm">
-        Reading {of - missing} of {of}.
+        Loading {of - missing} of {of}.
       </Text>
-      <Progress value={((of - missing) / of) * 100} aria-label="How much has been read" />
+      <Progress value={((of - missing) / of) * 100} aria-label="Loading progress" />
     </div>
   );
 }
@@ -171,14 +171,14 @@ function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
   const button = (kind: BulkAnswer["kind"]) => ({
     loading: sending === kind,
     disabled: !isReady || !all(kind),
-    title: all(kind) ? undefined : `Not all of these can be answered by ${kind}.`,
+    title: all(kind) ? undefined : `Not all of these requests allow ${kind}.`,
     onClick: () => onSend(reason.trim() ? { kind, reason: reason.trim() } : { kind }),
   });
   return (
     <Stack gap="sm" className={css.form}>
       <div className={css.fields}>
         <TextInput
-          label="Reason (optional, the agent hears it)"
+          label="Reason (optional, sent to the agent)"
           maxLength={500}
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}

@@ -21,9 +21,7 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
   const { different, cells } = useMemo(() => compareArguments(calls), [calls]);
   const sentences = new Map(calls.map((call) => [call.id, call.card.sentence]));
   const own = (id: string) =>
-    different.map(
-      ({ pointer, name }) => `${name}: ${cells.get(id)?.get(pointer)?.field.text ?? "not given"}`,
-    );
+    different.map(({ pointer, name }) => `${name}: ${cells.get(id)?.get(pointer)?.field.text ?? "not set"}`);
   const failed = results.filter(({ ok }) => !ok).length;
   const taken = results.length - failed;
   useTick();
@@ -41,12 +39,12 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
       <Group gap="sm">
         {failed > 0 && (
           <Button mih={44} onClick={onAgain}>
-            {failed === 1 ? "Look at the one that failed again" : `Look at the ${failed} that failed again`}
+            {failed === 1 ? "Review the failed request" : `Review the ${failed} failed requests`}
           </Button>
         )}
         {wish.kind === "reject" && taken > 0 && undone !== "sent" && left > 0 && (
           <Button mih={44} variant="default" loading={undone === "sending"} onClick={() => void takeBack()}>
-            Undo: take {taken === 1 ? "it" : `all ${taken}`} back ({Math.ceil(left / 1_000)} s)
+            Undo {taken === 1 ? "the rejection" : `all ${taken} rejections`} ({Math.ceil(left / 1_000)} s)
           </Button>
         )}
       </Group>
@@ -69,9 +67,9 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
 
 function summary({ kind }: BulkAnswer, taken: number, failed: number): string {
   const done = `${taken} ${kind === "approve" ? "approved" : "rejected"}.`;
-  return failed ? `${done} ${failed} failed and stayed as they were.` : done;
+  return failed ? `${done} ${failed} failed and ${failed === 1 ? "is" : "are"} unchanged.` : done;
 }
 
 function ending({ status }: BulkResult): string {
-  return status === "pending" ? "Your yes counts; others have to agree too." : status;
+  return status === "pending" ? "Approved. More approvals are needed." : status;
 }

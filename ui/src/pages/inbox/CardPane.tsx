@@ -26,7 +26,7 @@ export default function CardPane({ id, card, onMoved, onBack }: Props) {
       {shown === id ? (
         <ApprovalCard key={id} ref={card} id={id} place="inbox" onMoved={onMoved} />
       ) : (
-        <Loading what="Loading the approval" />
+        <Loading what="Loading approval" />
       )}
     </>
   );

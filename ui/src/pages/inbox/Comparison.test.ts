@@ -12,8 +12,8 @@ function call(id: string, spots: Spot[], preview = ""): ApprovalSnapshot {
   return { id, card: { fields, preview } } as unknown as ApprovalSnapshot;
 }
 
-describe("columns", () => {
-  it("are what differs; what is equal is said once", () => {
+describe("comparison columns", () => {
+  it("are the differing arguments; equal ones are listed once", () => {
     const found = compareArguments([
       call("a", [
         ["/to", "string", '"ann"'],
@@ -29,7 +29,7 @@ describe("columns", () => {
     expect(found.cells.get("b")?.get("/to")?.field.text).toBe('"bob"');
   });
 
-  it("tell a text from a number, and what is missing from what is there", () => {
+  it("distinguish strings from numbers, and missing from present arguments", () => {
     const found = compareArguments([
       call("a", [["/n", "number", "1"]]),
       call("b", [["/n", "string", "1"]]),
@@ -39,7 +39,7 @@ describe("columns", () => {
     expect(found.cells.get("c")?.has("/n")).toBe(false);
   });
 
-  it("go into objects and lists, and name the way", () => {
+  it("include members of objects and lists, named by their path", () => {
     const card = (city: string): Spot[] => [
       ["/at", "object", "", 1],
       ["/at/city", "string", city],
@@ -52,13 +52,13 @@ describe("columns", () => {
     expect(found.different.map(({ name }) => name)).toEqual(["at › city", "at"]);
   });
 
-  it("have the preview, which is part of what one decides", () => {
+  it("include the preview", () => {
     expect(compareArguments([call("a", [], "3 rows"), call("b", [], "900 rows")]).different).toEqual([
       { pointer: "preview", name: "preview" },
     ]);
   });
 
-  it("have the agent's words, under a name that says whose they are", () => {
+  it("include the agent's statements, named as such", () => {
     const said = (id: string, agent_preview: string) =>
       ({ id, card: { fields: [], agent_preview } }) as unknown as ApprovalSnapshot;
     expect(compareArguments([said("a", "3 rows"), said("b", "900 rows")]).different).toEqual([
@@ -66,7 +66,7 @@ describe("columns", () => {
     ]);
   });
 
-  it("of one call alone are none: all of it is said once", () => {
+  it("are empty for a single call", () => {
     expect(compareArguments([call("a", [["/to", "string", '"ann"']])]).different).toEqual([]);
   });
 });

@@ -16,7 +16,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
       {same.length > 0 && (
         <section aria-labelledby="bulk-same">
           <Title order={3} size="sm" id="bulk-same">
-            The same in all of them
+            Identical in all requests
           </Title>
           <dl className={css.same}>
             {same.map((leaf) => (
@@ -33,7 +33,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
         </section>
       )}
       <table className={css.table} data-blocks={different.length > WIDEST || undefined}>
-        <caption>{different.length ? "What differs" : "Nothing differs but the sentence"}</caption>
+        <caption>{different.length ? "Differences" : "No differences except the sentence"}</caption>
         <thead>
           <tr>
             <th scope="col">Request</th>
@@ -78,7 +78,7 @@ const SHORT = 200; // characters that are shown at once
 /** The value as the card shows it; a long one is folded, so that the others can be seen. */
 function Cell({ leaf }: { leaf: ArgumentCell | undefined }) {
   const [whole, setWhole] = useState(false);
-  if (!leaf) return <span className={css.none}>not given</span>;
+  if (!leaf) return <span className={css.none}>not set</span>;
   const value = <ArgumentValue field={leaf.field} marked={false} />;
   if (leaf.field.text.length <= SHORT) return value;
   return (

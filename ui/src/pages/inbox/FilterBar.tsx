@@ -35,7 +35,7 @@ export function FilterBar({ filters, feed, onChange, search }: Props) {
   const used = activeFilters(filters);
   const folded = used.filter(([name]) => name !== "q" && name !== "mine").length;
   return (
-    <search className={css.bar} aria-label="Filter the requests">
+    <search className={css.bar} aria-label="Filter requests">
       <div className={css.first}>
         <TextFilter
           ref={search}
@@ -69,7 +69,7 @@ export function FilterBar({ filters, feed, onChange, search }: Props) {
               key={name}
               type="button"
               className={css.chip}
-              aria-label={`Take away the filter ${text}`}
+              aria-label={`Remove the filter ${text}`}
               onClick={() => onChange({ [name]: name === "mine" ? false : "" })}
             >
               <bdi>{text}</bdi> <span aria-hidden>×</span>

@@ -107,7 +107,8 @@ export default function Inbox() {
           <span role="status">{note}</span>
           {!isNarrow && (
             <Button variant="default" size="compact-sm" onClick={() => setHelps(true)}>
-              Keys
+              {" "}
+              Keyboard shortcuts{" "}
             </Button>
           )}
         </div>
@@ -117,8 +118,8 @@ export default function Inbox() {
           {place.bulk && <BulkDecision ids={selection.ids} onClose={close} onDone={movedMany} undo={undo} />}
           {!place.bulk && place.id && <CardPane id={place.id} card={card} onMoved={moved} onBack={close} />}
           {!place.bulk && !place.id && (
-            <EmptyState title="Nothing is open">
-              Choose a request in the list, or press J. The key ? shows all keys.
+            <EmptyState title="No request selected">
+              Select a request in the list, or press J. Press ? for all keyboard shortcuts.
             </EmptyState>
           )}
         </Suspense>
@@ -155,7 +156,7 @@ function News({ count, onReveal }: { count: number; onReveal: () => void }) {
   if (!count) return null;
   return (
     <button type="button" className={css.news} onClick={onReveal}>
-      {count.toLocaleString()} new
+      Show {count.toLocaleString()} new
     </button>
   );
 }
@@ -202,37 +203,35 @@ function EmptyInbox({
 }: InsteadProps) {
   if (error) return <ErrorMessage error={error} again={onAgain} />;
   if (feed.ids.length) return null;
-  if (loading && !behind) return <Loading what="Loading the requests" />;
+  if (loading && !behind) return <Loading what="Loading requests" />;
   if (behind)
     return (
-      <EmptyState title="Nothing found yet">
-        What changed a moment ago cannot be searched yet. It is looked for again.
-      </EmptyState>
+      <EmptyState title="No results yet">Recent changes are not searchable yet. Searching again…</EmptyState>
     );
   if (feed.next !== null)
     return (
       <EmptyState title="Nothing yet">
-        None of the requests that were looked through waits for you.{" "}
+        None of the requests searched so far is waiting for you.{" "}
         <Button size="xs" variant="default" mt="xs" onClick={onMore}>
-          Look further
+          Search further
         </Button>
       </EmptyState>
     );
   if (activeFilters(filters).length)
     return (
-      <EmptyState title="Nothing fits these filters">
+      <EmptyState title="No requests match these filters">
         <Button size="xs" variant="default" mt="xs" onClick={onAll}>
-          Take all filters away
+          Clear all filters
         </Button>
       </EmptyState>
     );
   if (filters.status === "all")
     return (
-      <EmptyState title="Nobody asked yet">What agents ask people for stands here, newest first.</EmptyState>
+      <EmptyState title="No requests yet">Requests from your agents appear here, newest first.</EmptyState>
     );
   return (
-    <EmptyState title="Nothing waits">
-      New requests appear here by themselves. What was decided is in the history.
+    <EmptyState title="No pending requests">
+      New requests appear here automatically. Decided requests are in the history.
     </EmptyState>
   );
 }

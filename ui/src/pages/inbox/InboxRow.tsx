@@ -122,7 +122,10 @@ function Left({ row, now }: Pick<InboxRowProps, "row" | "now">) {
   const whole = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
   const isSoon = left < whole / 5;
   return (
-    <span className={isSoon ? css.soon : undefined} title={`Until ${EXACT.format(new Date(row.expires_at))}`}>
+    <span
+      className={isSoon ? css.soon : undefined}
+      title={`Expires ${EXACT.format(new Date(row.expires_at))}`}
+    >
       {left > 0 ? `${formatSpan(left)} left` : "time is up"}
     </span>
   );
@@ -142,9 +145,9 @@ function Marks({ row }: { row: FeedRow }) {
   const alarms = row.alarms.length;
   return (
     <>
-      {alarms > 0 && <span className={css.alarm}>⚠ may deceive </span>}
+      {alarms > 0 && <span className={css.alarm}>⚠ check findings </span>}
       {votes && <span className={css.note}>{votes} </span>}
-      {row.claimed_by && <span className={css.note}>{row.claimed_by} is on it</span>}
+      {row.claimed_by && <span className={css.note}>claimed by {row.claimed_by}</span>}
     </>
   );
 }

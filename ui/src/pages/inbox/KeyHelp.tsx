@@ -13,7 +13,8 @@ export default function KeyHelp({ onClose }: { onClose: () => void }) {
     <dialog ref={dialog} className={css.help} aria-labelledby="inbox-keys" onClose={onClose} onClick={beside}>
       <Group justify="space-between" mb="sm">
         <Title order={2} size="h4" id="inbox-keys">
-          Keys
+          {" "}
+          Keyboard shortcuts{" "}
         </Title>
         <Button variant="default" size="xs" onClick={() => dialog.current?.close()}>
           Close

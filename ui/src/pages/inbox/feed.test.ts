@@ -35,18 +35,18 @@ function entry(kind: string, approval_id: string, status?: string, actor = "bob"
 const listOf = (...items: ApprovalItem[]): Feed => addPage(makeEmptyFeed("time left"), items, null, 0);
 
 describe("pages", () => {
-  it("stand by time left, and by risk within one second", () => {
+  it("are sorted by time left, and by risk within one second", () => {
     const feed = listOf(item("b", 20), item("a", 10), item("c", 10.5, { risk: "high" }));
     expect(feed.ids).toEqual(["c", "a", "b"]);
   });
 
-  it("follow each other; what comes twice is there once, up to date", () => {
+  it("are appended; a repeated item is kept once, up to date", () => {
     const first = addPage(makeEmptyFeed("time left"), [item("a", 10), item("b", 20)], "more", 0);
     const both = addPage(first, [item("b", 20, { sentence: "now" }), item("c", 30)], null, 5);
     expect([both.ids, both.next, both.rows.get("b")?.sentence]).toEqual([["a", "b", "c"], null, "now"]);
   });
 
-  it("stand newest first where everything is shown", () => {
+  it("are sorted newest first when all statuses are shown", () => {
     const later = new Date(START + 5_000).toISOString();
     const feed = addPage(
       makeEmptyFeed("newest"),
@@ -58,37 +58,37 @@ describe("pages", () => {
   });
 });
 
-describe("what is new", () => {
+describe("new rows", () => {
   const before = applyEvents(listOf(item("a", 10), item("z", 90)), [
     entry("proposed", "n", "pending"),
     entry("proposed", "other", "pending"),
   ]);
   const waiting = addNews(before, before.heardOf, [item("n", 50), item("unasked", 1)], 0);
 
-  it("waits, if the filters let it through, and moves nothing", () => {
+  it("are held back if they match the filters, and move no row", () => {
     expect([...before.heardOf]).toEqual(["n", "other"]);
     expect(waiting.waiting.map((row) => row.id)).toEqual(["n"]);
     expect([waiting.ids, waiting.heardOf.size]).toEqual([["a", "z"], 0]);
   });
 
-  it("is put where it belongs when somebody wants to see it", () => {
+  it("are inserted in order when they are revealed", () => {
     const shown = revealNews(waiting);
     expect([shown.ids, shown.waiting, shown.rows.get("n")?.news]).toEqual([["a", "n", "z"], [], true]);
   });
 
-  it("is not shown if it was decided before", () => {
+  it("are dropped if they are decided before", () => {
     expect(applyEvents(waiting, [entry("approved", "n", "approved")]).waiting).toEqual([]);
     const both = [entry("proposed", "m", "pending"), entry("cancelled", "m", "cancelled")];
     expect(applyEvents(before, both).heardOf.has("m")).toBe(false);
   });
 
-  it("comes once, though a page brings it too", () => {
+  it("are listed once, also when a page includes them", () => {
     expect(addPage(waiting, [item("n", 50)], null, 0).waiting).toEqual([]);
   });
 });
 
-describe("what happens to a row", () => {
-  it("that is decided elsewhere: it stays, with who and when", () => {
+describe("an event for a row", () => {
+  it("decided elsewhere keeps the row, with who decided and when", () => {
     const feed = applyEvents(listOf(item("a", 10), item("b", 20)), [
       entry("rejected", "a", "rejected", "eve"),
     ]);
@@ -102,21 +102,21 @@ describe("what happens to a row", () => {
     expect([row?.may_decide, feed.stale.size]).toEqual([[], 0]);
   });
 
-  it("that is claimed and given back is known at once; votes and edits are read", () => {
+  it("shows claims and releases at once, and marks votes and edits as stale", () => {
     const feed = applyEvents(listOf(item("a", 10)), [entry("claimed", "a")]);
     expect(feed.rows.get("a")?.claimed_by).toBe("bob");
     expect(applyEvents(feed, [entry("released", "a")]).rows.get("a")?.claimed_by).toBe("");
     expect([...applyEvents(feed, [entry("voted", "a", "pending")]).stale]).toEqual(["a"]);
   });
 
-  it("that is taken back waits again", () => {
+  it("undone makes the row pending again", () => {
     const rejected = applyEvents(listOf(item("a", 10)), [entry("rejected", "a", "rejected")]);
     const undone = applyEvents(rejected, [entry("undone", "a", "pending")]);
     expect([undone.rows.get("a")?.status, undone.rows.get("a")?.decision]).toEqual(["pending", null]);
     expect(undone.stale.has("a")).toBe(true);
   });
 
-  it("that is read again keeps its place, and is never older than it was", () => {
+  it("keeps its position when read again, and never gets an older version", () => {
     const feed = listOf(item("a", 10, { version: 3 }), item("b", 20));
     const edited = updateItem(feed, item("a", 10, { version: 4, risk: "high", sentence: "new" }), 7);
     expect([edited.ids, edited.rows.get("a")?.sentence]).toEqual([["a", "b"], "new"]);
@@ -125,7 +125,7 @@ describe("what happens to a row", () => {
     ).toBe("new");
   });
 
-  it("that is not about an approval changes nothing", () => {
+  it("without an approval changes nothing", () => {
     const feed = listOf(item("a", 10));
     expect(applyEvents(feed, [entry("policy_changed", "")])).toBe(feed);
   });

@@ -2,31 +2,31 @@ import { describe, expect, it } from "vitest";
 import { activeFilters, readFilters, toQuery, writeFilters } from "./filters";
 
 describe("filters", () => {
-  it("are what the address says, and nothing else is taken for one", () => {
+  it("are read from the URL, and unknown values are ignored", () => {
     const filters = readFilters(new URLSearchParams("q=refund&priority=urgent&mine=1&status=odd&tool= pay "));
     expect(filters).toMatchObject({ q: "refund", priority: "", mine: true, status: "pending", tool: "pay" });
   });
 
-  it("leave the rest of the address alone, and what is usual out of it", () => {
+  it("keep other URL parameters, and omit default values", () => {
     const search = new URLSearchParams("id=7&tool=pay&status=all");
     expect(writeFilters(search, { tool: "", status: "pending", mine: true }).toString()).toBe("id=7&mine=1");
   });
 
-  it("come back from the address as they went in", () => {
+  it("survive a round trip through the URL", () => {
     const changed = { status: "all", q: "a & b", priority: "high", thread: "t/1", mine: true } as const;
     expect(readFilters(writeFilters(new URLSearchParams(), changed))).toMatchObject(changed);
   });
 
-  it("are asked for by the server's names; all is no status", () => {
+  it("become query parameters with the API's names; all is no status", () => {
     const filters = readFilters(new URLSearchParams("thread=t1&status=all"));
     expect(toQuery(filters, { limit: 5 })).toMatchObject({ thread_id: "t1", status: "", limit: 5 });
     expect(toQuery(readFilters(new URLSearchParams()), { limit: 5 }).status).toBe("pending");
   });
 
-  it("are named for people", () => {
+  it("have labels", () => {
     const names = activeFilters(readFilters(new URLSearchParams("mine=1&tool=pay&q=x"))).map(
       ([, text]) => text,
     );
-    expect(names).toEqual(["waiting for me", "words: x", "tool: pay"]);
+    expect(names).toEqual(["waiting for me", "search: x", "tool: pay"]);
   });
 });

@@ -65,4 +65,4 @@ export function activeFilters(filters: InboxFilters): [name: FilterName, text: s
   ]);
 }
 
-const label = (name: string) => (name === "q" ? "words" : name);
+const label = (name: string) => (name === "q" ? "search" : name);

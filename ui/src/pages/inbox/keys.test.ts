@@ -17,11 +17,11 @@ afterEach(() => {
 });
 
 describe("single keys", () => {
-  it("mean the same in both cases", () => {
+  it("are case-insensitive", () => {
     expect([press("a"), press("A"), press("?"), press("q")]).toEqual(["approve", "approve", "help", null]);
   });
 
-  it("mean nothing to whoever types, composes, or has a dialog open", () => {
+  it("are ignored while typing, composing, or with an open dialog", () => {
     expect(press("a", { target: within("<input>", "input") })).toBeNull();
     expect(press("a", { target: within("<textarea></textarea>", "textarea") })).toBeNull();
     expect(press("r", { target: within("<div contenteditable><b>x</b></div>", "b") })).toBeNull();
@@ -30,7 +30,7 @@ describe("single keys", () => {
     expect(press("x", { target: within("<input type=checkbox>", "input") })).toBe("select");
   });
 
-  it("mean nothing with modifiers, but for Ctrl+E and Cmd+E", () => {
+  it("are ignored with modifiers, except Ctrl+E and Cmd+E", () => {
     expect([
       press("a", { ctrlKey: true }),
       press("r", { metaKey: true }),
@@ -43,12 +43,12 @@ describe("single keys", () => {
     ]);
   });
 
-  it("are not repeated by holding them down, but for moving", () => {
+  it("do not repeat while held down, except for moving", () => {
     expect([press("a", { repeat: true }), press("z", { repeat: true })]).toEqual([null, null]);
     expect([press("j", { repeat: true }), press("ArrowUp", { repeat: true })]).toEqual(["next", "previous"]);
   });
 
-  it("leave to others what others took, and the arrows to the card", () => {
+  it("ignore handled events, and leave the arrow keys to the card", () => {
     expect(press("a", { defaultPrevented: true })).toBeNull();
     const card = within("<article><button>x</button></article>", "button");
     expect([press("ArrowDown", { target: card }), press("j", { target: card })]).toEqual([null, "next"]);

@@ -16,18 +16,18 @@ export type InboxAction =
 
 /** The keys of the inbox and what they do, in the order in which the help lists them. */
 export const KEY_DESCRIPTIONS: readonly [keys: string, does: string][] = [
-  ["J or ↓", "Go to the next request"],
-  ["K or ↑", "Go to the one before"],
-  ["O or Enter", "Open it: the card gets the focus"],
+  ["J or ↓", "Next request"],
+  ["K or ↑", "Previous request"],
+  ["O or Enter", "Open the request and focus its card"],
   ["A", "Approve"],
   ["R", "Reject"],
   ["C", "Respond to the agent"],
   ["E or Ctrl+E", "Edit"],
-  ["Z", "Take back your last rejection, while that is possible"],
-  ["X", "Select, to decide several at once"],
+  ["Z", "Undo your last rejection, within the undo window"],
+  ["X", "Select for a bulk decision"],
   ["/", "Search"],
-  ["Esc", "Close, or select nothing"],
-  ["?", "Show these keys"],
+  ["Esc", "Close, or clear the selection"],
+  ["?", "Show keyboard shortcuts"],
 ];
 
 const SINGLE: Record<string, InboxAction> = {

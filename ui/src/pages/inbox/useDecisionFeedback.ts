@@ -37,7 +37,7 @@ export function useDecisionFeedback(store: FeedStore, say: (text: string) => voi
     (kind: "approve" | "reject", results: BulkResult[]) => {
       const taken = results.filter(({ ok }) => ok).map(({ id }) => id);
       say(
-        `${taken.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected. Z takes them back"}.`,
+        `${taken.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected. Press Z to undo"}.`,
       );
       if (kind !== "reject" || !taken[0]) return;
       remember(taken, USUAL);
@@ -57,9 +57,11 @@ function windowOf({ release_at, decision }: ApprovalItem): number {
 }
 
 function describeDecision({ status, quorum }: ApprovalItem): string {
-  if (status === "rejected") return "Rejected. Z takes it back.";
-  if (status === "pending" && quorum.need > 1) return `Your yes counts: ${quorum.have} of ${quorum.need}.`;
-  return status === "pending" ? "It waits again." : `${status.charAt(0).toUpperCase()}${status.slice(1)}.`;
+  if (status === "rejected") return "Rejected. Press Z to undo.";
+  if (status === "pending" && quorum.need > 1) return `Approved: ${quorum.have} of ${quorum.need} approvals.`;
+  return status === "pending"
+    ? "Undone. The request is open again."
+    : `${status.charAt(0).toUpperCase()}${status.slice(1)}.`;
 }
 
 interface Rejected {
@@ -88,8 +90,8 @@ function useUndo(say: (text: string) => void, read: (item: ApprovalItem) => void
   }, []);
   const last = useCallback(async () => {
     const found = rejected.current.pop();
-    if (!found) return say("There is no rejection of yours to take back.");
-    if (found.until < performance.now()) return say("Too late: the agent has heard of your last rejection.");
+    if (!found) return say("Nothing to undo.");
+    if (found.until < performance.now()) return say("Too late to undo. The agent already knows.");
     const problems: string[] = [];
     for (let from = 0; from < found.ids.length; from += AT_ONCE) {
       const lot = found.ids.slice(from, from + AT_ONCE).map(async (id) => {
@@ -108,7 +110,8 @@ function useUndo(say: (text: string) => void, read: (item: ApprovalItem) => void
 }
 
 function describeUndo(count: number, problems: string[]): string {
-  const done = count === 1 ? "Taken back: it waits again." : `${count} taken back: they wait again.`;
+  const done =
+    count === 1 ? "Undone. The request is open again." : `${count} undone. The requests are open again.`;
   if (!problems.length) return done;
-  return `${count ? `${done} ` : ""}${problems.length} could not be taken back: ${problems[0]}`;
+  return `${count ? `${done} ` : ""}${problems.length} could not be undone: ${problems[0]}`;
 }

@@ -26,16 +26,13 @@ export function useInboxActions(given: Given): Record<InboxAction, () => void> {
   const { feed, place, selection, decides, list, card, words, say, choose, undo, help } = given;
   const go = (step: 1 | -1) => {
     const id = neighbour(feed.ids, place.id, step);
-    if (!id)
-      return say(
-        feed.ids.length ? "There is no other request in this direction." : "Nothing is in the list.",
-      );
+    if (!id) return say(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
     choose(id);
     list.current?.goTo(id);
   };
   const decide = (kind: DecisionKind) => {
     if (!decides) return say(LOOKS);
-    if (!card.current) return say("Open a request first: J goes to the next one.");
+    if (!card.current) return say("Open a request first: press J for the next one.");
     const row = feed.rows.get(place.id);
     say(row ? hindered(row, kind) : "");
     card.current[kind]();
@@ -48,7 +45,7 @@ export function useInboxActions(given: Given): Record<InboxAction, () => void> {
     open: () => (place.id ? focusCard() : go(1)),
     select: () => {
       if (!decides) return say(LOOKS);
-      if (!place.id) return say("Go to a request first: J goes to the next one.");
+      if (!place.id) return say("Go to a request first: press J for the next one.");
       selection.toggle(place.id, false);
     },
     approve: () => decideAll("approve"),
@@ -65,16 +62,16 @@ export function useInboxActions(given: Given): Record<InboxAction, () => void> {
   };
 }
 
-const LOOKS = "You can see everything here, and decide nothing.";
+const LOOKS = "Your role can view requests but not decide them.";
 
 /** Why a key may not be enough; the card shows the rest. */
 function hindered(row: FeedRow, kind: DecisionKind): string {
-  if (row.status !== "pending") return `This is ${row.status} already.`;
+  if (row.status !== "pending") return `This request is already ${row.status}.`;
   if (!row.may_decide.includes(kind))
-    return `You cannot ${kind === "respond" ? "respond to" : kind} this one.`;
+    return `You cannot ${kind === "respond" ? "respond to" : kind} this request.`;
   if (kind !== "approve") return "";
-  if (row.alarms.length) return "Its arguments may deceive: look at each finding in the card first.";
-  return row.risk === "high" ? "High risk takes more than a key: go on in the card." : "";
+  if (row.alarms.length) return "Check each finding in the card first.";
+  return row.risk === "high" ? "High risk: hold the Approve button in the card." : "";
 }
 
 function neighbour(ids: readonly string[], id: string, step: 1 | -1): string | undefined {

@@ -13,21 +13,21 @@ function row(id: string, more: Partial<FeedRow> = {}): FeedRow {
   return { id, ...usual, ...more } as unknown as FeedRow;
 }
 
-describe("what can be decided together", () => {
-  it("is of one tool, waits, deceives nobody and is no high risk", () => {
+describe("bulk selection", () => {
+  it("allows pending requests of one tool without findings or high risk", () => {
     expect(blockedReason(row("a"), [row("b")])).toBe("");
     expect(blockedReason(row("a"), [row("b", { tool: "send" })])).toContain("you selected send");
     expect(blockedReason(row("a", { risk: "high" }), [])).toContain("one by one");
-    expect(blockedReason(row("a", { alarms: ["bidi:/to"] }), [])).toContain("deceive");
-    expect(blockedReason(row("a", { status: "approved" }), [])).toContain("decided already");
+    expect(blockedReason(row("a", { alarms: ["bidi:/to"] }), [])).toContain("findings");
+    expect(blockedReason(row("a", { status: "approved" }), [])).toContain("already decided");
   });
 
-  it("is what one may decide by a yes or a no", () => {
+  it("allows only requests that the user may approve or reject", () => {
     expect(blockedReason(row("a", { may_decide: [] }), [])).toContain("may not");
     expect(blockedReason(row("a", { may_decide: ["respond"] }), [])).toContain("question");
   });
 
-  it("is no more than a person can compare", () => {
+  it("has a maximum size", () => {
     const many = Array.from({ length: MAX_SELECTED }, (_, number) => row(`r${number}`));
     expect(blockedReason(row("a"), many)).toContain("At most");
   });
@@ -42,12 +42,16 @@ describe("a range", () => {
   );
   const ids = ["a", "b", "c", "d"];
 
-  it("takes what it can in both directions, and says what it left out", () => {
+  it("selects all allowed rows in both directions, and reports the rest", () => {
     const found = selectRange(ids, rows, "d", "a", []);
-    expect(found).toEqual({ added: ["a", "c"], refused: 2, why: "High risk is decided one by one." });
+    expect(found).toEqual({
+      added: ["a", "c"],
+      refused: 2,
+      why: "High-risk requests are decided one by one.",
+    });
   });
 
-  it("adds to what is there", () => {
+  it("adds to the selection", () => {
     expect(selectRange(ids, rows, "a", "c", [row("a")]).added).toEqual(["c"]);
   });
 });

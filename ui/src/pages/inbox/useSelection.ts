@@ -61,12 +61,12 @@ export const MAX_SELECTED = 100; // more than a person compares, and each is rea
 /** Why this row cannot be decided together with the others; "" if it can. */
 export function blockedReason(row: FeedRow, chosen: readonly FeedRow[]): string {
   const first = chosen[0];
-  if (row.status !== "pending") return "This is decided already.";
-  if (row.risk === "high") return "High risk is decided one by one.";
-  if (row.alarms.length) return "Its arguments may deceive. Look at it alone.";
-  if (!row.may_decide.length) return "You may not decide this one.";
+  if (row.status !== "pending") return "This request is already decided.";
+  if (row.risk === "high") return "High-risk requests are decided one by one.";
+  if (row.alarms.length) return "It has findings. Review it individually.";
+  if (!row.may_decide.length) return "You may not decide this request.";
   if (!row.may_decide.some((kind) => kind === "approve" || kind === "reject"))
-    return "This is a question. Answer it by itself.";
+    return "This is a question. Answer it individually.";
   if (first && first.tool !== row.tool) return `One tool at a time: you selected ${first.tool}.`;
   if (chosen.length >= MAX_SELECTED) return `At most ${MAX_SELECTED} at once.`;
   return "";

@@ -24,16 +24,16 @@ import { useExplain, type ExplainRequest, type ExplainResult, type ExplainStep }
 import { VerdictBadge } from "./RuleCard";
 
 const EFFECTS = [
-  { value: "", label: "nobody declared it" },
+  { value: "", label: "not declared" },
   { value: "read", label: "read" },
   { value: "write", label: "write" },
   { value: "destructive", label: "destructive" },
 ];
 
 const MAKERS = [
-  { value: "key", label: "a key that is bound to nobody" },
-  { value: "bound", label: "a key that is bound to this agent and person" },
-  { value: "embedded", label: "a program that opens the database" },
+  { value: "key", label: "an unbound key" },
+  { value: "bound", label: "a key bound to this agent and person" },
+  { value: "embedded", label: "an embedded program (opens the database)" },
 ];
 
 /** A call that is made up: which rule it meets, and why the earlier ones let it go by. */
@@ -78,8 +78,8 @@ export default function Explain({ desk }: TabProps) {
               onChange={(event) => setTool(event.currentTarget.value)}
             />
             <NativeSelect
-              label="Its effect"
-              description={chosen === undefined && known ? "as it is known here" : undefined}
+              label="Effect"
+              description={chosen === undefined && known ? "as registered" : undefined}
               data={EFFECTS}
               value={effect}
               onChange={(event) => setChosen(event.currentTarget.value)}
@@ -90,14 +90,14 @@ export default function Explain({ desk }: TabProps) {
               onChange={(event) => setAgent(event.currentTarget.value)}
             />
             <TextInput
-              label="For whom"
-              description="The person for whom the agent works"
+              label="Requester"
+              description="The person the agent works for"
               inputWrapperOrder={["label", "input", "description", "error"]}
               value={user}
               onChange={(event) => setUser(event.currentTarget.value)}
             />
             <NativeSelect
-              label="It comes from"
+              label="Caller"
               data={MAKERS}
               value={maker}
               onChange={(event) => setMaker(event.currentTarget.value)}
@@ -114,12 +114,12 @@ export default function Explain({ desk }: TabProps) {
           />
           {desk.draft && (
             <NativeSelect
-              label="By"
+              label="Policy"
               value={which}
               onChange={(event) => setWhich(event.currentTarget.value)}
               data={[
                 { value: "draft", label: "your draft" },
-                { value: "now", label: "what is in force" },
+                { value: "now", label: "the policy in force" },
               ]}
             />
           )}
@@ -133,7 +133,7 @@ export default function Explain({ desk }: TabProps) {
         <ExplanationSteps explained={explain.data} />
       ) : (
         <Text size="sm" c="dimmed" mt="sm">
-          Nothing is called and nothing is recorded.
+          No call is made or recorded.
         </Text>
       )}
     </Paper>
@@ -163,9 +163,9 @@ function problemOf(args: string): string | undefined {
     const value = parseJson(args);
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? undefined
-      : 'Arguments are an object such as {"amount": 5}.';
+      : 'Arguments must be an object, such as {"amount": 5}.';
   } catch {
-    return "This is not JSON.";
+    return "This is not valid JSON.";
   }
 }
 

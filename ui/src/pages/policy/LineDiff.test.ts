@@ -4,15 +4,15 @@ import { diffLines, makeHunks } from "./LineDiff";
 const marks = (before: string, after: string) =>
   diffLines(before, after).map(({ kind, text }) => ({ same: " ", added: "+", removed: "-" })[kind] + text);
 
-describe("a difference by lines", () => {
-  it("says what was taken out and put in", () => {
+describe("a line diff", () => {
+  it("marks removed and added lines", () => {
     expect(marks("a\nb\nc\n", "a\nx\nc\nd\n")).toEqual([" a", "-b", "+x", " c", "+d"]);
     expect(marks("", "a\n")).toEqual(["+a"]);
     expect(marks("a\n", "")).toEqual(["-a"]);
     expect(marks("a\nb", "a\nb")).toEqual([" a", " b"]);
   });
 
-  it("gives both texts back, whatever they are", () => {
+  it("contains both texts completely", () => {
     const some = ["a", "b", "a\nb", "b\na\nb\nc", "a\n\nb\n\na", "c\nb\na", "a\nb\nc\nb\na"];
     for (const before of some)
       for (const after of some) {
@@ -32,7 +32,7 @@ describe("a difference by lines", () => {
       }
   });
 
-  it("numbers lines as editors do", () => {
+  it("numbers lines from 1", () => {
     expect(diffLines("a\nb", "b\nc").map(({ old, new: now }) => [old, now])).toEqual([
       [1, null],
       [2, 1],
@@ -40,13 +40,13 @@ describe("a difference by lines", () => {
     ]);
   });
 
-  it("stays quick where everything is another", () => {
+  it("stays fast when every line differs", () => {
     const many = (word: string) => Array.from({ length: 5_000 }, (_, n) => `${word}${n}`).join("\n");
     expect(diffLines(many("a"), many("b"))).toHaveLength(10_000);
   });
 });
 
-it("leaves out what is equal and far away", () => {
+it("leaves out unchanged lines far from a change", () => {
   const text = Array.from({ length: 30 }, (_, n) => `line ${n}`);
   const after = text.map((line, n) => (n === 10 || n === 25 ? `${line}!` : line));
   const found = makeHunks(diffLines(text.join("\n"), after.join("\n")), 2);

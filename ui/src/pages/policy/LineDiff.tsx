@@ -14,7 +14,7 @@ export function LineDiff({ before, after, label }: { before: string; after: stri
   if (!found.length)
     return (
       <Text size="sm" c="dimmed">
-        No line differs.
+        No differences.
       </Text>
     );
   return (
@@ -22,7 +22,9 @@ export function LineDiff({ before, after, label }: { before: string; after: stri
       {found.map(({ lines, skipped }, at) => (
         <div key={at}>
           {skipped > 0 && (
-            <div className={css.skipped}>{skipped === 1 ? "1 line" : `${skipped} lines`} as before</div>
+            <div className={css.skipped}>
+              {skipped === 1 ? "1 unchanged line" : `${skipped} unchanged lines`}
+            </div>
           )}
           {lines.map((line, number) => (
             <Row key={number} line={line} />

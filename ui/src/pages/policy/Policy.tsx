@@ -41,8 +41,9 @@ export default function Policy() {
       {isAdmin(me) ? (
         <ForAdmins />
       ) : (
-        <EmptyState title="The policy is for admins">
-          Why a call asked, and by which rule, stands on its card. Ask an admin if a rule should change.
+        <EmptyState title="The policy is available to admins">
+          {" "}
+          Each card shows the rule that asked for approval. To change a rule, ask an admin.{" "}
         </EmptyState>
       )}
     </Page>
@@ -64,7 +65,7 @@ function Workplace({ inForce }: { inForce: StoredPolicy }) {
     <>
       <StaleFile />
       <Tabs value={tab} onChange={(next) => next && go(next)} keepMounted={false}>
-        <Tabs.List aria-label="Parts of the policy">
+        <Tabs.List aria-label="Policy sections">
           {Object.entries(TABS).map(([key, [name]]) => (
             <Tabs.Tab key={key} value={key} mih={44}>
               {name}
@@ -132,7 +133,7 @@ function DraftBar({ desk, go }: TabProps) {
         </Button>
         {leaving ? (
           <Button color="red" variant="outline" onClick={desk.discard}>
-            Really discard
+            Confirm discard
           </Button>
         ) : (
           <Button variant="default" onClick={() => setLeaving(true)}>
@@ -145,9 +146,9 @@ function DraftBar({ desk, go }: TabProps) {
 }
 
 function words({ valid, problems, diff }: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>): string {
-  if (!valid) return problems.length === 1 ? "It has a mistake." : `It has ${problems.length} mistakes.`;
+  if (!valid) return problems.length === 1 ? "It has an error." : `It has ${problems.length} errors.`;
   const summed = summarizeDiff(diff);
   return summed
     ? `${summed[0]?.toUpperCase()}${summed.slice(1)}.`
-    : "Its rules say the same as those in force.";
+    : "Its rules are the same as those in force.";
 }

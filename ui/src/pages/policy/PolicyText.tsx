@@ -22,14 +22,14 @@ export default function PolicyText({ desk }: TabProps) {
   return (
     <Stack gap="sm">
       <Templates desk={desk} />
-      <Suspense fallback={<Loading what="Loading the editor" />}>
+      <Suspense fallback={<Loading what="Loading editor" />}>
         <YamlEditor ref={editor} value={desk.text} complaints={complaints} onChange={desk.change} />
       </Suspense>
       {complaints.length > 0 && (
         <ProblemList complaints={complaints} onGo={(line) => editor.current?.goTo(line)} />
       )}
       {warnings.length > 0 && (
-        <Alert color="yellow" variant="outline" title="It loads, and this is odd" role="note">
+        <Alert color="yellow" variant="outline" title="Valid, with warnings" role="note">
           <List size="sm">
             {warnings.map(({ line, message }, at) => (
               <List.Item key={at}>
@@ -42,11 +42,11 @@ export default function PolicyText({ desk }: TabProps) {
       )}
       <Text size="sm" c="dimmed" role="status">
         {checked.isFetching || settled !== desk.text
-          ? "Checking …"
+          ? "Checking…"
           : checked.data?.valid
-            ? `It loads, with ${checked.data.rules.length === 1 ? "1 rule" : `${checked.data.rules.length} rules`}.`
+            ? `Valid, with ${checked.data.rules.length === 1 ? "1 rule" : `${checked.data.rules.length} rules`}.`
             : ""}
-        {checked.error && `It cannot be checked now: ${checked.error.message}`}
+        {checked.error && `It cannot be checked: ${checked.error.message}`}
       </Text>
     </Stack>
   );
@@ -88,8 +88,8 @@ function Choices({ desk, onTaken }: { desk: PolicyDraftState; onTaken: () => voi
       ))}
       <Text size="sm" c="dimmed">
         {desk.draft
-          ? "It takes the place of your draft; Ctrl+Z in the text brings that back."
-          : "It becomes a draft: nothing is in force before you say so."}
+          ? "It replaces your draft; Ctrl+Z in the text restores it."
+          : "It becomes a draft. Nothing is in force until you confirm it."}
       </Text>
     </Stack>
   );

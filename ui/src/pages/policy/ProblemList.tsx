@@ -11,7 +11,7 @@ interface ComplaintsProps {
 /** Everything that is wrong, with a way to its line. */
 export function ProblemList({ complaints, words, onGo }: ComplaintsProps) {
   return (
-    <Alert color="red" title="This does not load" role="alert" classNames={{ title: css.wrong }}>
+    <Alert color="red" title="The policy is invalid" role="alert" classNames={{ title: css.wrong }}>
       <Stack gap={4} align="start">
         {complaints.map(({ line, message }, at) => (
           <Text size="sm" key={at}>
@@ -23,7 +23,7 @@ export function ProblemList({ complaints, words, onGo }: ComplaintsProps) {
             {message}
           </Text>
         ))}
-        <Text size="sm">What is in force stays in force. {words}</Text>
+        <Text size="sm">The policy in force stays in force. {words}</Text>
       </Stack>
     </Alert>
   );

@@ -28,8 +28,8 @@ export default function Rehearse({ desk, go }: TabProps) {
       <Paper withBorder p="md">
         <Stack gap="sm">
           <Text size="sm">
-            Every recorded call is judged twice, by what is in force and by your draft. Nothing is put in
-            force, recorded or run.
+            Every recorded call is evaluated twice: by the policy in force and by your draft. Nothing is put
+            in force, recorded or run.
           </Text>
           {!desk.draft && (
             <Text size="sm">
@@ -41,7 +41,7 @@ export default function Rehearse({ desk, go }: TabProps) {
           )}
           <Group align="end" gap="sm">
             <NativeSelect
-              label="Calls of"
+              label="Calls from"
               data={TIMES}
               value={since}
               onChange={(event) => setSince(event.currentTarget.value)}
@@ -55,8 +55,8 @@ export default function Rehearse({ desk, go }: TabProps) {
             </Button>
           </Group>
           <Text size="sm" c="dimmed" role="status">
-            {rehearse.isPending && `Rehearsing for ${seconds} s; it takes 20 s at most, and 100,000 calls.`}
-            {rehearse.data && stale && "The draft has changed since: this is about the one before."}
+            {rehearse.isPending && `Rehearsing for ${seconds} s; at most 20 s and 100,000 calls.`}
+            {rehearse.data && stale && "The draft has changed since. These results are for the previous one."}
           </Text>
           {rehearse.error && <ErrorMessage error={rehearse.error} />}
         </Stack>
@@ -97,7 +97,7 @@ function RehearsalResult({ found }: { found: Rehearsal }) {
             title="Loosened"
           >
             {found.loosened === 1 ? "1 call" : `${found.loosened.toLocaleString("en")} calls`} could run
-            without the people who have to agree now.
+            without the approvals that are required now.
           </Alert>
         )}
         <Counts found={found} />
@@ -138,7 +138,7 @@ function Causes({ found }: { found: Rehearsal }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="causes">
       <Title order={2} size="h5" id="causes">
-        By which rules
+        Changes by rule
       </Title>
       <ul className={css.list}>
         {found.causes.map((cause, at) => (
@@ -153,7 +153,7 @@ function Causes({ found }: { found: Rehearsal }) {
       </ul>
       {found.answers_per_day.map(({ who, now, draft }) => (
         <Text size="sm" key={who}>
-          Answers a day of {who}: {now} → {draft}
+          Decisions per day by {who}: {now} → {draft}
         </Text>
       ))}
     </Paper>
@@ -176,7 +176,8 @@ function Changed({ found }: { found: Rehearsal }) {
       </ul>
       {total > found.changed.length && (
         <Text size="sm" c="dimmed">
-          … and {(total - found.changed.length).toLocaleString("en")} more. The gravest and newest are listed.
+          … and {(total - found.changed.length).toLocaleString("en")} more. The most serious and newest are
+          listed.
         </Text>
       )}
     </Paper>
@@ -207,11 +208,11 @@ function ChangedLine({ each }: { each: ChangedCall }) {
 function Notes({ found }: { found: Rehearsal }) {
   const notes = [
     found.left_out &&
-      `${found.left_out.toLocaleString("en")} newer calls were left out: the time or the number was up.`,
+      `${found.left_out.toLocaleString("en")} newer calls were left out: the time or call limit was reached.`,
     found.outdated &&
-      `${found.outdated.toLocaleString("en")} calls got another verdict when they were made, by the policy of that time.`,
+      `${found.outdated.toLocaleString("en")} calls got a different verdict when they were made, under the policy at that time.`,
     found.erased &&
-      `The arguments of ${found.erased.toLocaleString("en")} calls were erased, so those cannot be judged.`,
+      `The arguments of ${found.erased.toLocaleString("en")} calls were erased, so they cannot be evaluated.`,
     found.first && reach(found.first, found.retention),
     found.allowed_reads &&
       `Allowed reads are only counted (${found.allowed_reads.toLocaleString("en")} so far) and cannot be rehearsed.`,
@@ -224,21 +225,21 @@ function Notes({ found }: { found: Rehearsal }) {
 }
 
 function headline({ calls, turned, other_terms }: Rehearsal): string {
-  if (!calls) return "No calls were recorded in this time";
+  if (!calls) return "No calls were recorded in this period";
   const all = calls === 1 ? "1 call" : `${calls.toLocaleString("en")} calls`;
   if (!turned && !other_terms) return `Of ${all}, none would change`;
-  const other = other_terms ? `, ${other_terms.toLocaleString("en")} would be asked on other terms` : "";
-  return `Of ${all}, ${turned.toLocaleString("en")} would get another verdict${other}`;
+  const other = other_terms ? `, ${other_terms.toLocaleString("en")} would be asked on different terms` : "";
+  return `Of ${all}, ${turned.toLocaleString("en")} would get a different verdict${other}`;
 }
 
 const rule = (name: string) => (name ? `“${name}”` : "the defaults");
 const turn = (from: Verdict, to: Verdict) =>
   from === to
-    ? `${VERDICT_STYLES[to].done} on other terms`
+    ? `${VERDICT_STYLES[to].done} on different terms`
     : `${VERDICT_STYLES[from].done} → ${VERDICT_STYLES[to].done}`;
 
 function reach(first: string, retention: string): string {
   const since = new Date(first).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
-  const kept = retention === "forever" ? "for ever" : `for ${retention} after the end of a call`;
-  return `Content reaches back to ${since}; it is kept ${kept}.`;
+  const kept = retention === "forever" ? "forever" : `for ${retention} after the end of a call`;
+  return `Content is available from ${since}; it is kept ${kept}.`;
 }

@@ -14,19 +14,14 @@ export default function Review({ desk, go }: TabProps) {
   const [reason, setReason] = useState("");
   const put = usePutPolicy(({ version, new: fresh }) => {
     desk.discard();
-    go("rules", fresh ? `Version ${version} is in force.` : "This very policy was in force already.");
+    go("rules", fresh ? `Version ${version} is in force.` : "This policy was already in force.");
   });
   const { draft, inForce } = desk;
   const stale = isStale(put.error);
   useEffect(() => {
     if (stale) put.reset(); // what is in force now is read by then, and the conflict shows by itself
   }, [stale, put]);
-  if (!draft)
-    return (
-      <EmptyState title="There is no draft">
-        Change a rule or the text, and it can be reviewed here.
-      </EmptyState>
-    );
+  if (!draft) return <EmptyState title="No draft"> Change a rule or the text to review it here. </EmptyState>;
   if (draft.base.version !== inForce.version && !put.isPending)
     return <VersionConflict desk={desk} draft={draft} />;
   return (
@@ -40,8 +35,8 @@ export default function Review({ desk, go }: TabProps) {
       >
         <Stack gap="sm">
           <Textarea
-            label="Why?"
-            description="Kept with the version, with your name and the time."
+            label="Reason"
+            description="Stored with the version, your name and the time."
             required
             maxLength={1000}
             rows={2}
@@ -70,22 +65,23 @@ function Changes({ desk, draft, go }: TabProps & { draft: PolicyDraft }) {
   const checked = usePolicyCheck(draft.text).data;
   if (checked && !checked.valid)
     return (
-      <ProblemList complaints={listProblems(checked)} onGo={() => go("text")} words="Mend it in the text." />
+      <ProblemList complaints={listProblems(checked)} onGo={() => go("text")} words="Fix it in the text." />
     );
   return (
     <>
       <Paper withBorder p="md" component="section" aria-labelledby="changes">
         <Title order={2} size="h4" id="changes">
-          What changes
+          {" "}
+          Changes{" "}
         </Title>
         {checked?.diff && <RuleDiff diff={checked.diff} />}
         {checked?.warnings.map((warning) => (
           <Text size="sm" key={warning}>
-            Odd, and allowed: {warning}
+            Warning: {warning}
           </Text>
         ))}
       </Paper>
-      <LineDiff before={desk.inForce.text} after={draft.text} label="The difference, line by line" />
+      <LineDiff before={desk.inForce.text} after={draft.text} label="Line-by-line diff" />
     </>
   );
 }
@@ -101,18 +97,16 @@ function VersionConflict({ desk, draft }: { desk: PolicyDraftState; draft: Polic
     <Paper withBorder p="md" component="section" role="alert" aria-labelledby="conflict">
       <Stack gap="sm">
         <Title order={2} size="h4" id="conflict">
-          The policy was changed meanwhile
+          The policy has changed
         </Title>
         <Text size="sm">
-          Your draft was made from version {draft.base.version}. Now version {desk.inForce.version} is in
-          force
-          {newest && `, put there by ${newest.author}${newest.reason && `: “${newest.reason}”`}`}. This is
-          what they changed:
+          Your draft is based on version {draft.base.version}. Version {desk.inForce.version} is now in force{" "}
+          {newest && `, by ${newest.author}${newest.reason && `: “${newest.reason}”`}`}. It changed:
         </Text>
-        <LineDiff before={draft.base.text} after={desk.inForce.text} label="What was changed meanwhile" />
+        <LineDiff before={draft.base.text} after={desk.inForce.text} label="Changes made in the meantime" />
         <Text size="sm">
-          Your draft is kept as it is. If you compare it with what is in force now, their lines show as taken
-          out where your draft does not have them: put them into your text, or leave them out on purpose.
+          Your draft is kept. Compared with the policy in force, lines that your draft does not have appear as
+          removed: add them to your text, or leave them out on purpose.
         </Text>
         <Group>
           <Button onClick={desk.rebase}>Compare my draft with version {desk.inForce.version}</Button>
@@ -128,7 +122,7 @@ function VersionConflict({ desk, draft }: { desk: PolicyDraftState; draft: Polic
 /** What a draft changes, by rules and not by lines. */
 function RuleDiff({ diff }: { diff: PolicyDiff }) {
   if (!summarizeDiff(diff))
-    return <Text size="sm">The rules say the same; only comments or the layout differ.</Text>;
+    return <Text size="sm">The rules are the same; only comments or formatting differ.</Text>;
   return (
     <List size="sm" spacing={4}>
       {diff.rules.map((change) => (
@@ -148,8 +142,8 @@ function RuleDiff({ diff }: { diff: PolicyDiff }) {
       )}
       {diff.agents.length > 0 && (
         <List.Item>
-          Switches of agents
-          <Facets changes={diff.agents} />
+          {" "}
+          Agent switches <Facets changes={diff.agents} />
         </List.Item>
       )}
     </List>
@@ -161,7 +155,7 @@ function Facets({ changes }: { changes: RuleChange["changes"] }) {
     <List size="sm" withPadding>
       {changes.map(({ key, old, new: now }) => (
         <List.Item key={key}>
-          {key}: {old ?? "not given"} → {now ?? "not given"}
+          {key}: {old ?? "not set"} → {now ?? "not set"}
         </List.Item>
       ))}
     </List>
@@ -170,6 +164,6 @@ function Facets({ changes }: { changes: RuleChange["changes"] }) {
 
 function place({ kind, old_place, new_place, old_name, moved }: RuleChange): string {
   if (kind === "renamed") return `was called “${old_name}”`;
-  if (kind === "added") return `at place ${new_place}`;
-  return moved && kind !== "removed" ? `from place ${old_place} to ${new_place}` : "";
+  if (kind === "added") return `at position ${new_place}`;
+  return moved && kind !== "removed" ? `from position ${old_place} to ${new_place}` : "";
 }

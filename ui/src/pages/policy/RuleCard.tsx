@@ -28,7 +28,7 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
         </Title>
         <VerdictBadge verdict={rule.then} />
         {rule.shadow && (
-          <Badge variant="default" title="It decides nothing: what it would have done is noted.">
+          <Badge variant="default" title="It decides nothing; its verdict is only recorded.">
             shadow
           </Badge>
         )}
@@ -36,7 +36,7 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
       <Group gap={4} className={css.moves}>
         <Move name={`Move “${rule.name}” up`} sign="↑" busy={busy} onClick={onUp} />
         <Move name={`Move “${rule.name}” down`} sign="↓" busy={busy} onClick={onDown} />
-        <Move name={`Take “${rule.name}” out`} sign="×" busy={busy} onClick={onRemove} />
+        <Move name={`Remove “${rule.name}”`} sign="×" busy={busy} onClick={onRemove} />
       </Group>
       <div className={css.body}>
         <Text size="sm">
@@ -50,7 +50,7 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
         )}
         <Terms rule={rule} />
         <Text size="sm" c="dimmed">
-          {rule.shadow ? "What it would have done is under Shadow rules." : matchedWords(matched)}
+          {rule.shadow ? "Its verdicts are under Shadow rules." : matchedWords(matched)}
         </Text>
       </div>
     </Paper>
@@ -62,16 +62,17 @@ export function DefaultsCard({ defaults, matched }: { defaults: Record<string, s
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="otherwise">
       <Title order={2} size="h5" id="otherwise">
-        Otherwise
+        {" "}
+        Defaults{" "}
       </Title>
       <Text size="sm">
-        The agent's switches decide, and then the tool's effect: what only reads runs at once, all else asks
-        one person, and a tool that nobody registered{" "}
-        {defaults.unknown_tools === "deny" ? "is refused" : "asks"}.
+        Without a matching rule, the agent's switches decide, then the tool's effect: reads run at once, all
+        other calls need one approval, and a tool that is not registered{" "}
+        {defaults.unknown_tools === "deny" ? "is denied" : "needs approval"}.
       </Text>
       <Text size="sm">
-        Without a word of its own, a question expires after {defaults.expires_in}; a rejection can be taken
-        back for {defaults.undo_window}.
+        Unless a rule says otherwise, a request expires after {defaults.expires_in}, and a rejection can be
+        undone for {defaults.undo_window}.
       </Text>
       <Text size="sm" c="dimmed">
         {matchedWords(matched)}
@@ -121,7 +122,7 @@ function Move({
 }
 
 function matchedWords(matched: Matched): string {
-  if (!matched) return "It decided no recorded call lately.";
+  if (!matched) return "It decided no recent calls.";
   const total = matched.allow + matched.ask + matched.deny;
   const parts = (["ask", "allow", "deny"] as const)
     .filter((verdict) => matched[verdict])

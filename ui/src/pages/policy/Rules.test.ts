@@ -25,7 +25,7 @@ agents: {}
 const LINES = [6, 12, 17];
 
 describe("ranges of rules", () => {
-  it("take along the comments right above, and nothing else", () => {
+  it("include only the comments directly above the rule", () => {
     expect(findRuleRanges(TEXT, LINES)).toEqual([
       { first: 3, end: 8 },
       { first: 11, end: 16 },
@@ -33,13 +33,13 @@ describe("ranges of rules", () => {
     ]);
   });
 
-  it("are not known where rules have no lines of their own", () => {
+  it("are null when rules share lines", () => {
     expect(findRuleRanges("rules: [{name: a, then: deny}, {name: b, then: ask}]", [1, 1])).toBeNull();
     expect(findRuleRanges("rules:\n  - name: a\n  -\n    name: b\n", [2, 4])).toBeNull();
     expect(findRuleRanges("", [])).toBeNull();
   });
 
-  it("reach to the end of the file for the last rule", () => {
+  it("end at the end of the file for the last rule", () => {
     expect(findRuleRanges("rules:\n- name: a\n  then: deny\n- name: b\n  then: ask", [2, 4])).toEqual([
       { first: 1, end: 3 },
       { first: 3, end: 5 },
@@ -50,7 +50,7 @@ describe("ranges of rules", () => {
 describe("moving and removing", () => {
   const ranges = findRuleRanges(TEXT, LINES) ?? [];
 
-  it("changes places and keeps every line", () => {
+  it("swaps two rules and keeps every line", () => {
     const down = moveRule(TEXT, ranges, 0, 1);
     expect(down.split("\n").sort()).toEqual(TEXT.split("\n").sort());
     expect(down.indexOf("name: b")).toBeLessThan(down.indexOf("# reads first"));
@@ -58,13 +58,13 @@ describe("moving and removing", () => {
     expect(moveRule(TEXT, ranges, 1, 0)).toBe(down);
   });
 
-  it("back again gives the same text", () => {
+  it("restores the same text when moved back", () => {
     const once = moveRule(TEXT, ranges, 1, 2);
     const again = findRuleRanges(once, [6, 12, 13]) ?? [];
     expect(moveRule(once, again, 2, 1)).toBe(TEXT);
   });
 
-  it("takes a rule out with its comments", () => {
+  it("removes a rule with its comments", () => {
     const first = removeRule(TEXT, ranges, 0);
     expect(first).not.toContain("because they are many");
     expect(first).toContain("# All of it");

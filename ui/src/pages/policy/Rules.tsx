@@ -18,7 +18,7 @@ export function Rules({ desk, go }: TabProps) {
       <ProblemList
         complaints={listProblems(checked.data)}
         onGo={() => go("text")}
-        words="Mend it in the text."
+        words="Fix it in the text."
       />
     );
   return (
@@ -55,13 +55,12 @@ function List({ checked, settled, text, change }: ListProps) {
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
         The first rule that matches a call decides.{" "}
-        {activity &&
-          `Numbers count the calls of the last 30 days${activity.complete ? "" : ", the newest of them"}.`}
+        {activity && `Counts cover the last 30 days${activity.complete ? "" : ", newest calls only"}.`}
       </Text>
       {rewrite.error && <ErrorMessage error={rewrite.error} />}
       {rules.length === 0 && (
         <EmptyState title="No rules yet">
-          Each tool's own default decides. The text tab has templates to start from.
+          Each tool's default decides. The Text tab has templates to start from.
         </EmptyState>
       )}
       <ol className={css.plain} aria-label="Rules">
@@ -84,7 +83,7 @@ function List({ checked, settled, text, change }: ListProps) {
       />
       {!ranges && rules.length > 1 && (
         <Text size="sm" c="dimmed">
-          These rules do not have lines of their own, so they are moved in the text.
+          These rules share lines. Reorder them in the text.
         </Text>
       )}
     </Stack>
@@ -97,9 +96,7 @@ function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: s
     mutationFn: async ({ text, order }: { text: string; order: number[] }) => {
       const checked = await checkPolicy(text);
       if (!checked.valid || !keepsRules(rules, order, checked.details ?? []))
-        throw new Error(
-          "This cannot be done safely from here, because of how the text is laid out. Change the text.",
-        );
+        throw new Error("The layout of the text makes this change unsafe here. Edit the text instead.");
       return text;
     },
     onSuccess: change,

@@ -14,14 +14,14 @@ export default function ShadowRules() {
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
-        A rule with <code>mode: shadow</code> decides nothing. What it would have done is noted with each
-        call, except with allowed reads. {calls.toLocaleString("en")} calls of the last 30 days
-        {complete ? "" : ", the newest of them"}.{" "}
-        {erased > 0 && `The notes of ${erased.toLocaleString("en")} calls were erased.`}
+        A rule with <code>mode: shadow</code> decides nothing. Its verdict is recorded with each call, except
+        for allowed reads. {calls.toLocaleString("en")} calls in the last 30 days{" "}
+        {complete ? "" : ", newest calls only"}.{" "}
+        {erased > 0 && `The verdicts of ${erased.toLocaleString("en")} calls were erased.`}
       </Text>
       {shadows.length === 0 && (
         <EmptyState title="No rule is in shadow mode">
-          Write <code>mode: shadow</code> into a new rule to see what it would do before it does it.
+          Add <code>mode: shadow</code> to a new rule to see its verdicts before you enforce it.
         </EmptyState>
       )}
       <ul className={css.plain} aria-label="Shadow rules">
@@ -40,7 +40,7 @@ function Shadow({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
         <Title order={2} size="h5">
           {shadow.rule}
         </Title>
-        {!shadow.in_force && <Badge variant="default">gone, or enforced now</Badge>}
+        {!shadow.in_force && <Badge variant="default">removed or enforced</Badge>}
       </Group>
       <Text size="sm">
         {shadow.calls === 0 && "It would have decided nothing so far."}
@@ -59,6 +59,6 @@ function Shadow({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
 }
 
 function words(was: keyof typeof VERDICT_STYLES, would: keyof typeof VERDICT_STYLES): string {
-  if (was === would) return `${VERDICT_STYLES[was].done} all the same`;
+  if (was === would) return `${VERDICT_STYLES[was].done} either way`;
   return `${VERDICT_STYLES[was].done} that would have been ${VERDICT_STYLES[would].done}`;
 }

@@ -14,8 +14,8 @@ export default function Versions({ desk, go }: TabProps) {
   if (versions.error) return <ErrorMessage error={versions.error} again={() => void versions.refetch()} />;
   if (!versions.data.items.length)
     return (
-      <EmptyState title="No version yet">
-        Until a policy is put in force, each tool's own default decides.
+      <EmptyState title="No versions yet">
+        Until a policy is put in force, each tool's default decides.
       </EmptyState>
     );
   const back = (text: string) => {
@@ -52,7 +52,7 @@ function Row({ version, newest, onBack }: RowProps) {
         {version.author}, <TimeAgo at={version.at} /> · {version.sha256.slice(0, 12)}
       </Text>
       <details className={css.fold} onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>What it changed</summary>
+        <summary>Changes</summary>
         {open && <What number={version.version} onBack={version.version === newest ? undefined : onBack} />}
       </details>
     </Paper>
@@ -67,10 +67,10 @@ function What({ number, onBack }: { number: number; onBack?: (text: string) => v
   const { text } = own.data;
   return (
     <Stack gap="sm">
-      <LineDiff before={before.data?.text ?? ""} after={text} label={`What version ${number} changed`} />
+      <LineDiff before={before.data?.text ?? ""} after={text} label={`Changes in version ${number}`} />
       {onBack && (
         <Button variant="default" w="fit-content" onClick={() => onBack(text)}>
-          Put this back …
+          Restore this version…
         </Button>
       )}
     </Stack>

@@ -17,18 +17,18 @@ const rule = (then: RuleInfo["then"], says: Record<string, string> = {}, name = 
   says: { then, ...says },
 });
 
-describe("a rule in words", () => {
-  it("says which calls it is about", () => {
+describe("the description of a rule", () => {
+  it("names the calls that it matches", () => {
     expect(describeMatch(rule("deny"))).toBe("Every call");
     expect(
       describeMatch(rule("ask", { tools: "pay, refund_*", effect: "destructive, write", agents: "bot" })),
-    ).toBe("Calls of pay, refund_*, that destroy something or write, by bot");
+    ).toBe("Calls of pay, refund_*, that are destructive or write, by bot");
   });
 
-  it("says what becomes of them", () => {
+  it("names the verdict and its terms", () => {
     expect(describeVerdict(rule("allow"))).toBe("run at once");
-    expect(describeVerdict(rule("deny"))).toBe("are refused");
-    expect(listTerms(rule("deny", { reason: "Not here." }))).toEqual([["The agent is told", "Not here."]]);
+    expect(describeVerdict(rule("deny"))).toBe("are denied");
+    expect(listTerms(rule("deny", { reason: "Not here." }))).toEqual([["Message to the agent", "Not here."]]);
     expect(describeVerdict(rule("ask", { approvers: "2 of team finance" }))).toBe(
       "wait for 2 of team finance",
     );
@@ -40,7 +40,7 @@ describe("a rule in words", () => {
   });
 });
 
-it("knows the line of what is wrong", () => {
+it("parses the line number of a problem", () => {
   expect(parseProblem('line 12: unknown key "qourum"')).toEqual({
     line: 12,
     message: 'unknown key "qourum"',
@@ -48,7 +48,7 @@ it("knows the line of what is wrong", () => {
   expect(parseProblem("The policy is not UTF-8.")).toEqual({ line: 0, message: "The policy is not UTF-8." });
 });
 
-it("sums up a difference", () => {
+it("summarizes a diff", () => {
   const kinds = (...all: RuleChange["kind"][]) =>
     ({ rules: all.map((kind) => ({ kind })), defaults: [], agents: [] }) as unknown as PolicyDiff;
   expect(summarizeDiff(kinds("added", "changed", "changed"))).toBe("1 rule added, 2 changed");
@@ -59,7 +59,7 @@ it("sums up a difference", () => {
   expect(summarizeDiff(null)).toBe("");
 });
 
-it("notices when a move did more than was meant", () => {
+it("detects a move that changed more than intended", () => {
   const [a, b] = [rule("ask", {}, "a"), rule("deny", {}, "b")];
   expect(keepsRules([a, b], [1, 0], [b, a])).toBe(true);
   expect(keepsRules([a, b], [1, 0], [b, { ...a, says: { then: "ask", quorum: "2" } }])).toBe(false);

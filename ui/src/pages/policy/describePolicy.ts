@@ -31,23 +31,23 @@ export function describeMatch({ says }: RuleInfo): string {
   return parts.length ? `Calls ${parts.join(", ")}` : "Every call";
 }
 
-const DOES: Record<string, string> = { read: "only read", write: "write", destructive: "destroy something" };
+const DOES: Record<string, string> = { read: "only read", write: "write", destructive: "are destructive" };
 
 /** What becomes of them. */
 export function describeVerdict({ says, then }: RuleInfo): string {
   if (then === "allow") return "run at once";
-  if (then === "deny") return "are refused";
+  if (then === "deny") return "are denied";
   return `wait for ${says.approvers ?? "one person: the requester, a reviewer or an admin"}`;
 }
 
 const TERMS: [key: string, name: string][] = [
-  ["reason", "The agent is told"],
+  ["reason", "Message to the agent"],
   ["exclude", "May not decide"],
-  ["decisions", "Answers"],
+  ["decisions", "Decisions"],
   ["priority", "Priority"],
-  ["channels", "Told at"],
+  ["channels", "Channels"],
   ["expires_in", "Expires after"],
-  ["on_expiry", "Then"],
+  ["on_expiry", "On expiry"],
   ["escalate", "Escalates"],
   ["remind", "Reminds after"],
   ["undo_window", "Undo within"],
@@ -62,7 +62,7 @@ export function listTerms({ says }: RuleInfo): [name: string, value: string][] {
 export const VERDICT_STYLES: Record<Verdict, { name: string; done: string; color: string }> = {
   allow: { name: "allow", done: "allowed", color: "teal" },
   ask: { name: "ask", done: "asked", color: "steel" },
-  deny: { name: "deny", done: "refused", color: "red" },
+  deny: { name: "deny", done: "denied", color: "red" },
 };
 
 /** "1 rule added, 2 changed; defaults changed", or "" without a difference. */
@@ -78,7 +78,7 @@ export function summarizeDiff(diff: PolicyDiff | null | undefined): string {
   const parts = [
     rules.join(", "),
     diff.defaults.length && "defaults changed",
-    diff.agents.length && "switches of agents changed",
+    diff.agents.length && "agent switches changed",
   ];
   return parts.filter(Boolean).join("; ");
 }

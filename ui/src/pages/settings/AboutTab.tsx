@@ -29,18 +29,18 @@ export default function AboutTab({ me }: { me: CurrentUser }) {
     ["Workspace", `${workspace}, since ${formatDateTime(since)}`],
     ["You", `${me.name}, ${me.role}`],
     ["Database", database],
-    ["Contents kept", retention === "forever" ? "for ever" : `${retention} after the end, then erased`],
-    ["Sign-in", provider ? "by password, link, or your organisation's provider" : "by password or link"],
+    ["Retention", retention === "forever" ? "forever" : `${retention} after the end of a call`],
+    ["Sign-in", provider ? "password, link, or your organisation's provider" : "password or link"],
     [
       "Ledger",
-      `${head.seq} entries; the newest is of ${head.seq ? formatDateTime(new Date(head.at).toISOString()) : "never"}`,
+      `${head.seq} entries; newest: ${head.seq ? formatDateTime(new Date(head.at).toISOString()) : "none"}`,
     ],
-    ["Ledger's end", <code key="end">{head.link}</code>],
+    ["Ledger head", <code key="end">{head.link}</code>],
   ];
   return (
     <Section
       title="About"
-      about="The end of the ledger, kept elsewhere, later shows whether its tail was cut off."
+      about="Store the ledger head elsewhere to show later that no entries were removed from the end."
     >
       <dl className={css.facts}>
         {facts.map(([name, value]) => (
@@ -48,7 +48,7 @@ export default function AboutTab({ me }: { me: CurrentUser }) {
         ))}
       </dl>
       <Anchor href="/docs" size="sm">
-        The HTTP interface of this server
+        HTTP API reference
       </Anchor>
     </Section>
   );

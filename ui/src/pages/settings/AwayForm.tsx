@@ -76,18 +76,15 @@ function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
           defaultValue={person.away && isAway(person) ? toLocalInput(new Date(person.away.until)) : ""}
         />
         <NamePicker
-          legend="People who decide meanwhile"
+          legend="Deputies (people)"
           names={others.map(({ name }) => name)}
           picked={users}
           onPick={setUsers}
         />
-        <NamePicker
-          legend="Teams that decide meanwhile"
-          names={listTeams(everybody)}
-          picked={teams}
-          onPick={setTeams}
-        />
-        {nobody && <Text size="sm">Nobody is picked: what only this person may decide waits.</Text>}
+        <NamePicker legend="Deputies (teams)" names={listTeams(everybody)} picked={teams} onPick={setTeams} />
+        {nobody && (
+          <Text size="sm">No deputies: requests that only this person may decide stay pending.</Text>
+        )}
         <Group>
           <Button type="submit" loading={sending}>
             {person.away && isAway(person) ? "Change absence" : "Set away"}
@@ -101,9 +98,9 @@ function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
 /** "bob and the team finance decide meanwhile." */
 export function describeDeputies({ users, teams }: { users: string[]; teams: string[] }): string {
   const names = [...users, ...teams.map((team) => `the team ${team}`)];
-  if (!names.length) return "Nobody decides in this place.";
+  if (!names.length) return "No deputies.";
   const listed = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
-  return names.length > 1 || teams.length ? `${listed} decide meanwhile.` : `${listed} decides meanwhile.`;
+  return names.length > 1 ? `Deputies: ${listed}.` : `Deputy: ${listed}.`;
 }
 
 function addressOf(whose: "mine" | "theirs", name: string): string {

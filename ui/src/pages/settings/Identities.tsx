@@ -18,7 +18,7 @@ export function Identities({ whose }: { whose: Whose }) {
   });
   if (found.isPending) return <Loading />;
   if (!found.data) return <ErrorMessage error={found.error} again={() => void found.refetch()} />;
-  if (!found.data.items.length) return <Text size="sm">There are none.</Text>;
+  if (!found.data.items.length) return <Text size="sm">None.</Text>;
   return (
     <ul className={css.list}>
       {found.data.items.map((identity) => (
@@ -50,7 +50,7 @@ function Identity({ identity, whose }: { identity: Schemas["IdentityInfo"]; whos
       </Stack>
       <Confirm
         verb="Remove"
-        consequence="What is decided through this account is refused from then on."
+        consequence="Decisions made with this account will be refused."
         sending={remove.isPending}
         error={remove.error}
         onYes={() => remove.mutate()}

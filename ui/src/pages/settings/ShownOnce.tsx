@@ -19,7 +19,7 @@ export function ShownOnce({
   return (
     <Alert title={title} role="status" variant="default">
       <Stack gap="sm">
-        <Text size="sm">{about} It is shown here and nowhere else.</Text>
+        <Text size="sm">{about} It is shown only once.</Text>
         <code ref={text} className={css.secret} data-secret>
           {secret}
         </code>

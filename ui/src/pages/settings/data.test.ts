@@ -49,11 +49,11 @@ describe("keys", () => {
     ],
     [key({ role: "viewer", user: "bob" }), "as bob"],
     [key({ role: "viewer", user: "office" }), ""],
-  ])("says what a key is bound to", (info, said) => {
+  ])("describes the binding of a key", (info, said) => {
     expect(describeKeyBinding(info)).toBe(said);
   });
 
-  it("counts a key until it is revoked or expires", () => {
+  it("treats a key as active until it is revoked or expires", () => {
     const now = Date.parse("2027-01-02T00:00:00Z");
     expect(isActiveKey(key(), now)).toBe(true);
     expect(isActiveKey(key({ expires_at: "2027-01-02T00:00:01Z" }), now)).toBe(true);
@@ -63,7 +63,7 @@ describe("keys", () => {
 });
 
 describe("a removal", () => {
-  it("lists what ends, and nothing that does not", () => {
+  it("lists only what ends", () => {
     const none = { grants: [], keys: [], sessions: 0, links: 0, identities: 0, votes: [], delegations: [] };
     const ended = {
       ...none,
@@ -75,7 +75,7 @@ describe("a removal", () => {
     expect(describeRemoval(ended)).toEqual([
       "Keys: laptop (ilk_a)",
       "Votes in pending approvals: 1",
-      "Stand-in for: eve",
+      "Deputy for: eve",
     ]);
     expect(describeRemoval({ ...none, away: [], made_keys: [] })).toEqual([]);
   });
@@ -90,38 +90,38 @@ const person = (name: string, teams: string[] = [], until?: string): PersonInfo 
 });
 
 describe("people", () => {
-  it("reads names between commas, each once", () => {
+  it("splits names at commas, each once", () => {
     expect(splitNames(" finance, leads,,finance , ")).toEqual(["finance", "leads"]);
   });
 
-  it("knows the teams by those who are in them", () => {
+  it("lists the teams that have members", () => {
     expect(listTeams([person("ann", ["leads", "finance"]), person("bob", ["finance"])])).toEqual([
       "finance",
       "leads",
     ]);
   });
 
-  it("counts somebody as away until the time comes", () => {
+  it("treats a person as away until the end of the absence", () => {
     expect(isAway(person("ann", [], new Date(Date.now() + 60_000).toISOString()))).toBe(true);
     expect(isAway(person("ann", [], new Date(Date.now() - 60_000).toISOString()))).toBe(false);
     expect(isAway(person("ann"))).toBe(false);
   });
 
   it.each([
-    [{ users: ["bob"], teams: [] }, "bob decides meanwhile."],
-    [{ users: ["bob", "eve"], teams: ["finance"] }, "bob, eve and the team finance decide meanwhile."],
-    [{ users: [], teams: [] }, "Nobody decides in this place."],
-  ])("says who decides meanwhile: %j", (away, said) => {
+    [{ users: ["bob"], teams: [] }, "Deputy: bob."],
+    [{ users: ["bob", "eve"], teams: ["finance"] }, "Deputies: bob, eve and the team finance."],
+    [{ users: [], teams: [] }, "No deputies."],
+  ])("names the deputies: %j", (away, said) => {
     expect(describeDeputies(away)).toBe(said);
   });
 });
 
-it("writes a moment as the clock on the wall shows it", () => {
+it("formats a date in local time", () => {
   const moment = new Date(2027, 0, 31, 18, 5);
   expect(toLocalInput(moment)).toBe("2027-01-31T18:05");
 });
 
-it("finds what the server says about a field", () => {
+it("finds the server's message for a field", () => {
   const refused = new ApiError(400, "invalid_request", "No.", {
     problems: [{ pointer: "/when", message: "This is no condition." }],
   });
@@ -135,6 +135,6 @@ it.each([
   ["http://127.0.0.1:0/welcome#abc", "https://here.example/welcome#abc"],
   ["http://[::]:8321/welcome#abc", "https://here.example/welcome#abc"],
   ["https://interlock.example/welcome#abc", "https://interlock.example/welcome#abc"],
-])("makes of %s a link that others can open", (made, given) => {
+])("makes %s reachable for others", (made, given) => {
   expect(reachableUrl(made, "https://here.example")).toBe(given);
 });

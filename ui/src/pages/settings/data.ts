@@ -59,10 +59,10 @@ export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] 
     ["Keys", named(ended.keys)],
     ["Votes in pending approvals", ended.votes.length ? String(ended.votes.length) : ""],
     ["Delegations in pending approvals", ended.delegations.length ? String(ended.delegations.length) : ""],
-    ["Stand-in for", ended.away.join(", ")],
+    ["Deputy for", ended.away.join(", ")],
     ["Sessions", ended.sessions ? String(ended.sessions) : ""],
     ["Sign-in links", ended.links ? String(ended.links) : ""],
-    ["Accounts elsewhere", ended.identities ? String(ended.identities) : ""],
+    ["Linked accounts", ended.identities ? String(ended.identities) : ""],
   ];
   return lines.filter(([, found]) => found).map(([what, found]) => `${what}: ${found}`);
 }

@@ -23,7 +23,7 @@ export default function LinkPreview({ id, token }: { id: string; token: string }
         <Title order={1} size="h3">
           Approval
         </Title>
-        {look.isPending && <Loading what="Loading the approval" />}
+        {look.isPending && <Loading what="Loading approval" />}
         {look.error && <ErrorMessage error={look.error} />}
         {look.data ? (
           <Told id={id} token={token} link={look.data} />
@@ -45,8 +45,8 @@ function Told({ id, token, link }: { id: string; token: string; link: Looked }) 
       <Paper withBorder p="md">
         <Stack gap="sm" align="start">
           <Text>
-            This link was made for <strong>{link.person}</strong>.{" "}
-            {isOpen ? "To see everything and to decide, sign in." : "There is nothing left to decide."}
+            This link is for <strong>{link.person}</strong>.{" "}
+            {isOpen ? "Sign in to see everything and to decide." : "There is nothing left to decide."}
           </Text>
           {link.codes && isOpen && <ByCode token={token} person={link.person} />}
           <AsUsual id={id} name={link.codes && isOpen ? "Sign in another way" : "Sign in"} />
@@ -62,7 +62,7 @@ function Told({ id, token, link }: { id: string; token: string; link: Looked }) 
         <FindingsBox now={now} looks={NO_LOOKS} />
         <Arguments now={now} looks={NO_LOOKS} />
         <Text size="sm" c="dimmed">
-          Long values and long lists are cut here. All of it is shown to those who are signed in.
+          Long values and lists are shortened here. Sign in to see all of it.
         </Text>
       </article>
     </>
@@ -99,8 +99,8 @@ function ByCode({ token, person }: { token: string; person: string }) {
     >
       <Stack gap="sm" align="start">
         <Text size="sm" role="status">
-          A code is on its way to {person}. It counts for ten minutes, in this browser. If none comes, sign in
-          another way: at most three are sent in ten minutes.
+          A code was sent to {person}. It is valid for ten minutes, in this browser. If it does not arrive,
+          sign in another way: at most three codes are sent in ten minutes.
         </Text>
         <TextInput
           name="code"
@@ -117,7 +117,7 @@ function ByCode({ token, person }: { token: string; person: string }) {
             Sign in
           </Button>
           <Button size="md" variant="default" onClick={() => ask.mutate()} loading={ask.isPending}>
-            Another code
+            Send another code
           </Button>
         </Group>
       </Stack>

@@ -45,7 +45,7 @@ export default function SignIn() {
             Sign in
           </Button>
           <Text size="sm" c="dimmed">
-            No password yet, or forgotten? An admin can make a sign-in link for you.
+            No password yet, or forgot it? An admin can create a sign-in link for you.
           </Text>
           {hasProvider() && (
             <Anchor

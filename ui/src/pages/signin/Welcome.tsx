@@ -42,14 +42,14 @@ function Enter({ token, link }: { token: string; link: Schemas["SignInLinkInfo"]
     >
       <Stack gap="sm">
         <Text size="sm">
-          This link signs you in once, as {link.name || `a new ${link.role}`} of the workspace{" "}
-          {link.workspace}.{!link.new && " A new password is possible, and not needed."}
+          This link signs you in once, as {link.name || `a new ${link.role}`} in the workspace{" "}
+          {link.workspace}.{!link.new && " Setting a new password is optional."}
         </Text>
         {!link.name && <TextInput name="name" label="Name" autoComplete="username" required autoFocus />}
         <PasswordInput
           name="password"
           label="Password"
-          description={link.new ? "At least 12 characters; you need it the next time." : undefined}
+          description={link.new ? "At least 12 characters. You need it to sign in next time." : undefined}
           autoComplete="new-password"
           required={link.new}
         />

@@ -18,8 +18,8 @@ export function Plots({ plotted }: { plotted: StatsHistory }) {
     <div className={css.plots}>
       <Pending plotted={plotted} />
       <Times plotted={plotted} />
-      <Shares title="How calls end, by tool" shares={plotted.tools} of="Tool" />
-      <Shares title="How calls end, by agent" shares={plotted.agents} of="Agent" />
+      <Shares title="Outcomes by tool" shares={plotted.tools} of="Tool" />
+      <Shares title="Outcomes by agent" shares={plotted.agents} of="Agent" />
       <WhoWaits plotted={plotted} />
       <Refused plotted={plotted} />
       <Reads plotted={plotted} />
@@ -32,15 +32,15 @@ function Pending({ plotted }: { plotted: StatsHistory }) {
   const most = Math.max(0, ...data.map((part) => part.pending));
   return (
     <Plot
-      title="Waiting over time"
-      says={`How many calls waited for people; ${most.toLocaleString()} at most.`}
-      head={["From", "Waiting at the end", "Asked"]}
+      title="Pending over time"
+      says={`Number of pending calls; at most ${most.toLocaleString()}.`}
+      head={["From", "Pending at the end", "Requested"]}
       rows={data.map((part) => [part.time, part.pending, part.proposed])}
     >
       <TimeChart
         shape="columns"
         times={data.map(({ time }) => time)}
-        lines={[{ label: "Waiting", color: "var(--approved)", values: data.map(({ pending }) => pending) }]}
+        lines={[{ label: "Pending", color: "var(--approved)", values: data.map(({ pending }) => pending) }]}
       />
     </Plot>
   );
@@ -51,8 +51,8 @@ function Times({ plotted }: { plotted: StatsHistory }) {
   return (
     <Plot
       title="Time to decide"
-      says={`Half of the decisions took at most ${formatDuration(plotted.p50_seconds)}, 19 of 20 at most ${formatDuration(plotted.p95_seconds)}.`}
-      head={["From", "Decisions", "Half within (p50)", "19 of 20 within (p95)"]}
+      says={`Median ${formatDuration(plotted.p50_seconds)}, 95th percentile ${formatDuration(plotted.p95_seconds)}.`}
+      head={["From", "Decisions", "Median (p50)", "95th percentile (p95)"]}
       rows={data
         .filter((part) => part.decisions)
         .map((part) => [
@@ -68,12 +68,12 @@ function Times({ plotted }: { plotted: StatsHistory }) {
         format={formatDuration}
         lines={[
           {
-            label: "Half within (p50)",
+            label: "Median (p50)",
             color: "var(--approved)",
             values: data.map((part) => part.p50_seconds),
           },
           {
-            label: "19 of 20 within (p95)",
+            label: "95th percentile (p95)",
             color: "var(--rejected)",
             values: data.map((part) => part.p95_seconds),
             dashed: true,
@@ -90,8 +90,8 @@ function Shares({ title, shares, of }: { title: string; shares: OutcomeCounts[];
   return (
     <Plot
       title={title}
-      says="Shares of what became of the calls that ended in this time."
-      head={[of, ...used.map(({ label }) => label), "In all"]}
+      says="Shares of each outcome among the calls that ended in this period."
+      head={[of, ...used.map(({ label }) => label), "Total"]}
       rows={data.map((share) => [share.name, ...used.map(({ name }) => share[name]), share.total])}
     >
       <BarChart
@@ -109,20 +109,20 @@ function WhoWaits({ plotted }: { plotted: StatsHistory }) {
   const data = listWaiting(plotted);
   const first = data[0];
   const most = first
-    ? `Most wait for ${first.on}: ${first.pending}, the oldest for ${formatDuration(first.oldest)}.`
+    ? `Most are waiting for ${first.on}: ${first.pending}, the oldest for ${formatDuration(first.oldest)}.`
     : "";
   return (
     <Plot
-      title="Who waits on whom"
-      says={`Calls that wait now, by those whose turn it is. ${most}`}
-      head={["Whose turn", "Calls", "Oldest", "Agents"]}
+      title="Pending by approver"
+      says={`Pending calls by the people or teams who must decide next. ${most}`}
+      head={["Approver", "Calls", "Oldest", "Agents"]}
       rows={data.map((each) => [each.on, each.pending, formatDuration(each.oldest), each.agents])}
     >
       <BarChart
         length="count"
         bars={data.map(({ on, pending, oldest }) => ({
           name: on,
-          parts: [{ label: "Calls that wait", color: "var(--edited)", value: pending }],
+          parts: [{ label: "Pending calls", color: "var(--edited)", value: pending }],
           says: `${pending.toLocaleString()}, oldest ${formatDuration(oldest)}`,
         }))}
       />
@@ -136,8 +136,8 @@ function Refused({ plotted }: { plotted: StatsHistory }) {
   return (
     <Plot
       title="Refused"
-      says="Attempts to decide that were refused, and calls that the policy denied."
-      head={["From", "Refused attempts to decide", "Denied calls"]}
+      says="Decisions that were refused, and calls that the policy denied."
+      head={["From", "Refused decisions", "Denied calls"]}
       rows={rows.map((part) => [part.time, part.refused, part.denied])}
     >
       <TimeChart
@@ -145,7 +145,7 @@ function Refused({ plotted }: { plotted: StatsHistory }) {
         times={data.map(({ time }) => time)}
         lines={[
           {
-            label: "Refused attempts to decide",
+            label: "Refused decisions",
             color: "var(--rejected)",
             values: data.map((part) => part.refused),
           },
@@ -161,7 +161,7 @@ function Reads({ plotted }: { plotted: StatsHistory }) {
   return (
     <Plot
       title="Allowed reads"
-      says="Reads that ran without asking, by tool."
+      says="Reads that ran without approval, by tool."
       head={["Tool", "Reads"]}
       rows={data.map(({ tool, count }) => [tool, count])}
     >
@@ -200,7 +200,7 @@ function Plot({ title, says, head, rows, children }: PlotProps) {
           </div>
         ) : (
           <Text size="sm" fs="italic">
-            Nothing in this time.
+            No data in this period.
           </Text>
         )}
         {rows.length > 0 && (

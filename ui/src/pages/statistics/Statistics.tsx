@@ -26,7 +26,7 @@ export default function Statistics() {
   });
   const range = (
     <SegmentedControl
-      aria-label="How far back"
+      aria-label="Period"
       data={RANGES}
       value={days}
       onChange={(next) => setParams({ days: next }, { replace: true })}
@@ -34,13 +34,11 @@ export default function Statistics() {
   );
   return (
     <Page title="Statistics" actions={range}>
-      {plotted.isPending && <Loading what="Counting" />}
+      {plotted.isPending && <Loading what="Loading statistics" />}
       {plotted.error && <ErrorMessage error={plotted.error} again={() => void plotted.refetch()} />}
       {plotted.data && <Figures plotted={plotted.data} />}
       {plotted.data && isEmpty(plotted.data) ? (
-        <EmptyState title="Nothing happened in this time">
-          Plots appear once agents ask for something.
-        </EmptyState>
+        <EmptyState title="No data in this period">Charts appear once agents request approvals.</EmptyState>
       ) : (
         plotted.data && <Plots plotted={plotted.data} />
       )}
@@ -59,12 +57,12 @@ function Figures({ plotted }: { plotted: StatsHistory }) {
   const sum = (name: "proposed" | "refused" | "denied") =>
     plotted.parts.reduce((total, part) => total + part[name], 0).toLocaleString();
   const numbers: [string, string][] = [
-    ["Waiting now", (plotted.parts.at(-1)?.pending ?? 0).toLocaleString()],
-    ["Asked", sum("proposed")],
+    ["Pending now", (plotted.parts.at(-1)?.pending ?? 0).toLocaleString()],
+    ["Requested", sum("proposed")],
     ["Decided by people", plotted.decisions.toLocaleString()],
-    ["Half are decided within", formatDuration(plotted.p50_seconds)],
-    ["19 of 20 within", formatDuration(plotted.p95_seconds)],
-    ["Refused attempts", sum("refused")],
+    ["Median time to decide", formatDuration(plotted.p50_seconds)],
+    ["95th percentile", formatDuration(plotted.p95_seconds)],
+    ["Refused decisions", sum("refused")],
   ];
   return (
     <>
@@ -78,7 +76,7 @@ function Figures({ plotted }: { plotted: StatsHistory }) {
       </dl>
       {!plotted.complete && (
         <Text size="sm">
-          So much happened that only what came after {new Date(plotted.since).toLocaleString()} is counted.
+          There is too much data: only events after {new Date(plotted.since).toLocaleString()} are counted.
         </Text>
       )}
     </>

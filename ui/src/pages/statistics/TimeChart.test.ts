@@ -7,17 +7,17 @@ it.each([
   [6, [0, 2, 4, 6]],
   [19, [0, 5, 10, 15, 20]],
   [1234, [0, 500, 1000, 1500]],
-])("marks of an axis are few and round: up to %i", (highest, marks) => {
+])("axis ticks are few and round: up to %i", (highest, marks) => {
   expect(axisTicks(highest)).toEqual(marks);
 });
 
-it("small values that are not whole have marks too", () => {
+it("fractional values have ticks too", () => {
   const marks = axisTicks(0.9, "any");
   expect(marks.at(-1)).toBeGreaterThanOrEqual(0.9);
   expect(marks.length).toBeLessThan(7);
 });
 
-it("of many labels the first, the last and some between are shown", () => {
+it("picks the first, the last and some of the labels between", () => {
   expect(pickLabels([..."abcdefghij"]).map(({ label }) => label)).toEqual(["a", "d", "g", "j"]);
   expect(pickLabels([..."abcd"].map((day) => `Nov ${day}, 06:00 AM`))).toEqual([
     { label: "Nov a, 06:00 AM", at: 0 },
@@ -26,7 +26,7 @@ it("of many labels the first, the last and some between are shown", () => {
   expect(pickLabels(["a"])).toEqual([{ label: "a", at: 0.5 }]);
 });
 
-it("a line leaves out what has no value", () => {
+it("a line skips missing values", () => {
   expect(linePath([0, null, 10], 10)).toBe("M0 100L100 0");
   expect(linePath([null], 10)).toBe("");
 });

@@ -19,7 +19,7 @@ const NONE = {
   refused: 0,
 };
 
-it("says durations in one unit", () => {
+it("formats durations in one unit", () => {
   expect([null, 0.4, 40, 60, 90, 5400, 36_000, 172_800].map(formatDuration)).toEqual([
     "–",
     "400 ms",
@@ -32,12 +32,12 @@ it("says durations in one unit", () => {
   ]);
 });
 
-it("names a part of the time as finely as it is cut", () => {
+it("labels an interval by its length", () => {
   expect(formatMoment("2027-01-15T12:00:00Z", 86_400)).toMatch(/15/);
   expect(formatMoment("2027-01-15T12:00:00Z", 3_600)).toMatch(/\d\d:00/);
 });
 
-it("leaves out what has no end yet", () => {
+it("leaves out calls without an outcome", () => {
   const shares: OutcomeCounts[] = [
     { ...NONE, name: "pay", approved: 2, expired: 1 },
     { ...NONE, name: "look", refused: 3 },
@@ -45,7 +45,7 @@ it("leaves out what has no end yet", () => {
   expect(withOutcomes(shares).map(({ name, total }) => [name, total])).toEqual([["pay", 3]]);
 });
 
-it("adds up for whom agents wait", () => {
+it("sums pending calls by approver", () => {
   const waiting: StatsHistory["waiting"] = [
     { agent: "bot", kind: "team", on: "finance", pending: 2, oldest_seconds: 5 },
     { agent: "office", kind: "team", on: "finance", pending: 1, oldest_seconds: 9 },

@@ -12,7 +12,7 @@ export const OUTCOMES = [
   { name: "rejected", label: "Rejected", color: "var(--rejected)" },
   { name: "expired", label: "Expired", color: "var(--expired)" },
   { name: "cancelled", label: "Withdrawn", color: "var(--cancelled)" },
-  { name: "allowed", label: "Allowed unasked", color: "var(--allowed)" },
+  { name: "allowed", label: "Allowed without approval", color: "var(--allowed)" },
 ] as const;
 
 const UNITS: [number, string][] = [

@@ -12,33 +12,33 @@ const delivery = {
   ...{ sent_at: null, due_at: null, error: null },
 };
 
-describe("channels in words", () => {
-  it("says what a channel is for", () => {
+describe("the description of a channel", () => {
+  it("names its kind and routes", () => {
     expect(describePurpose(channel)).toBe("slack, for high priority, team finance. People can answer there.");
     expect(describePurpose({ ...channel, kind: "email", personal: true, answers: false })).toBe(
-      "email, to people one by one, for high priority, team finance.",
+      "email, to each person individually, for high priority, team finance.",
     );
     expect(describePurpose({ ...channel, kind: "dashboard", priorities: [], teams: [] })).toBe(
-      "Always there",
+      "Always available",
     );
   });
 
-  it("counts what waits", () => {
+  it("counts queued messages", () => {
     expect([0, 1, 2, 1_000].map(describeBacklog)).toEqual([
-      "Nothing waits to be sent.",
-      "1 message waits to be sent.",
-      "2 messages wait to be sent.",
-      "1,000 or more messages wait to be sent.",
+      "No messages queued.",
+      "1 message queued.",
+      "2 messages queued.",
+      "1,000 or more messages queued.",
     ]);
   });
 
-  it("says what a message was and to whom", () => {
-    expect(describeDelivery(delivery)).toBe("To ada through mail: asks to decide");
+  it("names the recipient and the reason of a message", () => {
+    expect(describeDelivery(delivery)).toBe("To ada via mail: request for a decision");
     expect(describeDelivery({ ...delivery, person: null, place: "#ops", reason: "escalated" })).toBe(
-      "To #ops through mail: asks more people to decide",
+      "To #ops via mail: escalation",
     );
     expect(describeDelivery({ ...delivery, person: null, reason: "group" })).toBe(
-      "Through mail: says how many calls wait",
+      "Via mail: number of pending calls",
     );
   });
 });

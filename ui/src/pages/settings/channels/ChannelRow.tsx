@@ -23,7 +23,8 @@ export function ChannelRow({ channel, admin }: { channel: Channel; admin: boolea
           )}
           {off && (
             <Badge color="red" variant="outline" tt="none">
-              off
+              {" "}
+              disabled{" "}
             </Badge>
           )}
         </Group>
@@ -44,15 +45,15 @@ function Standing({ channel }: { channel: Channel }) {
       <Text size="sm" component="div">
         {off && (
           <>
-            Switched off <TimeAgo at={off.since} />: {off.why}{" "}
+            Disabled <TimeAgo at={off.since} />: {off.why}{" "}
           </>
         )}
         {last_sent_at ? (
           <>
-            Last told somebody <TimeAgo at={last_sent_at} />.{" "}
+            Last notification <TimeAgo at={last_sent_at} />.{" "}
           </>
         ) : (
-          "Has told nobody yet. "
+          "No notification sent yet. "
         )}
         {describeBacklog(due)}
         {due_since && (
@@ -85,7 +86,7 @@ function Acts({ name, isOff }: { name: string; isOff: boolean }) {
       <Group gap="xs">
         {isOff && (
           <Button variant="default" loading={on.isPending} onClick={() => on.mutate()}>
-            Switch {name} on again
+            Enable {name}
           </Button>
         )}
         <Button
@@ -115,8 +116,8 @@ export function describePurpose(channel: Channel): string {
     ...channel.priorities.map((priority) => `${priority} priority`),
     ...channel.teams.map((team) => `team ${team}`),
   ];
-  const what = channel.kind === "dashboard" ? "Always there" : channel.kind;
-  const to = channel.personal ? ", to people one by one" : "";
+  const what = channel.kind === "dashboard" ? "Always available" : channel.kind;
+  const to = channel.personal ? ", to each person individually" : "";
   const answers =
     channel.answers && channel.kind !== "dashboard" ? ". People can answer there." : told.length ? "." : "";
   return `${what}${to}${told.length ? `, for ${told.join(", ")}` : ""}${answers}`;
@@ -124,22 +125,22 @@ export function describePurpose(channel: Channel): string {
 
 /** What could not be said yet, up to a thousand. */
 export function describeBacklog(due: number): string {
-  if (!due) return "Nothing waits to be sent.";
-  if (due === 1) return "1 message waits to be sent.";
-  return `${due >= 1_000 ? "1,000 or more" : due} messages wait to be sent.`;
+  if (!due) return "No messages queued.";
+  if (due === 1) return "1 message queued.";
+  return `${due >= 1_000 ? "1,000 or more" : due} messages queued.`;
 }
 
 const REASONS: Record<Delivery["reason"], string> = {
-  asked: "asks to decide",
-  escalated: "asks more people to decide",
-  expired: "says that time ran out",
-  woken: "wakes the workflow that waits",
-  group: "says how many calls wait",
-  test: "is a test",
+  asked: "request for a decision",
+  escalated: "escalation",
+  expired: "expiry notice",
+  woken: "resumes a workflow",
+  group: "number of pending calls",
+  test: "test",
 };
 
 /** "To ada through mail: asks to decide" */
 export function describeDelivery({ person, place, channel, reason }: Delivery): string {
   const to = person ?? place;
-  return `${to ? `To ${to} through` : "Through"} ${channel}: ${REASONS[reason]}`;
+  return `${to ? `To ${to} via` : "Via"} ${channel}: ${REASONS[reason]}`;
 }

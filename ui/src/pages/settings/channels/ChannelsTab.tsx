@@ -28,8 +28,8 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
         title="Channels"
         about={
           alone
-            ? `Only the dashboard, which is these pages, is configured for this workspace. Others are written into interlock.yaml on the server, under ${sections(me.workspace)}.`
-            : "How people of this workspace hear of what waits. Channels are written into interlock.yaml on the server; they cannot be changed here."
+            ? `Only the dashboard (this web app) is configured for this workspace. Configure others in interlock.yaml on the server, under ${sections(me.workspace)}.`
+            : "How people in this workspace are notified. Channels are configured in interlock.yaml on the server and cannot be changed here."
         }
       >
         <ul className={css.list}>
@@ -41,8 +41,8 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
       {!alone && <FailedDeliveries admin={isAdmin(me)} />}
       {!alone && isAdmin(me) && (
         <Section
-          title="Accounts elsewhere"
-          about="Who somebody in a channel is here. What is decided through such an account counts as theirs."
+          title="Linked accounts"
+          about="The user that each channel account belongs to. Decisions made with an account count as that user's."
         >
           <Identities whose="everybody" />
         </Section>
@@ -72,14 +72,14 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
   const items = parked.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Section
-      title="Messages that were given up"
-      about="What will not be taken, or could not be sent for a day. The requests themselves are in the inbox all the same."
+      title="Dead letters"
+      about="Messages that were refused, or could not be sent for a day. The requests themselves are still in the inbox."
     >
       {parked.isPending && <Loading />}
       {parked.error && <ErrorMessage error={parked.error} again={() => void parked.refetch()} />}
-      {parked.data && !items.length && <Text size="sm">There are none.</Text>}
+      {parked.data && !items.length && <Text size="sm">None.</Text>}
       {items.length > 0 && (
-        <ul className={css.list} aria-label="Messages that were given up">
+        <ul className={css.list} aria-label="Dead letters">
           {items.map((delivery) => (
             <ParkedRow key={delivery.id} delivery={delivery} admin={admin} />
           ))}
@@ -114,7 +114,7 @@ function ParkedRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"]; adm
           </Text>
         )}
         <Text size="sm" c="dimmed" component="div">
-          Made <TimeAgo at={delivery.created_at} />
+          Created <TimeAgo at={delivery.created_at} />
           {delivery.approval_id && (
             <>
               {", about "}
@@ -128,7 +128,7 @@ function ParkedRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"]; adm
       </Stack>
       {admin && (
         <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>
-          Send again
+          Retry
         </Button>
       )}
     </li>

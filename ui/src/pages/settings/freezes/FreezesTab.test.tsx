@@ -12,7 +12,7 @@ afterEach(() => {
 
 const field = (label: RegExp) => screen.getByLabelText<HTMLInputElement>(label);
 
-/** The form with a server that answers each freeze so. */
+/** The form, with a server that answers each freeze with `answer`. */
 function shown(answer: () => Response, reason = "A runaway agent.") {
   const posts: unknown[] = [];
   vi.stubGlobal("fetch", (_: string, sent?: RequestInit) => {
@@ -34,7 +34,7 @@ function shown(answer: () => Response, reason = "A runaway agent.") {
   return posts;
 }
 
-it("a freeze that was made leaves an empty form, and the next click only asks again", async () => {
+it("a created freeze leaves an empty form, and the next click only asks for confirmation", async () => {
   const posts = shown(() => Response.json({ id: "f1" }, { status: 201 }));
   await waitFor(() => expect(field(/^Reason/).value).toBe(""));
   expect(screen.queryByRole("button", { name: "Cancel" })).toBeNull();
@@ -43,18 +43,18 @@ it("a freeze that was made leaves an empty form, and the next click only asks ag
   expect(posts).toEqual([{ scope: "workspace", name: "", reason: "A runaway agent." }]);
 });
 
-it("a freeze that was refused can be sent again as it is", async () => {
+it("a refused freeze can be sent again unchanged", async () => {
   shown(() => Response.json({ error: "forbidden", message: "Ask an admin." }, { status: 403 }));
   await screen.findByText(/Ask an admin/);
   expect(field(/^Reason/).value).toBe("A runaway agent.");
   expect(screen.getByRole("button", { name: "Cancel" })).toBeTruthy();
 });
 
-it("a freeze without a reason is not sent, and says what is missing", async () => {
+it("a freeze without a reason is not sent, and the form asks for one", async () => {
   const posts = shown(() => Response.json({ id: "f1" }, { status: 201 }), "  ");
   expect(field(/^Reason/).required).toBe(true);
-  await screen.findByText("Say why: everybody who is stopped is told.");
+  await screen.findByText("Enter a reason: it is shown to everybody affected.");
   expect(posts).toEqual([]);
   fireEvent.change(field(/^Reason/), { target: { value: "Wrong invoices." } });
-  expect(screen.queryByText("Say why: everybody who is stopped is told.")).toBeNull();
+  expect(screen.queryByText("Enter a reason: it is shown to everybody affected.")).toBeNull();
 });

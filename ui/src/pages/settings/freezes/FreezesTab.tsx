@@ -11,8 +11,8 @@ type Scope = FreezeInfo["scope"];
 const SCOPES: { value: Scope; label: string; name: string }[] = [
   { value: "workspace", label: "The whole workspace", name: "" },
   { value: "agent", label: "One agent", name: "Name of the agent" },
-  { value: "key", label: "One key", name: "Id of the key" },
-  { value: "tool", label: "A tool", name: "Name of the tool; * stands for any letters" },
+  { value: "key", label: "One key", name: "ID of the key" },
+  { value: "tool", label: "A tool", name: "Name of the tool; * matches any characters" },
 ];
 
 /** The brake, for admins. What is frozen is shown above every page. */
@@ -22,7 +22,7 @@ export default function FreezesTab() {
   return (
     <Section
       title="Freeze"
-      about="Stops calls at once: what it covers cannot start, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
+      about="Stops calls at once: calls in its scope cannot start, and new calls are refused, including reads. Running calls continue, people can still decide, and deadlines are paused until you unfreeze."
     >
       {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(describeScope).join(" · ")}</Text>}
       <NewFreeze key={made} onMade={() => setMade((before) => before + 1)} />
@@ -45,7 +45,7 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
   return (
     <>
       <Select
-        label="What"
+        label="Scope"
         data={SCOPES}
         value={scope}
         allowDeselect={false}
@@ -60,16 +60,16 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
         />
       )}
       <TextInput
-        label="Reason (told to everybody who is stopped)"
+        label="Reason (shown to everybody affected)"
         required
         value={reason}
         maxLength={500}
-        error={unexplained && !reason.trim() && "Say why: everybody who is stopped is told."}
+        error={unexplained && !reason.trim() && "Enter a reason: it is shown to everybody affected."}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
       <Confirm
         verb="Freeze"
-        consequence="Agents in the scope are stopped until an admin releases it."
+        consequence="Agents in the scope are stopped until an admin unfreezes it."
         sending={freeze.isPending}
         error={freeze.error}
         onYes={() => (reason.trim() ? freeze.mutate() : setUnexplained(true))}

@@ -24,13 +24,13 @@ const GRANT: GrantInfo = {
   spec_sha256: "d",
 };
 
-describe("a grant in words", () => {
-  it("says whom and what it covers", () => {
-    expect(describeGrant(GRANT)).toBe("Every agent may call it, whatever the arguments");
+describe("the description of a grant", () => {
+  it("names the agent and the condition", () => {
+    expect(describeGrant(GRANT)).toBe("Every agent may call it with any arguments");
     expect(describeGrant({ agent: "office", when: "args.n < 5" })).toBe("office may call it if args.n < 5");
   });
 
-  it("says what was used of what there is, and when it ends", () => {
+  it("states used and remaining limits and the expiry", () => {
     expect(describeLimits(GRANT, NOW)).toEqual(["3 uses", "ends in 2 h"]);
     const limited = { ...GRANT, max_uses: 10, budget: "500", budget_of: "amount", spent: "120.50" };
     expect(describeLimits(limited, NOW)).toEqual(["3 of 10 uses", "120.50 of 500 of amount", "ends in 2 h"]);
@@ -38,9 +38,9 @@ describe("a grant in words", () => {
 
   it.each([
     ["revoked", "2027-01-01T14:00:00Z", "revoked"],
-    ["used up", "2027-01-01T14:00:00Z", "nothing left"],
+    ["used up", "2027-01-01T14:00:00Z", "used up"],
     ["expired", "2027-01-01T11:00:00Z", "ended 1 h ago"],
-  ] as const)("says how one that is %s ended", (state, expires_at, said) => {
+  ] as const)("states how a grant that is %s ended", (state, expires_at, said) => {
     expect(describeLimits({ ...GRANT, state, expires_at }, NOW).at(-1)).toBe(said);
   });
 });

@@ -27,13 +27,14 @@ export function GrantDetails({ id, me }: { id: string; me: CurrentUser }) {
       <Facts grant={its} />
       <div>
         <Title order={3} size="h5">
-          Let through
+          {" "}
+          Allowed calls{" "}
         </Title>
         <Calls calls={its.calls} />
       </div>
       {its.state === "active" && may && <Revoke id={id} />}
       {its.state === "active" && !may && (
-        <Text size="sm">Whoever made a grant can revoke it, and admins can.</Text>
+        <Text size="sm">Only its creator and admins can revoke a grant.</Text>
       )}
     </Stack>
   );
@@ -46,8 +47,8 @@ function Facts({ grant }: { grant: Details }) {
     ["State", grant.state],
     ["Used", describeLimits(grant).join(" · ")],
     ["Until", formatDateTime(grant.expires_at)],
-    ["Made by", `${grant.created_by}, ${formatDateTime(grant.created_at)}`],
-    ["Why", grant.reason],
+    ["Created by", `${grant.created_by}, ${formatDateTime(grant.created_at)}`],
+    ["Reason", grant.reason],
   ];
   if (grant.revoked_at)
     facts.push([
@@ -67,7 +68,7 @@ function Facts({ grant }: { grant: Details }) {
 }
 
 function Calls({ calls }: { calls: Details["calls"] }) {
-  if (!calls.length) return <Text size="sm">Nothing yet.</Text>;
+  if (!calls.length) return <Text size="sm">None yet.</Text>;
   return (
     <ul className={css.calls}>
       {calls.map((use) => (
@@ -94,13 +95,13 @@ function Revoke({ id }: { id: string }) {
   return (
     <Confirm
       verb="Revoke the grant"
-      consequence="People are asked again, from the next call on. What it let through stays."
+      consequence="Calls need approval again, starting with the next one. Calls that were already allowed stay allowed."
       sending={revoke.isPending}
       error={revoke.error}
       onYes={() => revoke.mutate()}
     >
       <TextInput
-        label="Reason (kept in the record)"
+        label="Reason (recorded in the ledger)"
         value={reason}
         maxLength={2000}
         onChange={(event) => setReason(event.currentTarget.value)}
@@ -112,7 +113,7 @@ function Revoke({ id }: { id: string }) {
 /** "office may call it if args.to == "bob"" */
 export function describeGrant(grant: Pick<GrantInfo, "agent" | "when">): string {
   const who = grant.agent === "*" ? "Every agent" : grant.agent;
-  return grant.when ? `${who} may call it if ${grant.when}` : `${who} may call it, whatever the arguments`;
+  return grant.when ? `${who} may call it if ${grant.when}` : `${who} may call it with any arguments`;
 }
 
 /** What was used of what there is, and when it ends. */
@@ -127,5 +128,5 @@ function ending({ state, expires_at }: GrantInfo, now: number): string {
   const left = (Date.parse(expires_at) - now) / 1_000;
   if (state === "revoked") return "revoked";
   if (left <= 0) return `ended ${formatSpan(-left)} ago`;
-  return state === "used up" ? "nothing left" : `ends in ${formatSpan(left)}`;
+  return state === "used up" ? "used up" : `ends in ${formatSpan(left)}`;
 }

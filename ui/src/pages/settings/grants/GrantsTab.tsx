@@ -24,7 +24,7 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
   return (
     <Section
       title="Grants"
-      about="A grant lets calls of one tool through without asking, within limits, as if whoever made it had approved each of them. What a policy denies stays denied."
+      about="A grant allows calls of one tool without asking, within limits, as if its creator had approved each of them. Calls that the policy denies stay denied."
     >
       <Group justify="space-between">
         <Switch
@@ -37,7 +37,7 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
         {mayDecide(me) ? (
           <Button onClick={() => setSearch({ ...kept, new: "1" })}>New grant</Button>
         ) : (
-          <Text size="sm">Reviewers and admins make grants.</Text>
+          <Text size="sm">Reviewers and admins can create grants.</Text>
         )}
       </Group>
       {grants.isPending && <Loading />}
@@ -45,7 +45,7 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
         <ErrorMessage error={grants.error} again={() => void grants.refetch()} />
       )}
       {grants.data?.items.length === 0 && (
-        <EmptyState title="There are no grants">People are asked whenever the policy says so.</EmptyState>
+        <EmptyState title="No grants">Every call that the policy gates needs approval.</EmptyState>
       )}
       {!!grants.data?.items.length && (
         <ul className={css.list}>

@@ -37,18 +37,11 @@ export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
       <Stack gap="sm">
         <Scope tool={tool} agent={agent} whenProblem={fieldProblem(make.error, "/when")} />
         <Limits problem={fieldProblem(make.error, "/max_uses") ?? fieldProblem(make.error, "/budget")} />
-        <Textarea
-          name="reason"
-          label="Why nobody needs to be asked"
-          autosize
-          minRows={2}
-          maxLength={2000}
-          required
-        />
+        <Textarea name="reason" label="Reason" autosize minRows={2} maxLength={2000} required />
         {make.error && <ErrorMessage error={make.error} />}
         <Group>
           <Button type="submit" loading={make.isPending}>
-            Let these calls through
+            Create grant
           </Button>
           <Button variant="default" onClick={onDone}>
             Cancel
@@ -77,7 +70,7 @@ function Scope({
       <TextInput
         name="tool"
         label="Tool"
-        description="As it is defined now; a changed tool asks again."
+        description="Bound to its current definition; a changed tool needs approval again."
         defaultValue={tool}
         list="grant-tools"
         autoComplete="off"
@@ -91,14 +84,14 @@ function Scope({
       <TextInput
         name="agent"
         label="Agent"
-        description="* stands for any letters."
+        description="* matches any characters."
         defaultValue={agent}
         required
       />
       <TextInput
         name="when"
-        label="Only if (a CEL condition, may be empty)"
-        description={'For instance: args.to == "bob" && args.amount < 100'}
+        label="Condition (CEL, optional)"
+        description={'For example: args.to == "bob" && args.amount < 100'}
         error={whenProblem}
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
       />
@@ -109,16 +102,16 @@ function Scope({
 function Limits({ problem }: { problem: string | undefined }) {
   return (
     <>
-      <NativeSelect name="lasts" label="For" data={LASTS} defaultValue="8h" />
+      <NativeSelect name="lasts" label="Duration" data={LASTS} defaultValue="8h" />
       <TextInput
         name="uses"
-        label="At most so many calls (may be empty)"
+        label="Maximum number of calls (optional)"
         inputMode="numeric"
         pattern="[0-9]*"
       />
       <Group grow align="end">
-        <TextInput name="budget" label="Budget in all (may be empty)" inputMode="decimal" error={problem} />
-        <TextInput name="budget_of" label="Sum of the argument" />
+        <TextInput name="budget" label="Total budget (optional)" inputMode="decimal" error={problem} />
+        <TextInput name="budget_of" label="Argument to sum" />
       </Group>
     </>
   );
@@ -132,7 +125,7 @@ function Made({ grant, onDone }: { grant: Schemas["CreatedGrant"]; onDone: () =>
         {grant.tool}: {describeGrant(grant)}, until {formatDateTime(grant.expires_at)}.
       </Text>
       {grant.warnings.length > 0 && (
-        <Alert color="yellow" title="Look at this">
+        <Alert color="yellow" title="Warnings">
           <List size="sm">
             {grant.warnings.map((warning) => (
               <List.Item key={warning}>{warning}</List.Item>

@@ -7,9 +7,9 @@ import type { NewKeyProps } from "./KeyList";
 
 const FOR: Record<string, string> = {
   agent: "agent: proposes calls, decides nothing",
-  viewer: "viewer: looks, decides nothing",
+  viewer: "viewer: views, decides nothing",
   reviewer: "reviewer: decides",
-  admin: "admin: decides, and changes everything",
+  admin: "admin: decides and changes settings",
 };
 
 const ENDS = [
@@ -27,9 +27,9 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
   if (make.data)
     return (
       <ShownOnce
-        title={`The key ${make.data.name}`}
+        title={`Key ${make.data.name}`}
         secret={make.data.key}
-        about="Give it to the program, which sends it as a Bearer token."
+        about="The program sends it as a Bearer token."
         onDone={onDone}
       />
     );
@@ -62,13 +62,13 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
             name="user"
             label="Acts as"
             data={people}
-            description="What it does counts as theirs."
+            description="Its actions count as this person's."
           />
         )}
         {role === "agent" && <Bindings bound={bound} onBound={setBound} />}
         <NativeSelect
           name="expires_in"
-          label="Ends"
+          label="Expires"
           key={role}
           defaultValue={role === "agent" ? "never" : "90d"}
           data={ENDS}
@@ -76,7 +76,7 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
         {make.error && <ErrorMessage error={make.error} />}
         <Group>
           <Button type="submit" loading={make.isPending}>
-            Make the key
+            Create key
           </Button>
         </Group>
       </Stack>
@@ -97,19 +97,19 @@ function Bindings({ bound, onBound }: { bound: boolean; onBound: (bound: boolean
         <TextInput
           name="agents"
           label="Agent"
-          description="The name of the agent, as rules and grants name it; several with commas. Calls that say another name are refused."
+          description="The agent's name, as used in rules and grants; separate several with commas. Calls under another name are refused."
           required
         />
       ) : (
         <Text size="sm" role="note">
-          A program with this key may say any agent's name. Allow rules and grants that name an agent or a
-          person are closed to it, and a rule that asks or denies by such a name cannot hold it.
+          A program with this key may claim any agent's name. Allow rules and grants that name an agent or a
+          person do not apply to it, and it can evade rules that ask or deny by such a name.
         </Text>
       )}
       <TextInput
         name="requester"
         label="Acts for"
-        description="One person's name; any, if its program authenticates its own users; none, for work of nobody. Left empty, it is not bound."
+        description="A person's name; any, if the program authenticates its own users; none, for calls without a requester. Empty: not bound."
       />
     </>
   );

@@ -17,7 +17,7 @@ interface KeyListProps {
 
 /** Who a key acts as, when it was made and last used. */
 export function KeyList({ keys, onRevoke }: KeyListProps) {
-  if (!keys.length) return <Text size="sm">There are none.</Text>;
+  if (!keys.length) return <Text size="sm">None.</Text>;
   return (
     <ul className={css.list}>
       {keys.map((key) => (
@@ -46,7 +46,7 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
           )}
         </Group>
         <Text size="sm" c="dimmed" component="div">
-          <code>{info.id}…</code>, made by {info.created_by} <TimeAgo at={info.created_at} />,{" "}
+          <code>{info.id}…</code>, created by {info.created_by} <TimeAgo at={info.created_at} />,{" "}
           {info.used_at ? (
             <>
               used <TimeAgo at={info.used_at} />
@@ -54,7 +54,7 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
           ) : (
             "never used"
           )}
-          {info.expires_at && `, ends ${formatDateTime(info.expires_at)}`}
+          {info.expires_at && `, expires ${formatDateTime(info.expires_at)}`}
         </Text>
         {info.role === "agent" && (
           <Text size="sm" c={info.agents.length ? "dimmed" : undefined}>
@@ -65,7 +65,7 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
       {!info.revoked_at && (
         <Confirm
           verb={`Revoke ${info.name}`}
-          consequence="Programs with this key are refused from then on, for good."
+          consequence="Programs with this key are refused at once and permanently."
           sending={revoke.isPending}
           error={revoke.error}
           onYes={() => revoke.mutate(undefined)}

@@ -17,7 +17,7 @@ export default function KeysTab() {
     queryFn: ({ signal }) => callApi("get", "/api/keys", { signal }),
   });
   return (
-    <Section title="Keys" about="For agents' programs, and for programs that act as people.">
+    <Section title="Keys" about="For agents, and for programs that act as people.">
       <NewKey
         roles={["agent", "viewer", "reviewer", "admin"]}
         people={users.data?.items.map(({ name }) => name) ?? []}

@@ -28,17 +28,17 @@ export default function ConfirmIdentity({ link, onClose }: { link: string; onClo
       {claim.data && (
         <Stack gap="sm">
           <Text>
-            Whoever is <code>{claim.data.outside}</code> in {claim.data.channel} would decide as{" "}
-            <strong>{me?.name}</strong> from then on.
+            The owner of <code>{claim.data.outside}</code> in {claim.data.channel} will decide as{" "}
+            <strong>{me?.name}</strong>.
           </Text>
           {known && known !== me?.name && (
             <Alert color="red" title="This account belongs to somebody else">
-              It belongs to {known}. They, or an admin, can remove it first.
+              It belongs to {known}. They or an admin must remove it first.
             </Alert>
           )}
-          <Alert color="orange" title="Only if you have just asked for it">
-            Say yes if you pressed a button in {claim.data.channel} yourself a moment ago, and this link was
-            the answer. If anybody sent it to you, say no: it would give them your name.
+          <Alert color="orange" title="Only if you requested this link">
+            Say yes if you pressed a button in {claim.data.channel} a moment ago and got this link in
+            response. If anybody sent it to you, say no: it would let them decide in your name.
           </Alert>
           {bind.error && <ErrorMessage error={bind.error} />}
           <Group>

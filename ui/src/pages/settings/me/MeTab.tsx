@@ -30,11 +30,10 @@ import { Section } from "../Section";
 const ConfirmIdentity = lazy(() => import("./ConfirmIdentity"));
 const ROLES: UserRole[] = ["viewer", "reviewer", "admin"];
 const SAYS: Record<NotificationState, string> = {
-  on: "On, in this browser. You hear of what waits for you and is on none of your screens.",
-  off: "Off, in this browser.",
-  denied:
-    "This browser was told to show none. Allow them in its settings for this site, then come back here.",
-  impossible: "This browser cannot show notifications here.",
+  on: "On in this browser, for requests that need your decision and are not visible on any of your screens.",
+  off: "Off in this browser.",
+  denied: "Blocked by this browser. Allow notifications for this site in its settings, then return here.",
+  impossible: "This browser does not support notifications here.",
 };
 
 /** What is everybody's own to set. */
@@ -42,8 +41,8 @@ export default function MeTab({ me }: { me: CurrentUser }) {
   return (
     <Stack gap="md">
       <Text>
-        You are {me.name}, {me.role} of the workspace {me.workspace}
-        {me.teams.length > 0 && `, in ${me.teams.join(", ")}`}.
+        You are {me.name}, {me.role} in the workspace {me.workspace}
+        {me.teams.length > 0 && `, teams ${me.teams.join(", ")}`}.
       </Text>
       <OutOfOffice me={me} />
       <BrowserNotifications />
@@ -62,7 +61,7 @@ function OutOfOffice({ me }: { me: CurrentUser }) {
   return (
     <Section
       title="Out of office"
-      about="While you are away, others decide in your place. The record says who voted, and in whose seat."
+      about="While you are away, your deputies decide on your behalf. The ledger records who voted, and on whose behalf."
     >
       {users.isPending && <Loading />}
       {users.error && !users.data && <ErrorMessage error={users.error} again={() => void users.refetch()} />}
@@ -80,7 +79,7 @@ function Appearance() {
         value={colorScheme}
         onChange={(value) => setColorScheme(value as "light" | "dark" | "auto")}
         data={[
-          { value: "auto", label: "As the system" },
+          { value: "auto", label: "System" },
           { value: "light", label: "Light" },
           { value: "dark", label: "Dark" },
         ]}
@@ -97,7 +96,7 @@ function Password() {
     () => setDone((count) => count + 1),
   );
   return (
-    <Section title="Password" about="At least 12 characters. A new one ends all of your other sessions.">
+    <Section title="Password" about="At least 12 characters. A new password ends all of your other sessions.">
       <form
         key={done}
         onSubmit={(event) => {
@@ -107,7 +106,7 @@ function Password() {
         }}
       >
         <Stack gap="sm" maw={360}>
-          <PasswordInput name="old" label="Password now" autoComplete="current-password" required />
+          <PasswordInput name="old" label="Current password" autoComplete="current-password" required />
           <PasswordInput
             name="new"
             label="New password"
@@ -117,7 +116,7 @@ function Password() {
           />
           {change.error && <ErrorMessage error={change.error} />}
           {change.isSuccess && (
-            <Text role="status">Your password is changed. Your other sessions ended.</Text>
+            <Text role="status">Your password was changed. Your other sessions were ended.</Text>
           )}
           <Group>
             <Button type="submit" loading={change.isPending}>
@@ -133,10 +132,10 @@ function Password() {
 function Sessions() {
   const leave = useSendMutation((_: void) => signOut("everywhere"), []);
   return (
-    <Section title="Sessions" about="A session ends by itself after seven days.">
+    <Section title="Sessions" about="Sessions end after seven days.">
       <Confirm
         verb="Sign out everywhere"
-        consequence="Every browser in which you are signed in will ask you to sign in again, this one too. Your keys go on working."
+        consequence="Every browser in which you are signed in, including this one, will ask you to sign in again. Your own keys are revoked."
         sending={leave.isPending}
         error={leave.error}
         onYes={() => leave.mutate()}
@@ -151,8 +150,8 @@ function LinkedAccounts() {
   const link = search.get("link");
   return (
     <Section
-      title="Accounts elsewhere"
-      about="Where you can answer as yourself. To add one, press a button of a message there, and follow the link that you get."
+      title="Linked accounts"
+      about="Channel accounts with which you can decide. To link one, press a button in a message there and follow the link that you get."
     >
       <Identities whose="mine" />
       {link && (
@@ -173,7 +172,7 @@ function MyKeys({ me }: { me: CurrentUser }) {
   return (
     <Section
       title="My keys"
-      about="For programs that act as you, with the HTTP interface or the command line. They end with a new password and when you sign out everywhere."
+      about="For programs that act as you, over the HTTP API or the command line. They are revoked when you change your password or sign out everywhere."
     >
       {keys.isPending && <Loading />}
       {keys.error && !keys.data && <ErrorMessage error={keys.error} again={() => void keys.refetch()} />}
@@ -197,7 +196,10 @@ function MyKeys({ me }: { me: CurrentUser }) {
 function BrowserNotifications() {
   const [now, setNow] = useState(readNotificationState);
   return (
-    <Section title="Notifications" about="One sentence, never the arguments. A click opens the request.">
+    <Section
+      title="Notifications"
+      about="They name the tool and the requester, never the arguments. A click opens the request."
+    >
       <Group justify="space-between">
         <Text role="status">{SAYS[now]}</Text>
         {now === "off" && (

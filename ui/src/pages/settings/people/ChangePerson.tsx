@@ -84,7 +84,7 @@ function Fields({ seen, onAgain, onDone }: FieldsProps) {
           </Button>
           {stale && (
             <Button variant="default" onClick={onAgain}>
-              Load how it is now
+              Load the current version
             </Button>
           )}
         </Group>
@@ -108,7 +108,7 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
     <Stack gap="sm" className={css.danger}>
       <Confirm
         verb={`Sign ${name} out everywhere`}
-        consequence={`All browsers of ${name} will ask to sign in again, and keys of their own end. Keys of agents go on working.`}
+        consequence={`${name} must sign in again in every browser, and personal keys are revoked. Agent keys keep working.`}
         sending={signOut.isPending}
         error={signOut.error}
         onYes={() => signOut.mutate()}
@@ -122,7 +122,7 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
       )}
       <Confirm
         verb={`Remove ${name}`}
-        consequence={`All that stands for ${name} ends at once. What was approved before stays approved, and what only ${name} may approve will wait for nobody. The record keeps the name, which nobody else can get.`}
+        consequence={`All rights of ${name} end at once. Earlier approvals stay valid. Requests that only ${name} may approve can no longer be approved. The ledger keeps the name, and nobody else can use it.`}
         sending={remove.isPending}
         error={remove.error}
         onYes={() => remove.mutate()}
@@ -154,7 +154,11 @@ function WhatEnds({ name }: { name: string }) {
           {line}
         </Text>
       ))}
-      {kept && <Text size="sm">Keys that they made for others stay: {kept}. Replace them if need be.</Text>}
+      {kept && (
+        <Text size="sm">
+          Keys that they created for others stay active: {kept}. Replace them if necessary.
+        </Text>
+      )}
     </Stack>
   );
 }
@@ -174,9 +178,9 @@ export function PersonFields({ person }: { person?: PersonInfo }) {
         label="Role"
         defaultValue={person?.role ?? "reviewer"}
         data={[
-          { value: "viewer", label: "viewer: looks, decides nothing" },
+          { value: "viewer", label: "viewer: views, decides nothing" },
           { value: "reviewer", label: "reviewer: decides" },
-          { value: "admin", label: "admin: decides, and changes everything" },
+          { value: "admin", label: "admin: decides and changes settings" },
         ]}
       />
       <TextInput
@@ -189,7 +193,7 @@ export function PersonFields({ person }: { person?: PersonInfo }) {
         name="email"
         type="email"
         label="E-mail address"
-        description="For signing in by your organisation's provider, if there is one."
+        description="For signing in with your organisation's provider, if there is one."
         defaultValue={person?.email ?? ""}
       />
     </>

@@ -31,14 +31,14 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
       title="People"
       about={
         isAdmin(me)
-          ? "Viewers look, reviewers decide, admins change everything."
-          : "Viewers look, reviewers decide, admins change everything. Only admins can change who is here."
+          ? "Viewers can look, reviewers can decide, admins can change everything."
+          : "Viewers can look, reviewers can decide, admins can change everything. Only admins can add or remove people."
       }
     >
       <Group justify="space-between">
         {people.length > MANY && (
           <TextInput
-            aria-label="Find somebody"
+            aria-label="Find a person"
             placeholder="Find by name, team or role"
             value={search.get("q") ?? ""}
             onChange={(event) =>
@@ -46,7 +46,7 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
             }
           />
         )}
-        {isAdmin(me) && <Button onClick={() => open({ add: "1" })}>Add somebody</Button>}
+        {isAdmin(me) && <Button onClick={() => open({ add: "1" })}>Add person</Button>}
       </Group>
       <ul className={css.list}>
         {found.map((person) => (
@@ -54,12 +54,12 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
         ))}
       </ul>
       {isAdmin(me) && search.has("add") && (
-        <Dialog title="Add somebody" onClose={close}>
+        <Dialog title="Add person" onClose={close}>
           <AddPerson onDone={close} />
         </Dialog>
       )}
       {linked && (
-        <Dialog title={`A sign-in link for ${linked}`} onClose={close}>
+        <Dialog title={`Sign-in link for ${linked}`} onClose={close}>
           <SignInLink name={linked} onDone={close} />
         </Dialog>
       )}
@@ -150,7 +150,7 @@ function AddPerson({ onDone }: { onDone: () => void }) {
         <TextInput
           name="name"
           label="Name"
-          description="The record keeps it for good."
+          description="Permanent: the ledger keeps it."
           autoComplete="off"
           required
           autoFocus
@@ -179,7 +179,7 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
       <ShownOnce
         title={`For ${name}`}
         secret={reachableUrl(make.data.url)}
-        about={`Send it to ${name} by a way that only they read. It signs in once, until ${formatDateTime(make.data.expires_at)}.`}
+        about={`Send it to ${name} over a private channel. It works once, until ${formatDateTime(make.data.expires_at)}.`}
         onDone={onDone}
       />
     );
@@ -192,12 +192,12 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
     >
       <Stack gap="sm">
         <Text size="sm">
-          Whoever opens the link first is signed in as {name}, and may choose a new password. The record says
-          that you made it.
+          The first person to open the link is signed in as {name} and may choose a new password. The ledger
+          records that you created it.
         </Text>
         <NativeSelect
           name="lasts"
-          label="It can be opened for"
+          label="Valid for"
           data={[
             { value: "1h", label: "an hour" },
             { value: "1d", label: "a day" },
@@ -207,7 +207,7 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
         {make.error && <ErrorMessage error={make.error} />}
         <Group>
           <Button type="submit" loading={make.isPending}>
-            Make a sign-in link
+            Create sign-in link
           </Button>
           <Button variant="default" onClick={onDone}>
             Not now

@@ -16,11 +16,11 @@ export default function TeamsTab({ me }: { me: CurrentUser }) {
   return (
     <Section
       title="Teams"
-      about={`Rules can ask a team, and one vote of it counts. Who is in a team is said of each person${isAdmin(me) ? ": choose one to change it." : ", by admins."}`}
+      about={`Rules can ask a team; one vote from its members counts. Membership is set for each person${isAdmin(me) ? ": select one to change it." : ", by admins."}`}
     >
       {teams.length === 0 && (
-        <EmptyState title="There are no teams">
-          {isAdmin(me) ? "Put somebody into one under People." : "Admins put people into teams."}
+        <EmptyState title="No teams">
+          {isAdmin(me) ? "Add people to teams under People." : "Admins add people to teams."}
         </EmptyState>
       )}
       {teams.length > 0 && (
