@@ -157,7 +157,7 @@ def test_a_template_is_explained_and_rehearsed_before_it_counts(site: Site, visi
     page.get_by_role("button", name="Explain").click()
     expect(verdict).to_contain_text("Judged as a call of a program that opens the database itself")
     page.get_by_label("Caller").select_option("key")
-    page.get_by_label("Policy").select_option("now")
+    page.get_by_label("Policy", exact=True).select_option("now")
     page.get_by_role("button", name="Explain").click()
     expect(verdict.locator("[data-then=ask]")).to_be_visible()
     page.get_by_role("tab", name="Rehearse").click()

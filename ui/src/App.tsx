@@ -7,8 +7,8 @@ import { live } from "./live/live";
 import { Pages } from "./Pages";
 import { styleNonce, theme, themeVariables } from "./theme";
 
-const AT_MOST_EVERY = 1_000;
-const ABOUT: [beginning: string, key: string][] = [
+const REFRESH_INTERVAL = 1_000;
+const QUERY_KEYS: [prefix: string, key: string][] = [
   ["policy_", "policy"],
   ["grant", "grants"],
   ["agent_", "agents"],
@@ -23,7 +23,7 @@ const queries: QueryClient = new QueryClient({
   mutationCache: new MutationCache({
     onError: (error) => {
       if (error instanceof ApiError && error.status === 401)
-        void queries.invalidateQueries({ queryKey: ["me"] }); // is it the session?
+        void queries.invalidateQueries({ queryKey: ["me"] }); // checks whether the session has ended
     },
   }),
   defaultOptions: {
@@ -51,30 +51,30 @@ export function App() {
   );
 }
 
-/** What was read is read again when the live connection says that it changed; counts once a second at most. */
+/** Invalidates queries when the live connection reports a change; counts at most once a second. */
 function followLedger(queries: QueryClient): () => void {
-  let waiting: ReturnType<typeof setTimeout> | undefined;
-  const again = (...queryKey: string[]) => void queries.invalidateQueries({ queryKey });
-  const countAgain = () => {
-    waiting ??= setTimeout(() => {
-      waiting = undefined;
-      again("stats");
-      again("grants"); // a call may have used one
-    }, AT_MOST_EVERY);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const invalidate = (...queryKey: string[]) => void queries.invalidateQueries({ queryKey });
+  const refreshCounts = () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      invalidate("stats");
+      invalidate("grants"); // a call may have used a grant
+    }, REFRESH_INTERVAL);
   };
   const unsubscribe = live.subscribe(({ kind, approval_id }) => {
     if (kind === "reset") void queries.invalidateQueries();
     else if (approval_id) {
-      again(...approvalKey(approval_id));
-      countAgain();
-    } else for (const [, key] of ABOUT.filter(([beginning]) => kind.startsWith(beginning))) again(key);
+      invalidate(...approvalKey(approval_id));
+      refreshCounts();
+    } else for (const [, key] of QUERY_KEYS.filter(([prefix]) => kind.startsWith(prefix))) invalidate(key);
   });
   const unwatch = live.watch(() => {
-    if (live.state === "live" || live.state === "signed out") again("me");
+    if (live.state === "live" || live.state === "signed out") invalidate("me");
   });
   return () => {
     unsubscribe();
     unwatch();
-    clearTimeout(waiting);
+    clearTimeout(timer);
   };
 }

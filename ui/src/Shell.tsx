@@ -26,27 +26,27 @@ const CONNECTION_LABELS: Record<StreamState, [name: string, color: string, text:
 };
 const PasswordDialog = lazy(() => import("./components/PasswordDialog"));
 const UserMenu = lazy(() => import("./components/UserMenu"));
-const PATIENCE = 5_000; // a page that takes longer to load leaves the focus where it is
+const FOCUS_TIMEOUT = 5_000; // a page that takes longer to load leaves the focus where it is
 
-/** What is around every page: where one is, who one is, what waits, and whether what is shown is up to date. */
+/** The frame of every page: navigation, user menu, pending count, and connection status. */
 export function Shell({ children }: { children: ReactNode }) {
   const me = useMe();
   const [path] = useLocation();
-  if (me.data) return <Inside me={me.data}>{children}</Inside>; // a session that ended takes no page away
+  if (me.data) return <SignedInShell me={me.data}>{children}</SignedInShell>; // an ended session does not unload the page
   const id = approvalIdAt(path);
-  if (me.isFetched && readLinkToken(id)) return <LinkPreview id={id} token={readLinkToken(id)} />; // stays while one signs in
+  if (me.isFetched && readLinkToken(id)) return <LinkPreview id={id} token={readLinkToken(id)} />; // stays visible while the user signs in
   if (me.isPending) return <Loading />;
   if (me.error instanceof ApiError && me.error.status === 401)
     return <Redirect to={`/signin?next=${encodeURIComponent(path + location.search)}`} replace />;
-  return <ErrorMessage error={me.error} again={() => void me.refetch()} />;
+  return <ErrorMessage error={me.error} onRetry={() => void me.refetch()} />;
 }
 
-function Inside({ me, children }: { me: CurrentUser; children: ReactNode }) {
+function SignedInShell({ me, children }: { me: CurrentUser; children: ReactNode }) {
   const [path] = useLocation();
-  const way = findNavPage(path);
+  const navPage = findNavPage(path);
   useSessionSync(me);
   useNotifications(me);
-  usePageFocus(way?.to ?? path);
+  usePageFocus(navPage?.to ?? path);
   if (path === "/") return <Redirect to={homePath(me)} replace />;
   return (
     <div className={css.frame}>
@@ -57,8 +57,12 @@ function Inside({ me, children }: { me: CurrentUser; children: ReactNode }) {
       <main className={css.page} id="page" tabIndex={-1}>
         <SignedOutNotice path={path} />
         <FreezeBanner me={me} />
-        <ErrorBoundary of={path}>
-          {way && !way.for(me) ? <NotForYou me={me} why={way.why ?? ""} /> : children}
+        <ErrorBoundary resetKey={path}>
+          {navPage && !navPage.isAllowed(me) ? (
+            <NoAccess me={me} reason={navPage.deniedReason ?? ""} />
+          ) : (
+            children
+          )}
         </ErrorBoundary>
       </main>
       {mayDecide(me) && <ApprovalModal />}
@@ -70,8 +74,8 @@ function Inside({ me, children }: { me: CurrentUser; children: ReactNode }) {
 function Navigation({ me, path }: { me: CurrentUser; path: string }) {
   const [opened, { toggle, close }] = useDisclosure();
   const pending = usePendingCount();
-  const here = findNavPage(path);
-  const title = here ? `${here.name} · Interlock` : "Interlock";
+  const currentPage = findNavPage(path);
+  const title = currentPage ? `${currentPage.name} · Interlock` : "Interlock";
   useDocumentTitle(pending ? `(${pending}) ${title}` : title);
   useEffect(close, [path, close]);
   return (
@@ -84,7 +88,7 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
           size="sm"
           aria-label="Pages"
           aria-expanded={opened}
-          aria-controls="ways"
+          aria-controls="navigation"
         />
         <Link href="/" className={css.name}>
           Interlock
@@ -95,19 +99,19 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
         </div>
       </header>
       <nav
-        className={css.ways}
-        id="ways"
+        className={css.navigation}
+        id="navigation"
         aria-label="Pages"
         data-open={opened || undefined}
         onKeyDown={(event) => event.key === "Escape" && close()}
       >
-        {NAV_PAGES.filter((way) => way.for(me)).map(({ to, name }) => (
+        {NAV_PAGES.filter((navPage) => navPage.isAllowed(me)).map(({ to, name }) => (
           <Link
             key={to}
             href={to}
-            className={css.way}
+            className={css.navLink}
             onClick={close}
-            aria-current={to === here?.to ? "page" : undefined}
+            aria-current={to === currentPage?.to ? "page" : undefined}
           >
             {name}
             {to === "/inbox" && pending > 0 && (
@@ -123,21 +127,21 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
   );
 }
 
-/** What one may not do says why. */
-function NotForYou({ me, why }: { me: CurrentUser; why: string }) {
+/** Explains why the user has no access. */
+function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">
         You do not have access to this page
       </Title>
       <Text>
-        {why} Your role is {me.role}; an admin can change it.
+        {reason} Your role is {me.role}; an admin can change it.
       </Text>
     </Stack>
   );
 }
 
-/** How many calls wait for people; the live connection says when to count again. */
+/** Number of pending calls, refreshed by the live connection. */
 function usePendingCount(): number {
   const stats = useQuery({
     queryKey: ["stats"],
@@ -146,7 +150,7 @@ function usePendingCount(): number {
   return stats.data?.pending ?? 0;
 }
 
-/** Whether the page is up to date; quiet while it is. */
+/** Shows whether the page is up to date. */
 function ConnectionStatus() {
   const state = useLiveState();
   const [name, color, text] = CONNECTION_LABELS[state];
@@ -157,27 +161,27 @@ function ConnectionStatus() {
   );
 }
 
-type Answer = (again: boolean) => void;
+type SignInResult = (isSignedIn: boolean) => void;
 
-/** What lasts longer than a session needs a recent sign-in: asked for where it is needed, and then it goes on. */
+/** Asks for a recent sign-in when the server requires one, then repeats the request. */
 function SignInPrompt({ me }: { me: CurrentUser }) {
-  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [answer, setAnswer] = useState<SignInResult | null>(null);
   useEffect(() => setSignInPrompt(() => new Promise<boolean>((resolve) => setAnswer(() => resolve))), []);
   if (!answer) return null;
-  const end: Answer = (again) => {
+  const finish: SignInResult = (isSignedIn) => {
     setAnswer(null);
-    answer(again);
+    answer(isSignedIn);
   };
   return (
     <Suspense fallback={null}>
-      <PasswordDialog me={me} onEnd={end} />
+      <PasswordDialog me={me} onDone={finish} />
     </Suspense>
   );
 }
 
-/** Who one is; the menu behind the name is loaded when somebody wants it. */
+/** The user's name; its menu is loaded on demand. */
 function UserButton({ me }: { me: CurrentUser }) {
-  const [wanted, setWanted] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useState(false);
   const name = (
     <Button
       variant="subtle"
@@ -186,12 +190,12 @@ function UserButton({ me }: { me: CurrentUser }) {
       px="xs"
       c="inherit"
       aria-haspopup="menu"
-      onClick={() => setWanted(true)}
+      onClick={() => setMenuOpen(true)}
     >
       {me.name}
     </Button>
   );
-  return wanted ? (
+  return isMenuOpen ? (
     <Suspense fallback={name}>
       <UserMenu me={me} />
     </Suspense>
@@ -200,44 +204,44 @@ function UserButton({ me }: { me: CurrentUser }) {
   );
 }
 
-/** After going to another page, a screen reader and the keyboard go on at its heading, unless the page wants it elsewhere. */
+/** Moves the focus to the heading of the new page, unless the page has already set it. */
 function usePageFocus(page: string): void {
-  const before = useRef(page);
+  const previous = useRef(page);
   useEffect(() => {
-    if (before.current === page) return;
-    before.current = page;
+    if (previous.current === page) return;
+    previous.current = page;
     window.scrollTo(0, 0);
-    return onceThere(heading, focusUnlessTaken);
+    return waitForElement(findHeading, focusUnlessTaken);
   }, [page]);
 }
 
-/** That of the page before stays, hidden, until the next one is loaded. */
-function heading(): HTMLElement | null {
+/** The previous page's heading stays, hidden, until the next page is loaded. */
+function findHeading(): HTMLElement | null {
   const found = document.querySelector<HTMLElement>("main h1");
   return found?.checkVisibility() ? found : null;
 }
 
-function onceThere(find: () => HTMLElement | null, then: (found: HTMLElement) => void): () => void {
-  const look = () => {
+function waitForElement(find: () => HTMLElement | null, then: (found: HTMLElement) => void): () => void {
+  const check = () => {
     const found = find();
     if (!found) return;
     stop();
     then(found);
   };
-  const observer = new MutationObserver(look);
-  const timer = setTimeout(() => stop(), PATIENCE);
+  const observer = new MutationObserver(check);
+  const timer = setTimeout(() => stop(), FOCUS_TIMEOUT);
   const stop = () => {
     observer.disconnect();
     clearTimeout(timer);
   };
   observer.observe(document.body, { childList: true, subtree: true });
-  look();
+  check();
   return stop;
 }
 
-function focusUnlessTaken(heading: HTMLElement): void {
+function focusUnlessTaken(findHeading: HTMLElement): void {
   const focused = document.activeElement;
   if (focused && focused !== document.body && !focused.closest("nav, header")) return;
-  heading.tabIndex = -1;
-  heading.focus({ preventScroll: true });
+  findHeading.tabIndex = -1;
+  findHeading.focus({ preventScroll: true });
 }

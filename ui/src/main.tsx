@@ -8,14 +8,14 @@ import { isOutdatedBuild } from "./components/ErrorBoundary";
 
 const root = document.getElementById("root");
 if (root)
-  createRoot(root, { onCaughtError: note }).render(
+  createRoot(root, { onCaughtError: logError }).render(
     <StrictMode>
       <App />
     </StrictMode>,
   );
 
-/** A page that was updated on the server is no fault; its boundary says what to do. */
-function note(error: unknown): void {
+/** An outdated build is not an error; the error boundary says what to do. */
+function logError(error: unknown): void {
   if (isOutdatedBuild(error)) console.warn(error);
   else console.error(error);
 }

@@ -25,7 +25,7 @@ export const theme = createTheme({
   fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
 });
 
-/** Colours of text that can be read on white and on their own tint (AA), where those of the library cannot. */
+/** Text colors with AA contrast on white and on their own tint, unlike the library's. */
 const READABLE = {
   green: "#216e30",
   teal: "#06664a",
@@ -56,7 +56,7 @@ export const themeVariables: CSSVariablesResolver = () => ({
   },
 });
 
-/** For what libraries put into <style> tags; the page's policy takes no others. */
+/** The nonce for <style> tags of libraries; the content-security policy allows no others. */
 export function styleNonce(): string {
   return document.querySelector<HTMLElement>("script[nonce], link[nonce]")?.nonce ?? "";
 }

@@ -12,46 +12,54 @@ export type DecisionKind = "approve" | "edit" | "respond" | "reject";
 export type ApprovalStatus = ApprovalItem["status"];
 
 /**
- * `read_at` is this browser's steady clock when the answer came: time left is counted from there, whatever its date.
- * `server_at` is what the server's clock said then, where it is known.
+ * `read_at` is this browser's monotonic clock at the time of the response; time left is counted from it. `server_at`
+ * is the server's clock at that time, if known.
  */
 export type ApprovalSnapshot = ApprovalJson & { read_at: number; server_at?: number };
 
-const BLOCKED = 4_000; // how often to look where live events do not come through
+const POLL_INTERVAL = 4_000; // polling interval without live events
 
 export const approvalKey = (id: string) => ["approval", id] as const;
 
 export async function readApproval(id: string, signal?: AbortSignal): Promise<ApprovalSnapshot> {
-  return fetched("get", buildUrl("/api/approvals/{approval_id}", { approval_id: id }), { signal });
+  return fetchSnapshot("get", buildUrl("/api/approvals/{approval_id}", { approval_id: id }), { signal });
 }
 
-/** One approval, kept up to date by the live connection; by looking again where there is none. */
+/** One approval, kept up to date by the live connection, or by polling without one. */
 export function useApproval(id: string, initial?: ApprovalSnapshot) {
   const live = useLiveState();
   return useQuery({
     queryKey: approvalKey(id),
     queryFn: ({ signal }) => readApproval(id, signal),
     initialData: initial,
-    refetchInterval: live === "live" ? false : BLOCKED,
+    refetchInterval: live === "live" ? false : POLL_INTERVAL,
   });
 }
 
-/** Everything a person can do to one approval answers with how it stands then. */
+/** An action on an approval; its response is the new state. */
 export function useApprovalAction(id: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ verb, body, once }: { verb: ApprovalAction; body: unknown; once: string }) => {
-      const url = buildUrl(`/api/approvals/{approval_id}/${verb}`, { approval_id: id });
-      return fetched("post", url, {
+    mutationFn: ({
+      action,
+      body,
+      idempotencyKey,
+    }: {
+      action: ApprovalAction;
+      body: unknown;
+      idempotencyKey: string;
+    }) => {
+      const url = buildUrl(`/api/approvals/{approval_id}/${action}`, { approval_id: id });
+      return fetchSnapshot("post", url, {
         body,
-        once,
-        headers: verb === "decision" ? linkHeaders(id) : undefined,
+        idempotencyKey,
+        headers: action === "decision" ? linkHeaders(id) : undefined,
       });
     },
-    onMutate: () => queries.cancelQueries({ queryKey: approvalKey(id) }), // it would come later, and be older
-    onSuccess: (shown, { verb }) => {
-      if (verb === "decision") setLinkCounts(false); // it is spent
-      queries.setQueryData(approvalKey(id), shown);
+    onMutate: () => queries.cancelQueries({ queryKey: approvalKey(id) }), // a running read would return older data later
+    onSuccess: (approval, { action }) => {
+      if (action === "decision") setLinkCounts(false); // the link is used up
+      queries.setQueryData(approvalKey(id), approval);
     },
     onError: () => queries.invalidateQueries({ queryKey: approvalKey(id) }),
   });
@@ -60,14 +68,18 @@ export function useApprovalAction(id: string) {
 export type ApprovalAction =
   "decision" | "undo" | "claim" | "release" | "delegate" | "comment" | "ask" | "resolve-unknown";
 
-async function fetched(
+async function fetchSnapshot(
   method: string,
   url: string,
-  given: RequestOptions<unknown>,
+  options: RequestOptions<unknown>,
 ): Promise<ApprovalSnapshot> {
-  const answer = await sendRequest(method, url, given);
-  const shown = parseJson(await answer.text()) as ApprovalJson;
-  const told = Date.parse(answer.headers.get("date") ?? "");
+  const response = await sendRequest(method, url, options);
+  const approval = parseJson(await response.text()) as ApprovalJson;
+  const serverTime = Date.parse(response.headers.get("date") ?? "");
   // the header has whole seconds only
-  return { ...shown, read_at: performance.now(), server_at: Number.isNaN(told) ? undefined : told + 500 };
+  return {
+    ...approval,
+    read_at: performance.now(),
+    server_at: Number.isNaN(serverTime) ? undefined : serverTime + 500,
+  };
 }

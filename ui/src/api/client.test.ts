@@ -23,7 +23,7 @@ describe("a recent sign-in", () => {
   it("is requested when required, and the refused request is repeated", async () => {
     const keys = server();
     const done = setSignInPrompt(() => Promise.resolve(true));
-    expect((await sendRequest("post", "/api/keys", { once: "first" })).status).toBe(200);
+    expect((await sendRequest("post", "/api/keys", { idempotencyKey: "first" })).status).toBe(200);
     expect(keys).toHaveLength(2);
     expect(keys[1]).not.toBe("first");
     done();

@@ -7,7 +7,7 @@ type PathOf<M extends Method> = {
   [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
 }[keyof paths];
 type Operation<M extends Method, P extends PathOf<M>> = paths[P][M];
-type Answer<O> = O extends { responses: { 200: { content: { "application/json": infer T } } } }
+type ResponseBody<O> = O extends { responses: { 200: { content: { "application/json": infer T } } } }
   ? T
   : O extends { responses: { 201: { content: { "application/json": infer T } } } }
     ? T
@@ -20,15 +20,15 @@ export interface RequestOptions<O> {
   path?: Values;
   query?: Query<O>;
   body?: Body<O>;
-  /** A body as it is, such as YAML, with its kind. */
-  raw?: { text: string; kind: string };
+  /** A raw body, such as YAML, with its content type. */
+  raw?: { text: string; contentType: string };
   headers?: Record<string, string>;
-  /** The same for every try of one intention: a second try then changes nothing. */
-  once?: string;
+  /** The idempotency key: the same for every retry of one request. */
+  idempotencyKey?: string;
   signal?: AbortSignal;
 }
 
-/** What the server refused, in its own words; `status` 0 means that it was not reached. */
+/** An error response of the server, with its message; `status` 0 means that the server was not reached. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -40,7 +40,7 @@ export class ApiError extends Error {
     this.name = "Refused";
   }
 
-  /** What is wrong where, for a form. */
+  /** Problems by field, for a form. */
   get problems(): { pointer: string; message: string }[] {
     const found = this.details.problems;
     return Array.isArray(found) ? (found as { pointer: string; message: string }[]) : [];
@@ -50,103 +50,111 @@ export class ApiError extends Error {
 export async function callApi<M extends Method, P extends PathOf<M>>(
   method: M,
   path: P,
-  given: RequestOptions<Operation<M, P>> = {},
-): Promise<Answer<Operation<M, P>>> {
-  const plain: RequestOptions<unknown> = given as unknown as RequestOptions<unknown>; // of all routes at once it is too much for the compiler
-  const answer = await sendRequest(
+  options: RequestOptions<Operation<M, P>> = {},
+): Promise<ResponseBody<Operation<M, P>>> {
+  const plainOptions: RequestOptions<unknown> = options as unknown as RequestOptions<unknown>; // the type over all routes is too complex for the compiler
+  const response = await sendRequest(
     method,
-    buildUrl(path as string, plain.path, plain.query as Values | undefined),
-    plain,
+    buildUrl(path as string, plainOptions.path, plainOptions.query as Values | undefined),
+    plainOptions,
   );
-  const text = await answer.text();
-  const isJson = answer.headers.get("content-type")?.includes("json");
-  return (isJson && text ? parseJson(text) : text) as Answer<Operation<M, P>>;
+  const text = await response.text();
+  const isJson = response.headers.get("content-type")?.includes("json");
+  return (isJson && text ? parseJson(text) : text) as ResponseBody<Operation<M, P>>;
 }
 
-/** The answer itself, for its headers or as a stream; refusals are thrown. */
+/** The raw response, for its headers or as a stream; throws ApiError for an error response. */
 export async function sendRequest(
   method: string,
   url: string,
-  given: RequestOptions<unknown> = {},
+  options: RequestOptions<unknown> = {},
 ): Promise<Response> {
   try {
-    return await sendOnce(method, url, given);
+    return await sendOnce(method, url, options);
   } catch (error) {
-    const wanted = error instanceof ApiError && error.code === "recent_sign_in_required";
-    if (!wanted || !(await promptSignIn())) throw error;
-    // It was answered, so that another try is another intention.
-    return await sendOnce(method, url, given.once ? { ...given, once: crypto.randomUUID() } : given);
+    const needsSignIn = error instanceof ApiError && error.code === "recent_sign_in_required";
+    if (!needsSignIn || !(await promptSignIn())) throw error;
+    // The server answered, so a retry needs a new idempotency key.
+    return await sendOnce(
+      method,
+      url,
+      options.idempotencyKey ? { ...options, idempotencyKey: crypto.randomUUID() } : options,
+    );
   }
 }
 
-async function sendOnce(method: string, url: string, given: RequestOptions<unknown>): Promise<Response> {
-  let answer: Response;
+async function sendOnce(method: string, url: string, options: RequestOptions<unknown>): Promise<Response> {
+  let response: Response;
   try {
-    answer = await fetch(url, {
+    response = await fetch(url, {
       method: method.toUpperCase(),
-      headers: headersOf(given),
-      body: given.raw ? given.raw.text : given.body === undefined ? undefined : stringifyJson(given.body),
-      signal: given.signal,
+      headers: buildHeaders(options),
+      body: options.raw
+        ? options.raw.text
+        : options.body === undefined
+          ? undefined
+          : stringifyJson(options.body),
+      signal: options.signal,
       credentials: "same-origin",
     });
   } catch (error) {
-    if (given.signal?.aborted) throw error;
+    if (options.signal?.aborted) throw error;
     throw new ApiError(
       0,
       "unreachable",
       "Interlock cannot be reached. Check your connection, then try again.",
     );
   }
-  if (!answer.ok) throw await refusal(answer);
-  return answer;
+  if (!response.ok) throw await readError(response);
+  return response;
 }
 
 export function buildUrl(path: string, values: Values = {}, query: Values = {}): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+  const pathname = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(String(values[name] ?? "")),
   );
-  const asked = Object.entries(query).filter(
+  const parameters = Object.entries(query).filter(
     ([, value]) => value !== undefined && value !== null && value !== "",
   );
-  const search = new URLSearchParams(asked.map(([name, value]) => [name, String(value)])).toString();
-  return search ? `${filled}?${search}` : filled;
+  const search = new URLSearchParams(parameters.map(([name, value]) => [name, String(value)])).toString();
+  return search ? `${pathname}?${search}` : pathname;
 }
 
-function headersOf(given: RequestOptions<unknown>): Record<string, string> {
-  const headers: Record<string, string> = { accept: "application/json", ...given.headers };
-  if (given.raw) headers["content-type"] = given.raw.kind;
-  else if (given.body !== undefined) headers["content-type"] = "application/json";
-  if (given.once) headers["idempotency-key"] = given.once;
+function buildHeaders(options: RequestOptions<unknown>): Record<string, string> {
+  const headers: Record<string, string> = { accept: "application/json", ...options.headers };
+  if (options.raw) headers["content-type"] = options.raw.contentType;
+  else if (options.body !== undefined) headers["content-type"] = "application/json";
+  if (options.idempotencyKey) headers["idempotency-key"] = options.idempotencyKey;
   return headers;
 }
 
-async function refusal(answer: Response): Promise<ApiError> {
+async function readError(response: Response): Promise<ApiError> {
   try {
-    const { error, message, ...details } = parseJson(await answer.text()) as Record<string, unknown>;
-    return new ApiError(answer.status, String(error), String(message), details);
+    const { error, message, ...details } = parseJson(await response.text()) as Record<string, unknown>;
+    return new ApiError(response.status, String(error), String(message), details);
   } catch {
     return new ApiError(
-      answer.status,
+      response.status,
       "broken",
-      `The server answered with an error (${answer.status}). Try again.`,
+      `The server answered with an error (${response.status}). Try again.`,
     );
   }
 }
 
-/** What asks the person to sign in again; true once they did. */
-type Ask = () => Promise<boolean>;
+/** Asks the user to sign in again; true once they did. */
+type Prompt = () => Promise<boolean>;
 
-let ask: Ask | null = null;
+let prompt: Prompt | null = null;
 
-/** The page says how it asks; the answer takes it back. */
-export function setSignInPrompt(how: Ask): () => void {
-  ask = how;
+/** Registers the sign-in prompt; returns a function that removes it. */
+export function setSignInPrompt(newPrompt: Prompt): () => void {
+  prompt = newPrompt;
   return () => {
-    if (ask === how) ask = null;
+    if (prompt === newPrompt) prompt = null;
   };
 }
 
-/** Whether somebody signed in again, so that what was refused can be repeated. */
+/** Whether the user signed in again, so that the refused request can be repeated. */
 async function promptSignIn(): Promise<boolean> {
-  return ask ? await ask() : false;
+  return prompt ? await prompt() : false;
 }

@@ -3,7 +3,7 @@ import { callApi, type Schemas } from "./client";
 
 export type CurrentUser = Schemas["CurrentUser"];
 
-/** Who is signed in; the shell shows no page before this is known. */
+/** The signed-in user; the shell shows no page before this is loaded. */
 export function useMe() {
   return useQuery({
     queryKey: ["me"],

@@ -1,18 +1,18 @@
 import { isInteger, isSafeNumber, parse as parseLossless, stringify } from "lossless-json";
 
-/** JSON whose whole numbers keep all of their digits: those that a browser would round are bigints. */
+/** Parses JSON without rounding: integers outside the safe range become bigints. */
 export function parseJson(text: string): unknown {
-  if (!LONG.test(text)) return JSON.parse(text); // many times faster, and the same where no number is long
-  return parseLossless(text, undefined, { parseNumber: exact });
+  if (!LONG_NUMBER.test(text)) return JSON.parse(text); // much faster, and equivalent without long numbers
+  return parseLossless(text, undefined, { parseNumber: parseExactNumber });
 }
 
-/** The same back again; bigints are written as the whole numbers that they are. */
+/** The inverse; bigints are written as integers. */
 export function stringifyJson(value: unknown, indent?: number): string {
   return stringify(value, undefined, indent) ?? "null";
 }
 
-const LONG = /(?:^|[:,[\s])-?\d{16}/; // also in a text now and then, which costs time and nothing else
+const LONG_NUMBER = /(?:^|[:,[\s])-?\d{16}/; // may also match inside a string, which only costs time
 
-function exact(text: string): number | bigint {
+function parseExactNumber(text: string): number | bigint {
   return isInteger(text) && !isSafeNumber(text) ? BigInt(text) : Number(text);
 }

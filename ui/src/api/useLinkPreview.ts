@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { callApi } from "./client";
 
-/** What the link of a message shows, and for whom it was made. To look spends nothing. */
+/** The approval that a notification link leads to, and its recipient. Reading does not use the link up. */
 export function useLinkPreview(token: string) {
   return useQuery({
     queryKey: ["link", token],

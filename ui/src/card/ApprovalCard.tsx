@@ -21,7 +21,7 @@ import { VisibleText } from "./VisibleText";
 
 const MoreActions = lazy(() => import("./MoreActions"));
 
-/** What a page may do to the card by its keys; each does no more than the card's own button would. */
+/** Card actions for a page's keyboard shortcuts; each does no more than the card's own button. */
 export interface CardHandle {
   approve(): void;
   reject(): void;
@@ -32,69 +32,73 @@ export interface CardHandle {
 
 export interface CardProps {
   id: string;
-  place: CardLocation;
-  /** What is known already, so that nothing flickers. */
+  location: CardLocation;
+  /** Data that is already loaded, to avoid flicker. */
   initial?: ApprovalSnapshot;
-  /** Somebody decided here, or took it back. */
-  onMoved?: (now: ApprovalSnapshot) => void;
+  /** Called after a decision or an undo on this card. */
+  onChanged?: (approval: ApprovalSnapshot) => void;
   ref?: Ref<CardHandle>;
 }
 
-/** One approval, the same wherever it is shown: what is wanted, all of it, and the answers that one may give. */
+/**
+ * An approval card, the same on every page: the call with all of its arguments, and the decisions that the user may
+ * make.
+ */
 export function ApprovalCard({ id, initial, ...props }: CardProps) {
   const approval = useApproval(id, initial);
-  if (approval.data) return <Card key={id} now={approval.data} isOld={approval.isError} {...props} />;
+  if (approval.data)
+    return <Card key={id} approval={approval.data} isOutdated={approval.isError} {...props} />;
   if (approval.error instanceof ApiError && approval.error.status === 404)
     return (
       <EmptyState title="Approval not found">It does not exist, or it is not in your workspace.</EmptyState>
     );
-  if (approval.error) return <ErrorMessage error={approval.error} again={() => void approval.refetch()} />;
-  return <Loading what="Loading approval" />;
+  if (approval.error) return <ErrorMessage error={approval.error} onRetry={() => void approval.refetch()} />;
+  return <Loading label="Loading approval" />;
 }
 
 interface LoadedProps extends Omit<CardProps, "id" | "initial"> {
-  now: ApprovalSnapshot;
-  isOld: boolean;
+  approval: ApprovalSnapshot;
+  isOutdated: boolean;
 }
 
-function Card({ now, isOld, place, onMoved, ref }: LoadedProps) {
-  const held = useApprovalCard(now, onMoved);
+function Card({ approval, isOutdated, location, onChanged, ref }: LoadedProps) {
+  const state = useApprovalCard(approval, onChanged);
   const article = useRef<HTMLElement>(null);
-  useImperativeHandle(ref, () => handleOf(held, article.current));
+  useImperativeHandle(ref, () => makeHandle(state, article.current));
   return (
     <article
       ref={article}
       className={css.card}
       tabIndex={0}
-      aria-label={now.card.sentence}
-      data-approval={now.id}
-      data-place={place}
-      data-status={now.status}
-      data-settled={held.settled || undefined}
-      aria-busy={Boolean(held.sending)}
-      onKeyDown={(event) => press(event, held)}
+      aria-label={approval.card.sentence}
+      data-approval={approval.id}
+      data-place={location}
+      data-status={approval.status}
+      data-settled={state.settled || undefined}
+      aria-busy={Boolean(state.sending)}
+      onKeyDown={(event) => handleKey(event, state)}
     >
-      <CardHead now={now} place={place} />
-      <CardNotice held={held} isOld={isOld} />
-      {held.change && now.status === "pending" && (
-        <EditsNotice edits={held.change} onLooked={held.lookAgain} />
+      <CardHead approval={approval} location={location} />
+      <CardNotice state={state} isOutdated={isOutdated} />
+      {state.newEdits && approval.status === "pending" && (
+        <EditsNotice edits={state.newEdits} onReviewed={state.acceptChanges} />
       )}
-      <Wanted held={held} />
-      <Quorum now={now} />
-      <Outcome held={held} />
-      <Discussion now={now} />
-      {held.opened !== "edit" && <DecisionPanel held={held} isSticky={place !== "chat"} />}
-      <Besides held={held} />
+      <CardBody state={state} />
+      <Quorum approval={approval} />
+      <Outcome state={state} />
+      <Discussion approval={approval} />
+      {state.opened !== "edit" && <DecisionPanel state={state} isSticky={location !== "chat"} />}
+      <MoreSection state={state} />
     </article>
   );
 }
 
-/** The arguments, or the editor over them; a preview; and below what is certain, what the agent says. */
-function Wanted({ held }: { held: ApprovalCardState }) {
-  const { preview } = held.now.card;
+/** The arguments or their editor, the preview, and below them the agent's unverified statements. */
+function CardBody({ state }: { state: ApprovalCardState }) {
+  const { preview } = state.approval.card;
   return (
     <>
-      {held.opened === "edit" ? <CardEditor held={held} /> : <Shown held={held} />}
+      {state.opened === "edit" ? <CardEditor state={state} /> : <ArgumentsSection state={state} />}
       {preview && (
         <div role="group" aria-label="Preview">
           <Text size="sm" fw={600}>
@@ -105,19 +109,19 @@ function Wanted({ held }: { held: ApprovalCardState }) {
           </div>
         </div>
       )}
-      <AgentStatements card={held.now.card} />
+      <AgentStatements card={state.approval.card} />
     </>
   );
 }
 
-function Shown({ held }: { held: ApprovalCardState }) {
+function ArgumentsSection({ state }: { state: ApprovalCardState }) {
   const shown = (
     <>
-      <FindingsBox now={held.now} looks={held.looks} />
-      <Arguments now={held.now} looks={held.looks} />
+      <FindingsBox now={state.approval} acknowledgements={state.acknowledgements} />
+      <Arguments approval={state.approval} acknowledgements={state.acknowledgements} />
     </>
   );
-  if (!isQuestion(held) || held.now.alarms.length) return shown;
+  if (!isQuestion(state) || state.approval.alarms.length) return shown;
   return (
     <details className={css.fold}>
       <summary>Original question</summary>
@@ -126,76 +130,80 @@ function Shown({ held }: { held: ApprovalCardState }) {
   );
 }
 
-function Besides({ held }: { held: ApprovalCardState }) {
-  const [wanted, setWanted] = useState(false);
+function MoreSection({ state }: { state: ApprovalCardState }) {
+  const [isOpened, setOpened] = useState(false);
   return (
-    <details className={css.fold} onToggle={(event) => event.currentTarget.open && setWanted(true)}>
+    <details className={css.fold} onToggle={(event) => event.currentTarget.open && setOpened(true)}>
       <summary>More</summary>
-      {wanted && (
+      {isOpened && (
         <Suspense fallback={<Loading />}>
-          <MoreActions held={held} />
+          <MoreActions state={state} />
         </Suspense>
       )}
     </details>
   );
 }
 
-function press(event: KeyboardEvent<HTMLElement>, held: ApprovalCardState): void {
+function handleKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState): void {
   const focused = event.target === event.currentTarget;
-  const stroke = { ...strokeOf(event), isComposing: event.nativeEvent.isComposing };
+  const stroke = { ...toKeyStroke(event), isComposing: event.nativeEvent.isComposing };
   if (
     isApproveKey(stroke, {
       focused,
-      settled: held.settled,
-      ready: held.ready && !held.opened,
-      risk: held.now.card.risk,
+      settled: state.settled,
+      ready: state.ready && !state.opened,
+      risk: state.approval.card.risk,
     })
   ) {
     event.preventDefault();
-    held.decide("approve");
-  } else if (isEditKey(stroke) && mayEdit(held)) {
+    state.decide("approve");
+  } else if (isEditKey(stroke) && mayEdit(state)) {
     event.preventDefault();
-    held.open("edit");
+    state.open("edit");
   }
 }
 
-function strokeOf({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
+function toKeyStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
   return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
 }
 
-function mayEdit(held: ApprovalCardState): boolean {
-  return held.may("edit") && !held.opened && !held.change && !held.sending;
+function mayEdit(state: ApprovalCardState): boolean {
+  return state.may("edit") && !state.opened && !state.newEdits && !state.sending;
 }
 
-/** High risk and what was not looked at are never approved from afar: the focus goes where the way on is. */
-function handleOf(held: ApprovalCardState, article: HTMLElement | null): CardHandle {
+/**
+ * High-risk calls and unchecked findings are never approved by a page shortcut: it focuses the first incomplete
+ * control.
+ */
+function makeHandle(state: ApprovalCardState, article: HTMLElement | null): CardHandle {
   const open = (kind: "respond" | "reject") =>
-    held.may(kind) && !held.change && !held.sending && held.open(kind);
+    state.may(kind) && !state.newEdits && !state.sending && state.open(kind);
   return {
     approve: () => {
-      if (held.ready && !held.opened && held.settled && held.now.card.risk !== "high") held.decide("approve");
-      else if (held.may("approve")) wayOn(article)?.focus();
+      if (state.ready && !state.opened && state.settled && state.approval.card.risk !== "high")
+        state.decide("approve");
+      else if (state.may("approve")) firstIncomplete(article)?.focus();
     },
     reject: () => void open("reject"),
     respond: () => void open("respond"),
-    edit: () => mayEdit(held) && held.open("edit"),
-    undo: () => undoSecondsLeft(held.now, performance.now()) > 0 && held.move("undo"),
+    edit: () => mayEdit(state) && state.open("edit"),
+    undo: () => undoSecondsLeft(state.approval, performance.now()) > 0 && state.perform("undo"),
   };
 }
 
-function wayOn(article: HTMLElement | null): HTMLElement | null | undefined {
+function firstIncomplete(article: HTMLElement | null): HTMLElement | null | undefined {
   return (
     article?.querySelector<HTMLElement>("[data-finding] input:not(:checked)") ??
     article?.querySelector<HTMLElement>("[data-answer=approve]")
   );
 }
 
-/** What nobody but the agent's program says, each part under a name that says so. */
+/** The agent's own texts, each under a heading that marks it as unverified. */
 export function AgentStatements({ card }: { card: ApprovalSnapshot["card"] }) {
   return (
     <>
-      <Quoted title="Agent's description (unverified)" text={card.agent_description} />
-      <Quoted title="Agent's preview (unverified)" text={card.agent_preview} />
+      <AgentStatement title="Agent's description (unverified)" text={card.agent_description} />
+      <AgentStatement title="Agent's preview (unverified)" text={card.agent_preview} />
       {card.agent_says && (
         <details className={css.fold}>
           <summary>Agent says (unverified)</summary>
@@ -208,7 +216,7 @@ export function AgentStatements({ card }: { card: ApprovalSnapshot["card"] }) {
   );
 }
 
-function Quoted({ title, text }: { title: string; text: string }) {
+function AgentStatement({ title, text }: { title: string; text: string }) {
   if (!text) return null;
   return (
     <div role="group" aria-label={title}>

@@ -3,15 +3,15 @@ import { useEffect, useRef } from "react";
 import { ApprovalCard } from "./ApprovalCard";
 import css from "./ApprovalDialog.module.css";
 
-interface AskedProps {
+interface ApprovalDialogProps {
   id: string;
-  place: number;
+  position: number;
   total: number;
   onClose: () => void;
 }
 
-/** The card before everything else. The focus is on its heading: no key that was meant for the page decides. */
-export default function ApprovalDialog({ id, place, total, onClose }: AskedProps) {
+/** The card as a modal. The focus is on its heading, so that no key meant for the page decides. */
+export default function ApprovalDialog({ id, position, total, onClose }: ApprovalDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -22,13 +22,13 @@ export default function ApprovalDialog({ id, place, total, onClose }: AskedProps
     <dialog ref={dialog} className={css.dialog} aria-labelledby="asked" onClose={onClose}>
       <Group justify="space-between" gap="xs" className={css.head}>
         <Title order={2} size="h4" id="asked" ref={heading} tabIndex={-1} className={css.title}>
-          {total > 1 ? `Waiting for you, ${place} of ${total}` : "Waiting for you"}
+          {total > 1 ? `Waiting for you, ${position} of ${total}` : "Waiting for you"}
         </Title>
         <Button variant="default" className={css.close} onClick={() => dialog.current?.close()}>
-          {place < total ? "Next" : "Close"}
+          {position < total ? "Next" : "Close"}
         </Button>
       </Group>
-      <ApprovalCard id={id} place="modal" />
+      <ApprovalCard id={id} location="modal" />
     </dialog>
   );
 }

@@ -6,77 +6,78 @@ import { live, type LedgerEntry } from "../live/live";
 
 const ApprovalDialog = lazy(() => import("./ApprovalDialog"));
 
-/** On any page: what is urgent and waits for this person comes to them. Closing it decides nothing. */
+/** Shows urgent approvals that need the user's decision on any page. Closing it decides nothing. */
 export function ApprovalModal() {
   const [path] = useLocation();
-  const { ids, total, next } = useApprovalQueue(!isSeenAnyway(path));
+  const { ids, total, next } = useApprovalQueue(!listsApprovals(path));
   const id = ids[0];
-  if (!id || isSeenAnyway(path)) return null;
+  if (!id || listsApprovals(path)) return null;
   return (
     <Suspense fallback={null}>
-      <ApprovalDialog key={id} id={id} place={total - ids.length + 1} total={total} onClose={next} />
+      <ApprovalDialog key={id} id={id} position={total - ids.length + 1} total={total} onClose={next} />
     </Suspense>
   );
 }
 
-/** Where people look at what waits in any case. */
-function isSeenAnyway(path: string): boolean {
+/** Pages that already show pending approvals. */
+function listsApprovals(path: string): boolean {
   return path.startsWith("/a/") || path.startsWith("/inbox");
 }
 
 interface Queue {
   ids: string[];
-  /** How many there were since the first of them came. */
+  /** Number of approvals since the queue was empty. */
   total: number;
 }
 
-const NONE: Queue = { ids: [], total: 0 };
-const BRINGS = new Set(["proposed", "escalated", "delegated", "undone"]);
-const AT_MOST_EVERY = 1_000;
-const MAX_QUEUED = 20; // that queue up: whoever has more goes to the inbox
-const PAUSE = 2_000; // without a key in a text field: nobody is torn out of a word
+const EMPTY_QUEUE: Queue = { ids: [], total: 0 };
+const QUEUE_EVENTS = new Set(["proposed", "escalated", "delegated", "undone"]);
+const LOAD_INTERVAL = 1_000;
+const MAX_QUEUED = 20; // in the queue; the rest is in the inbox
+const TYPING_PAUSE = 2_000; // without a key press in a text field, so that typing is not interrupted
 const SEEN_KEY = "interlock-asked";
 const MAX_REMEMBERED = 300;
 
-/** What came up while one was here, is urgent, and one may decide; each once in this browser. */
+/** Urgent approvals that arrived while the page is open and that the user may decide; each once per browser. */
 function useApprovalQueue(isOn: boolean): Queue & { next: () => void } {
-  const [queue, setQueue] = useState(NONE);
+  const [queue, setQueue] = useState(EMPTY_QUEUE);
   const on = useRef(isOn);
   useEffect(() => {
     on.current = isOn;
   }, [isOn]);
   useEffect(() => {
-    const typed = watchTyping();
-    const heard = new Set<string>();
+    const typing = watchTyping();
+    const changedIds = new Set<string>();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const look = async () => {
+    const loadUrgent = async () => {
       timer = undefined;
-      if (typed.ago() < PAUSE) return later();
-      const found = await urgentAmong(heard);
-      heard.clear();
-      if (found.length) setQueue((before) => joined(before, found));
+      if (typing.ago() < TYPING_PAUSE) return schedule();
+      const found = await findUrgent(changedIds);
+      changedIds.clear();
+      if (found.length) setQueue((previous) => enqueue(previous, found));
     };
-    const later = () => {
-      timer ??= setTimeout(() => void look().catch(() => undefined), AT_MOST_EVERY);
+    const schedule = () => {
+      timer ??= setTimeout(() => void loadUrgent().catch(() => undefined), LOAD_INTERVAL);
     };
     const stop = live.subscribe((entry) => {
-      if (entry.approval_id && entry.data.status !== "pending") setQueue((before) => without(before, entry));
-      if (!BRINGS.has(entry.kind) || document.hidden || !on.current) return;
-      heard.add(entry.approval_id);
-      later();
+      if (entry.approval_id && entry.data.status !== "pending")
+        setQueue((previous) => removeDecided(previous, entry));
+      if (!QUEUE_EVENTS.has(entry.kind) || document.hidden || !on.current) return;
+      changedIds.add(entry.approval_id);
+      schedule();
     });
     return () => {
       stop();
-      typed.stop();
+      typing.stop();
       clearTimeout(timer);
     };
   }, []);
-  return { ...queue, next: () => setQueue(rest) };
+  return { ...queue, next: () => setQueue(dropFirst) };
 }
 
-/** One list a second at most, however much is proposed; then only what is new to this browser. */
-async function urgentAmong(heard: ReadonlySet<string>): Promise<string[]> {
-  const ids = [...heard].filter(isUnseen);
+/** At most one list request per second; returns only approvals not shown in this browser yet. */
+async function findUrgent(changedIds: ReadonlySet<string>): Promise<string[]> {
+  const ids = [...changedIds].filter(isUnseen);
   if (!ids.length) return [];
   const { items } = await callApi("get", "/api/approvals/pending", {
     query: { priority: "high", limit: 100 },
@@ -84,65 +85,65 @@ async function urgentAmong(heard: ReadonlySet<string>): Promise<string[]> {
   const found: string[] = [];
   for (const { id } of items.filter((item) => ids.includes(item.id)).slice(0, MAX_QUEUED)) {
     const { may_decide } = await readApproval(id);
-    if (!may_decide.length || !isUnseen(id) || isOnThePage(id)) continue;
+    if (!may_decide.length || !isUnseen(id) || isOnPage(id)) continue;
     markSeen(id);
     found.push(id);
   }
   return found;
 }
 
-function isOnThePage(id: string): boolean {
+function isOnPage(id: string): boolean {
   return document.querySelector(`article[data-approval="${CSS.escape(id)}"]`) !== null;
 }
 
-function joined({ ids, total }: Queue, found: string[]): Queue {
+function enqueue({ ids, total }: Queue, found: string[]): Queue {
   const fresh = found.filter((id) => !ids.includes(id)).slice(0, MAX_QUEUED - ids.length);
   return { ids: [...ids, ...fresh], total: total + fresh.length };
 }
 
-/** What somebody else decided need not come up any more; the one that is open shows what was decided. */
-function without(queue: Queue, { approval_id }: LedgerEntry): Queue {
+/** Removes an approval that somebody else decided, unless it is the open one. */
+function removeDecided(queue: Queue, { approval_id }: LedgerEntry): Queue {
   if (queue.ids.indexOf(approval_id) < 1) return queue;
   return { ids: queue.ids.filter((id) => id !== approval_id), total: queue.total - 1 };
 }
 
-function rest({ ids, total }: Queue): Queue {
-  return ids.length > 1 ? { ids: ids.slice(1), total } : NONE;
+function dropFirst({ ids, total }: Queue): Queue {
+  return ids.length > 1 ? { ids: ids.slice(1), total } : EMPTY_QUEUE;
 }
 
 function watchTyping() {
   let last = -Infinity;
-  const note = ({ target }: KeyboardEvent) => {
+  const onKeyDown = ({ target }: KeyboardEvent) => {
     if (target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]"))
       last = performance.now();
   };
-  document.addEventListener("keydown", note, { capture: true });
+  document.addEventListener("keydown", onKeyDown, { capture: true });
   return {
     ago: () => performance.now() - last,
-    stop: () => document.removeEventListener("keydown", note, { capture: true }),
+    stop: () => document.removeEventListener("keydown", onKeyDown, { capture: true }),
   };
 }
 
-/** Whether this browser has not brought it up yet. */
+/** Whether this browser has not shown the approval yet. */
 export function isUnseen(id: string): boolean {
-  return !known().includes(id);
+  return !readSeenIds().includes(id);
 }
 
 export function markSeen(id: string): void {
   try {
     localStorage.setItem(
       SEEN_KEY,
-      JSON.stringify([...known().filter((each) => each !== id), id].slice(-MAX_REMEMBERED)),
+      JSON.stringify([...readSeenIds().filter((each) => each !== id), id].slice(-MAX_REMEMBERED)),
     );
   } catch {
-    // a browser that keeps nothing asks again, which is better than not at all
+    // without storage the approval is shown again, which is better than not at all
   }
 }
 
-function known(): string[] {
+function readSeenIds(): string[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(SEEN_KEY) ?? "[]");
-    return Array.isArray(kept) ? kept.map(String) : [];
+    const stored: unknown = JSON.parse(localStorage.getItem(SEEN_KEY) ?? "[]");
+    return Array.isArray(stored) ? stored.map(String) : [];
   } catch {
     return [];
   }

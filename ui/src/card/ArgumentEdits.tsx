@@ -3,10 +3,16 @@ import type { ApprovalSnapshot } from "../api/approvals";
 import css from "./ApprovalCard.module.css";
 import { VisibleText } from "./VisibleText";
 
-const MOST = 20;
+const MAX_SHOWN = 20;
 
-/** Somebody changed the arguments while this person looked at others: what, and that a new look is wanted. */
-export function EditsNotice({ edits, onLooked }: { edits: readonly ArgumentEdit[]; onLooked: () => void }) {
+/** Lists arguments that somebody else changed while the user was reviewing, and asks for a new review. */
+export function EditsNotice({
+  edits,
+  onReviewed,
+}: {
+  edits: readonly ArgumentEdit[];
+  onReviewed: () => void;
+}) {
   return (
     <div className={css.block} data-tone="look" role="alert" data-changed={edits.length}>
       <Text fw={700}>The arguments changed while you were reviewing them</Text>
@@ -14,14 +20,14 @@ export function EditsNotice({ edits, onLooked }: { edits: readonly ArgumentEdit[
       <Text size="sm" my={6}>
         The arguments below are the current ones. Your earlier checks no longer apply.
       </Text>
-      <Button variant="default" onClick={onLooked}>
+      <Button variant="default" onClick={onReviewed}>
         I have reviewed the changes
       </Button>
     </div>
   );
 }
 
-/** Who changed what. */
+/** Edits by person. */
 export function EditList({ edits }: { edits: readonly ArgumentEdit[] }) {
   return edits.map((edit) => (
     <div key={edit.seq} data-edited-by={edit.by}>
@@ -29,10 +35,10 @@ export function EditList({ edits }: { edits: readonly ArgumentEdit[] }) {
         <strong>{edit.by}</strong> made {countChanges([edit])}:
       </Text>
       <ul className={css.plainList}>
-        {edit.changed.slice(0, MOST).map((changed) => (
+        {edit.changed.slice(0, MAX_SHOWN).map((changed) => (
           <ChangeLine key={changed.name} changed={changed} />
         ))}
-        {edit.count > MOST && <li>and {(edit.count - MOST).toLocaleString("en")} more</li>}
+        {edit.count > MAX_SHOWN && <li>and {(edit.count - MAX_SHOWN).toLocaleString("en")} more</li>}
       </ul>
     </div>
   ));
@@ -57,14 +63,14 @@ function ChangeLine({ changed: { name, before, after } }: { changed: ArgumentCha
   );
 }
 
-/** One argument that is not what it was, as people saw it; null where there is or was none. */
+/** One changed argument as it was displayed; null where it did not exist. */
 interface ArgumentChange {
   name: string;
   before: string | null;
   after: string | null;
 }
 
-/** What one person changed at one time; `count` is of all, `changed` has the first of them. */
+/** The changes of one edit; `count` is the total, `changed` may be shortened. */
 export interface ArgumentEdit {
   seq: number;
   by: string;
@@ -82,14 +88,14 @@ export function readEdits(timeline: ApprovalSnapshot["timeline"]): ArgumentEdit[
     });
 }
 
-/** What others changed since this person looked; null if the arguments are those that they looked at. */
+/** Edits by others since the reviewed snapshot; null if the arguments are the same. */
 export function findEditsSince(seen: ApprovalSnapshot, now: ApprovalSnapshot): ArgumentEdit[] | null {
   if (seen.args_sha256 === now.args_sha256) return null;
   const last = seen.timeline.at(-1)?.seq ?? 0;
   return readEdits(now.timeline).filter(({ seq }) => seq > last);
 }
 
-/** "1 change", "3 changes"; "changes" where nobody knows how many. */
+/** "1 change", "3 changes"; "changes" if the number is unknown. */
 export function countChanges(edits: readonly ArgumentEdit[]): string {
   const count = edits.reduce((sum, edit) => sum + edit.count, 0);
   return count ? `${count.toLocaleString("en")} ${count === 1 ? "change" : "changes"}` : "changes";

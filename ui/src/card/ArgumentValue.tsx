@@ -4,36 +4,39 @@ import type { Argument } from "../api/approvals";
 import css from "./Arguments.module.css";
 import { shortenMiddle, VisibleText } from "./VisibleText";
 
-const LONG = 2_000; // characters of a text that is shown whole
+const MAX_FULL_LENGTH = 2_000; // longest text that is shown completely
 const HEAD = 600;
 const TAIL = 300;
-const STEP = 20_000; // characters that are shown at a time: a page with a million pieces is of no use
+const STEP = 20_000; // characters added per click, to keep the page responsive
 
-/** One value as it is stored; a long one by its ends, its length and its digest until somebody wants all of it. */
+/** One stored value; a long one is shortened to its ends, length and digest until it is expanded. */
 export function ArgumentValue({ field, marked }: { field: Argument; marked: boolean }) {
-  const [wanted, setWanted] = useState(HEAD);
+  const [headLength, setHeadLength] = useState(HEAD);
   const { text, length, sha256, type } = field;
-  const ends = useMemo(
-    () => (text.length <= LONG ? shortenMiddle(text, LONG, LONG) : shortenMiddle(text, wanted, TAIL)),
-    [text, wanted],
+  const shortened = useMemo(
+    () =>
+      text.length <= MAX_FULL_LENGTH
+        ? shortenMiddle(text, MAX_FULL_LENGTH, MAX_FULL_LENGTH)
+        : shortenMiddle(text, headLength, TAIL),
+    [text, headLength],
   );
   return (
     <div className={css.value} data-type={type} data-pointer={field.pointer}>
       <span data-value>
-        <VisibleText text={ends.head} marked={marked} />
+        <VisibleText text={shortened.head} marked={marked} />
       </span>
-      {ends.hidden > 0 && (
+      {shortened.hidden > 0 && (
         <span className={css.cut}>
-          <Button variant="default" size="compact-sm" onClick={() => setWanted(next(wanted))}>
+          <Button variant="default" size="compact-sm" onClick={() => setHeadLength(nextLength(headLength))}>
             {text.length <= STEP
               ? `Show all ${length.toLocaleString("en")} characters`
-              : `Show ${Math.min(STEP, ends.hidden).toLocaleString("en")} of ${ends.hidden.toLocaleString("en")} hidden characters`}
+              : `Show ${Math.min(STEP, shortened.hidden).toLocaleString("en")} of ${shortened.hidden.toLocaleString("en")} hidden characters`}
           </Button>
         </span>
       )}
-      {ends.tail && (
+      {shortened.tail && (
         <span data-tail>
-          <VisibleText text={ends.tail} marked={marked} />
+          <VisibleText text={shortened.tail} marked={marked} />
         </span>
       )}
       {sha256 && (
@@ -45,6 +48,6 @@ export function ArgumentValue({ field, marked }: { field: Argument; marked: bool
   );
 }
 
-function next(wanted: number): number {
-  return wanted < STEP ? STEP : wanted + STEP;
+function nextLength(headLength: number): number {
+  return headLength < STEP ? STEP : headLength + STEP;
 }

@@ -14,7 +14,7 @@ const NESTED = [
 ];
 const told = (fields: Argument[], folded: string[] = [], limit = 100, alarmed: string[] = []) =>
   layoutLines(listRows(fields), new Set(folded), limit, new Set(alarmed)).map((line) =>
-    "row" in line ? line.row.field.pointer : line.left,
+    "row" in line ? line.row.field.pointer : line.hiddenCount,
   );
 
 it("nests by the depth of pointers", () => {

@@ -6,17 +6,26 @@ import { ArgumentValue } from "./ArgumentValue";
 import { FindingLine, type Acknowledgements } from "./Findings";
 import { VisibleText } from "./VisibleText";
 
-const DEEPEST = 8; // levels that are moved in: deeper ones would leave no room on a phone
+const MAX_INDENT = 8; // indented levels; more would leave no room on a phone
 
-/** All arguments from the stored bytes, in their order; very many in steps, those with an alarm at once. */
-export function Arguments({ now, looks }: { now: ApprovalSnapshot; looks: Acknowledgements }) {
+/** All arguments from the stored bytes, in order; long lists in steps, arguments with an alarm always. */
+export function Arguments({
+  approval,
+  acknowledgements,
+}: {
+  approval: ApprovalSnapshot;
+  acknowledgements: Acknowledgements;
+}) {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
   const [limit, setLimit] = useState(INITIAL_LIMIT);
-  const fields = now.card.fields;
+  const fields = approval.card.fields;
   const rows = useMemo(() => listRows(fields), [fields]);
-  const alarmed = useMemo(() => new Set(now.alarms), [now.alarms]);
+  const alarmed = useMemo(() => new Set(approval.alarms), [approval.alarms]);
   const lines = useMemo(() => layoutLines(rows, folded, limit, alarmed), [rows, folded, limit, alarmed]);
-  const findings = useMemo(() => new Map(now.findings.map((each) => [each.id, each])), [now.findings]);
+  const findings = useMemo(
+    () => new Map(approval.findings.map((each) => [each.id, each])),
+    [approval.findings],
+  );
   return (
     <div role="group" className={css.arguments} aria-label="Arguments">
       <Title order={3} size="sm" mb={4}>
@@ -29,17 +38,17 @@ export function Arguments({ now, looks }: { now: ApprovalSnapshot; looks: Acknow
               key={line.row.field.pointer}
               row={line.row}
               findings={line.row.field.findings.flatMap((id) => findings.get(id) ?? [])}
-              looks={looks}
+              acknowledgements={acknowledgements}
               folded={folded.has(line.row.field.pointer)}
-              onFold={() => setFolded(toggled(folded, line.row.field.pointer))}
+              onFold={() => setFolded(toggle(folded, line.row.field.pointer))}
             />
           ) : (
             <li key={`behind ${line.from}`} className={css.left}>
               <Text size="sm" fw={600}>
-                {line.left.toLocaleString("en")} more arguments are not shown.
+                {line.hiddenCount.toLocaleString("en")} more arguments are not shown.
               </Text>
               <Button variant="default" size="compact-sm" onClick={() => setLimit(limit + 500)}>
-                Show {Math.min(500, line.left).toLocaleString("en")} more
+                Show {Math.min(500, line.hiddenCount).toLocaleString("en")} more
               </Button>
             </li>
           ),
@@ -52,38 +61,38 @@ export function Arguments({ now, looks }: { now: ApprovalSnapshot; looks: Acknow
 interface RowProps {
   row: PlacedArgument;
   findings: Finding[];
-  looks: Acknowledgements;
+  acknowledgements: Acknowledgements;
   folded: boolean;
   onFold: () => void;
 }
 
-function ArgumentRow({ row: { field, depth }, findings, looks, folded, onFold }: RowProps) {
-  const holds = isContainer(field);
+function ArgumentRow({ row: { field, depth }, findings, acknowledgements, folded, onFold }: RowProps) {
+  const isParent = isContainer(field);
   const marked = findings.some(({ kind }) => kind === "lookalike");
   const isAlarm = findings.some(({ level }) => level === "alarm");
   return (
     <li
       className={css.row}
       data-alarm={isAlarm || undefined}
-      style={{ "--depth": Math.min(depth, DEEPEST) } as CSSProperties}
+      style={{ "--depth": Math.min(depth, MAX_INDENT) } as CSSProperties}
     >
-      <div className={css.pair} data-container={holds || undefined}>
+      <div className={css.pair} data-container={isParent || undefined}>
         <div className={css.name}>
-          {holds ? (
+          {isParent ? (
             <button type="button" className={css.fold} aria-expanded={!folded} onClick={onFold}>
-              <Key field={field} marked={marked} />
+              <ArgumentName field={field} marked={marked} />
             </button>
           ) : (
-            <Key field={field} marked={marked} />
+            <ArgumentName field={field} marked={marked} />
           )}
-          <span className={css.type}>{typeOf(field)}</span>
+          <span className={css.type}>{typeLabel(field)}</span>
         </div>
-        {!holds && <ArgumentValue field={field} marked={marked} />}
+        {!isParent && <ArgumentValue field={field} marked={marked} />}
       </div>
       {findings.length > 0 && (
         <ul className={css.findings}>
           {findings.map((finding) => (
-            <FindingLine key={finding.id} finding={finding} looks={looks} />
+            <FindingLine key={finding.id} finding={finding} acknowledgements={acknowledgements} />
           ))}
         </ul>
       )}
@@ -91,7 +100,7 @@ function ArgumentRow({ row: { field, depth }, findings, looks, folded, onFold }:
   );
 }
 
-function Key({ field, marked }: { field: Argument; marked: boolean }) {
+function ArgumentName({ field, marked }: { field: Argument; marked: boolean }) {
   return (
     <span className={css.key} data-name>
       <VisibleText text={field.name} marked={marked} />
@@ -99,45 +108,48 @@ function Key({ field, marked }: { field: Argument; marked: boolean }) {
   );
 }
 
-function typeOf({ type, length }: Argument): string {
+function typeLabel({ type, length }: Argument): string {
   if (type === "object")
     return `object, ${length.toLocaleString("en")} ${length === 1 ? "member" : "members"}`;
   return type === "array" ? `list, ${length.toLocaleString("en")} ${length === 1 ? "item" : "items"}` : type;
 }
 
-function toggled(folded: ReadonlySet<string>, pointer: string): ReadonlySet<string> {
+function toggle(folded: ReadonlySet<string>, pointer: string): ReadonlySet<string> {
   const next = new Set(folded);
   if (!next.delete(pointer)) next.add(pointer);
   return next;
 }
 
-/** One argument where it stands; `end` is the place behind the last of its members. */
+/** An argument with its position; `end` is the index after its last member. */
 interface PlacedArgument {
   field: Argument;
   depth: number;
-  place: number;
+  index: number;
   end: number;
 }
 
-/** What is shown: an argument, or how many are left out there. */
-type ArgumentLine = { row: PlacedArgument } | { left: number; from: number };
+/** A visible argument, or a number of arguments left out at that position. */
+type ArgumentLine = { row: PlacedArgument } | { hiddenCount: number; from: number };
 
 const INITIAL_LIMIT = 200;
 
 export function listRows(fields: readonly Argument[]): PlacedArgument[] {
-  const rows = fields.map((field, place): PlacedArgument => {
-    return { field, place, depth: depthOf(field.pointer), end: place + 1 };
+  const rows = fields.map((field, index): PlacedArgument => {
+    return { field, index, depth: depthOf(field.pointer), end: index + 1 };
   });
-  const open: PlacedArgument[] = [];
+  const ancestors: PlacedArgument[] = [];
   for (const row of rows) {
-    while ((open.at(-1)?.depth ?? -1) >= row.depth) open.pop();
-    for (const above of open) above.end = row.end;
-    open.push(row);
+    while ((ancestors.at(-1)?.depth ?? -1) >= row.depth) ancestors.pop();
+    for (const ancestor of ancestors) ancestor.end = row.end;
+    ancestors.push(row);
   }
   return rows;
 }
 
-/** Up to `limit` arguments; behind that only those with an alarm, and what they are in. Folded ones hide their members. */
+/**
+ * Up to `limit` arguments; after that only those with an alarm and their parents. Folded arguments hide their
+ * members.
+ */
 export function layoutLines(
   rows: readonly PlacedArgument[],
   folded: ReadonlySet<string>,
@@ -145,18 +157,18 @@ export function layoutLines(
   alarmed: ReadonlySet<string>,
 ): ArgumentLine[] {
   const lines: ArgumentLine[] = [];
-  const isWanted = wanted(rows, alarmed);
-  for (let place = 0, shown = 0; place < rows.length;) {
-    const row = rows[place] as PlacedArgument;
-    if (shown < limit || isWanted.has(place)) {
+  const alarmedIndexes = findAlarmed(rows, alarmed);
+  for (let index = 0, shown = 0; index < rows.length;) {
+    const row = rows[index] as PlacedArgument;
+    if (shown < limit || alarmedIndexes.has(index)) {
       lines.push({ row });
       shown += 1;
-      place = folded.has(row.field.pointer) ? row.end : place + 1;
+      index = folded.has(row.field.pointer) ? row.end : index + 1;
     } else {
       const last = lines.at(-1);
-      if (last && "left" in last) last.left += 1;
-      else lines.push({ left: 1, from: place });
-      place += 1;
+      if (last && "hiddenCount" in last) last.hiddenCount += 1;
+      else lines.push({ hiddenCount: 1, from: index });
+      index += 1;
     }
   }
   return lines;
@@ -172,15 +184,15 @@ function depthOf(pointer: string): number {
   return depth;
 }
 
-/** The places of arguments with an alarm, and of those that they are in. */
-function wanted(rows: readonly PlacedArgument[], alarmed: ReadonlySet<string>): Set<number> {
-  const places = new Set<number>();
-  const open: PlacedArgument[] = [];
+/** Indexes of arguments with an alarm, and of their parents. */
+function findAlarmed(rows: readonly PlacedArgument[], alarmed: ReadonlySet<string>): Set<number> {
+  const indexes = new Set<number>();
+  const ancestors: PlacedArgument[] = [];
   for (const row of rows) {
-    while ((open.at(-1)?.end ?? Infinity) <= row.place) open.pop();
+    while ((ancestors.at(-1)?.end ?? Infinity) <= row.index) ancestors.pop();
     if (row.field.findings.some((id) => alarmed.has(id)))
-      for (const each of [...open, row]) places.add(each.place);
-    if (isContainer(row.field)) open.push(row);
+      for (const each of [...ancestors, row]) indexes.add(each.index);
+    if (isContainer(row.field)) ancestors.push(row);
   }
-  return places;
+  return indexes;
 }

@@ -9,30 +9,35 @@ import { VisibleText } from "./VisibleText";
 
 const Editor = lazy(() => import("../editor/Editor"));
 
-/** The editor over the arguments that one looked at; what happens to the call meanwhile costs nobody their text. */
-export function CardEditor({ held }: { held: ApprovalCardState }) {
-  const { now, seen, change, sending, refused, decide, open } = held;
+/** The editor for the reviewed arguments; the user's draft survives changes to the call. */
+export function CardEditor({ state }: { state: ApprovalCardState }) {
+  const { approval, seen, newEdits, sending, refusal, decide, open } = state;
   return (
     <>
-      <Suspense fallback={<Loading what="Loading editor" />}>
+      <Suspense fallback={<Loading label="Loading editor" />}>
         <Editor
-          approval={{ ...seen, status: now.status, may_decide: now.may_decide, decision: now.decision }}
-          blocked={change ? "Review the changes above before you send this." : ""}
+          approval={{
+            ...seen,
+            status: approval.status,
+            may_decide: approval.may_decide,
+            decision: approval.decision,
+          }}
+          blocked={newEdits ? "Review the changes above before you send this." : ""}
           sending={sending === "edit"}
-          refused={refused}
+          refused={refusal}
           onSend={(args) => decide("edit", { args })}
           onClose={() => open("")}
         />
       </Suspense>
-      <EditFindings held={held} />
+      <EditFindings state={state} />
     </>
   );
 }
 
-/** The edited arguments may deceive too: the server names what has to be looked at. */
-function EditFindings({ held: { editLooks, now } }: { held: ApprovalCardState }) {
-  if (!editLooks.wanted.size) return null;
-  const found = [...editLooks.wanted].map((id) => ({ id, ...partsOf(id) }));
+/** Findings in the edited arguments, as listed by the server. */
+function EditFindings({ state: { editAcknowledgements, approval } }: { state: ApprovalCardState }) {
+  if (!editAcknowledgements.required.size) return null;
+  const found = [...editAcknowledgements.required].map((id) => ({ id, ...parseFindingId(id) }));
   return (
     <div className={css.box} role="alert">
       <Text className={css.boxTitle}>In the edited arguments: {titleFindings(found)}</Text>
@@ -41,8 +46,8 @@ function EditFindings({ held: { editLooks, now } }: { held: ApprovalCardState })
           <EditFinding
             key={id}
             id={id}
-            about={pointer || (now.findings.find((each) => each.id === id)?.message ?? "")}
-            looks={editLooks}
+            description={pointer || (approval.findings.find((each) => each.id === id)?.message ?? "")}
+            acknowledgements={editAcknowledgements}
           />
         ))}
       </ul>
@@ -51,20 +56,33 @@ function EditFindings({ held: { editLooks, now } }: { held: ApprovalCardState })
   );
 }
 
-/** An id is the kind and the place. */
-function partsOf(id: string) {
+/** A finding id is its kind and its pointer. */
+function parseFindingId(id: string) {
   const at = id.indexOf(":");
   return { kind: id.slice(0, at), pointer: visible(id.slice(at + 2)) };
 }
 
-/** Names of arguments may deceive as well. */
-function EditFinding({ id, about, looks }: { id: string; about: string; looks: Acknowledgements }) {
+/** Argument names can be misleading as well. */
+function EditFinding({
+  id,
+  description,
+  acknowledgements,
+}: {
+  id: string;
+  description: string;
+  acknowledgements: Acknowledgements;
+}) {
   return (
     <li className={css.finding} data-level="alarm">
-      <span className={css.kind}>{nameFindingKind(partsOf(id).kind)}</span> <VisibleText text={about} />
+      <span className={css.kind}>{nameFindingKind(parseFindingId(id).kind)}</span>{" "}
+      <VisibleText text={description} />
       <div>
         <label className={css.look}>
-          <input type="checkbox" checked={looks.looked.has(id)} onChange={() => looks.look(id)} />
+          <input
+            type="checkbox"
+            checked={acknowledgements.acknowledged.has(id)}
+            onChange={() => acknowledgements.toggle(id)}
+          />
           Checked
         </label>
       </div>

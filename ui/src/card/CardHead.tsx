@@ -8,52 +8,52 @@ import css from "./ApprovalCard.module.css";
 import { isNearExpiry, secondsLeft } from "./clock";
 import { VisibleText } from "./VisibleText";
 
-const LOOK_AGAIN = 1_500;
+const REFRESH_INTERVAL = 1_500;
 
-/** Risk, tool, one sentence, and where it comes from; all words are the server's. */
-export function CardHead({ now, place }: { now: ApprovalSnapshot; place: CardLocation }) {
+/** Risk, tool, sentence and facts; all texts come from the server. */
+export function CardHead({ approval, location }: { approval: ApprovalSnapshot; location: CardLocation }) {
   return (
     <header className={css.head}>
       <Group gap="xs" justify="space-between">
-        <span className={css.risk} data-risk={now.card.risk}>
-          {now.card.risk} risk
+        <span className={css.risk} data-risk={approval.card.risk}>
+          {approval.card.risk} risk
         </span>
         <Group gap="xs">
-          {now.priority === "high" && (
+          {approval.priority === "high" && (
             <Badge variant="outline" color="gray" c="inherit">
               urgent
             </Badge>
           )}
-          <Badge variant="default" data-state={now.status}>
-            {now.status}
+          <Badge variant="default" data-state={approval.status}>
+            {approval.status}
           </Badge>
         </Group>
       </Group>
       <Title order={2} size="h4" className={css.tool}>
-        <VisibleText text={now.card.tool} />
+        <VisibleText text={approval.card.tool} />
       </Title>
       <Text className={css.sentence}>
-        <VisibleText text={now.card.sentence} />
+        <VisibleText text={approval.card.sentence} />
       </Text>
-      <Facts now={now} place={place} />
+      <Facts approval={approval} location={location} />
     </header>
   );
 }
 
-/** In a chat nobody needs the way to it. */
-function Facts({ now, place }: { now: ApprovalSnapshot; place: CardLocation }) {
-  const facts = now.card.facts.filter(({ label }) => label !== "thread" || place !== "chat");
+/** The thread link is omitted in the chat itself. */
+function Facts({ approval, location }: { approval: ApprovalSnapshot; location: CardLocation }) {
+  const facts = approval.card.facts.filter(({ label }) => label !== "thread" || location !== "chat");
   return (
     <ul className={css.facts}>
       {facts.map(({ label, text }) => (
         <li key={label}>
-          {WORDS[label] ?? label}{" "}
+          {FACT_LABELS[label] ?? label}{" "}
           {label === "thread" ? (
             <Anchor
               inherit
               underline="always"
               component={Link}
-              href={`/chat/${encodeURIComponent(now.thread_id)}`}
+              href={`/chat/${encodeURIComponent(approval.thread_id)}`}
             >
               <VisibleText text={text} />
             </Anchor>
@@ -64,17 +64,17 @@ function Facts({ now, place }: { now: ApprovalSnapshot; place: CardLocation }) {
           )}
         </li>
       ))}
-      {now.claimed_by && (
+      {approval.claimed_by && (
         <li data-claimed>
-          claimed by <strong>{now.claimed_by}</strong>
+          claimed by <strong>{approval.claimed_by}</strong>
         </li>
       )}
       <li>
-        {now.status === "pending" ? (
-          <Countdown now={now} />
+        {approval.status === "pending" ? (
+          <Countdown approval={approval} />
         ) : (
           <>
-            requested <TimeAgo at={now.created_at} />
+            requested <TimeAgo at={approval.created_at} />
           </>
         )}
       </li>
@@ -82,23 +82,28 @@ function Facts({ now, place }: { now: ApprovalSnapshot; place: CardLocation }) {
   );
 }
 
-const WORDS: Record<string, string> = { requester: "for", agent: "agent", thread: "thread", rule: "rule" };
+const FACT_LABELS: Record<string, string> = {
+  requester: "for",
+  agent: "agent",
+  thread: "thread",
+  rule: "rule",
+};
 
-/** Time left until it expires, amber in its last fifth; at the end it looks what became of the call. */
-function Countdown({ now }: { now: ApprovalSnapshot }) {
+/** Time left until expiry, amber in the last fifth; after expiry it polls for the new status. */
+function Countdown({ approval }: { approval: ApprovalSnapshot }) {
   const queries = useQueryClient();
-  const left = secondsLeft(now, useTick()) ?? 0;
-  const isOver = left <= 0;
+  const seconds = secondsLeft(approval, useTick()) ?? 0;
+  const isExpired = seconds <= 0;
   useEffect(() => {
-    if (!isOver) return;
-    const look = () => void queries.invalidateQueries({ queryKey: approvalKey(now.id) });
-    look();
-    const timer = setInterval(look, LOOK_AGAIN);
+    if (!isExpired) return;
+    const refresh = () => void queries.invalidateQueries({ queryKey: approvalKey(approval.id) });
+    refresh();
+    const timer = setInterval(refresh, REFRESH_INTERVAL);
     return () => clearInterval(timer);
-  }, [isOver, queries, now.id]);
+  }, [isExpired, queries, approval.id]);
   return (
-    <span className={css.left} data-late={isNearExpiry(left, now) || undefined}>
-      {isOver ? "time is up" : `${formatSpan(left)} left`}
+    <span className={css.left} data-late={isNearExpiry(seconds, approval) || undefined}>
+      {isExpired ? "time is up" : `${formatSpan(seconds)} left`}
     </span>
   );
 }

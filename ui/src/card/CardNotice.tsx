@@ -5,46 +5,46 @@ import css from "./ApprovalCard.module.css";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
 
-/** What this person should know before anything else: that it may be old, that others were faster, what went wrong. */
-export function CardNotice({ held, isOld }: { held: ApprovalCardState; isOld: boolean }) {
+/** Notices above the card: outdated data, a decision by somebody else, errors. */
+export function CardNotice({ state, isOutdated }: { state: ApprovalCardState; isOutdated: boolean }) {
   const live = useLiveState();
   return (
     <>
-      {(isOld || live === "offline" || live === "signed out") && (
-        <Told>Offline. This card may be outdated.</Told>
+      {(isOutdated || live === "offline" || live === "signed out") && (
+        <Notice>Offline. This card may be outdated.</Notice>
       )}
-      <Undone held={held} />
-      <Failure held={held} />
+      <UndoneNotice state={state} />
+      <DecisionError state={state} />
     </>
   );
 }
 
-/** A race that was lost is no error: the card shows what stands. */
-function Failure({ held: { refused, now, opened } }: { held: ApprovalCardState }) {
-  if (!refused) return null;
-  switch (refused.code) {
+/** A lost race is not an error: the card shows the current state. */
+function DecisionError({ state: { refusal, approval, opened } }: { state: ApprovalCardState }) {
+  if (!refusal) return null;
+  switch (refusal.code) {
     case "already_decided":
-      return <Told>Somebody else decided first. Their decision is below; yours was not recorded.</Told>;
+      return <Notice>Somebody else decided first. Their decision is below; yours was not recorded.</Notice>;
     case "expired":
       return (
-        <Told>
-          {now.status === "rejected" ? refused.message : "This request expired before you answered."}
-        </Told>
+        <Notice>
+          {approval.status === "rejected" ? refusal.message : "This request expired before you answered."}
+        </Notice>
       );
     case "digest_mismatch":
       return null;
     default:
-      return opened === "edit" ? null : <Refusal message={refused.message} />;
+      return opened === "edit" ? null : <ErrorBlock message={refusal.message} />;
   }
 }
 
-function Undone({ held: { now } }: { held: ApprovalCardState }) {
-  const last = now.timeline.at(-1);
-  if (now.status !== "pending" || last?.kind !== "undone") return null;
-  return <Told>{last.actor} undid the rejection. The request is open again.</Told>;
+function UndoneNotice({ state: { approval } }: { state: ApprovalCardState }) {
+  const last = approval.timeline.at(-1);
+  if (approval.status !== "pending" || last?.kind !== "undone") return null;
+  return <Notice>{last.actor} undid the rejection. The request is open again.</Notice>;
 }
 
-function Told({ children }: { children: ReactNode }) {
+function Notice({ children }: { children: ReactNode }) {
   return (
     <div className={css.block} data-tone="look" role="status">
       <Text size="sm">{children}</Text>
@@ -52,8 +52,8 @@ function Told({ children }: { children: ReactNode }) {
   );
 }
 
-/** The server's words may name arguments, and names may deceive. */
-function Refusal({ message }: { message: string }) {
+/** Server messages can contain argument names, which can be misleading. */
+function ErrorBlock({ message }: { message: string }) {
   return (
     <div className={css.block} data-tone="bad" role="alert">
       <Text fw={700}>This did not work</Text>

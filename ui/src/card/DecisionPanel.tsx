@@ -9,39 +9,39 @@ import { MultilineText } from "./VisibleText";
 
 const AnswerForm = lazy(() => import("../editor/AnswerForm"));
 
-/** The answers that this person may give, and why not the others. */
-export function DecisionPanel({ held, isSticky }: { held: ApprovalCardState; isSticky: boolean }) {
-  const { now, opened, may } = held;
-  if (now.status !== "pending") return null;
-  if (!now.may_decide.length) return <WhyNot held={held} />;
-  if (isQuestion(held)) return <AnswerTo held={held} />;
-  if (opened === "reject" && may("reject")) return <RejectForm held={held} />;
-  if (opened === "respond" && may("respond")) return <RespondForm held={held} />;
+/** The decisions that the user may make, and the reasons why others are blocked. */
+export function DecisionPanel({ state, isSticky }: { state: ApprovalCardState; isSticky: boolean }) {
+  const { approval, opened, may } = state;
+  if (approval.status !== "pending") return null;
+  if (!approval.may_decide.length) return <BlockedReasons state={state} />;
+  if (isQuestion(state)) return <QuestionForm state={state} />;
+  if (opened === "reject" && may("reject")) return <RejectForm state={state} />;
+  if (opened === "respond" && may("respond")) return <RespondForm state={state} />;
   return (
     <>
-      {may("approve") && <Comment held={held} />}
+      {may("approve") && <CommentField state={state} />}
       <div className={css.answers} data-sticky={isSticky || undefined}>
-        <Hint held={held} />
+        <ApproveHint state={state} />
         <div className={css.buttons}>
-          {may("approve") && <Approve held={held} />}
-          {may("edit") && <Opens held={held} kind="edit" label="Edit" />}
-          {may("respond") && <Opens held={held} kind="respond" label="Respond" />}
-          {may("reject") && <Opens held={held} kind="reject" label="Reject" />}
+          {may("approve") && <ApproveButton state={state} />}
+          {may("edit") && <DecisionButton state={state} kind="edit" label="Edit" />}
+          {may("respond") && <DecisionButton state={state} kind="respond" label="Respond" />}
+          {may("reject") && <DecisionButton state={state} kind="reject" label="Reject" />}
         </div>
-        <WhyNot held={held} />
+        <BlockedReasons state={state} />
       </div>
     </>
   );
 }
 
-/** An agent asks and people answer: nothing would run. */
-export function isQuestion({ now }: Pick<ApprovalCardState, "now">): boolean {
-  return now.decisions.length === 1 && now.decisions[0] === "respond";
+/** Whether the agent asks a question: there is nothing to run. */
+export function isQuestion({ approval }: Pick<ApprovalCardState, "approval">): boolean {
+  return approval.decisions.length === 1 && approval.decisions[0] === "respond";
 }
 
-function Approve({ held }: { held: ApprovalCardState }) {
-  const { now, ready, settled, sending, decide } = held;
-  if (now.card.risk === "high") return <HighRiskApproval held={held} />;
+function ApproveButton({ state }: { state: ApprovalCardState }) {
+  const { approval, ready, settled, sending, decide } = state;
+  if (approval.card.risk === "high") return <HighRiskApproval state={state} />;
   return (
     <Button
       data-answer="approve"
@@ -55,12 +55,12 @@ function Approve({ held }: { held: ApprovalCardState }) {
   );
 }
 
-function Opens({
-  held,
+function DecisionButton({
+  state,
   kind,
   label,
 }: {
-  held: ApprovalCardState;
+  state: ApprovalCardState;
   kind: Exclude<DecisionKind, "approve">;
   label: string;
 }) {
@@ -70,29 +70,29 @@ function Opens({
       variant={kind === "reject" ? "outline" : "default"}
       color={kind === "reject" ? "red" : undefined}
       className={kind === "reject" ? css.reject : undefined}
-      disabled={Boolean(held.change) || Boolean(held.sending)}
+      disabled={Boolean(state.newEdits) || Boolean(state.sending)}
       title={kind === "edit" ? "Ctrl+E or Cmd+E" : undefined}
-      onClick={() => held.open(kind)}
+      onClick={() => state.open(kind)}
     >
       {label}
     </Button>
   );
 }
 
-/** Why Approve is off, in words. */
-function Hint({ held: { now, looks, change, may } }: { held: ApprovalCardState }) {
-  const left = now.alarms.filter((id) => !looks.looked.has(id)).length;
-  if (!may("approve") || (!left && !change)) return null;
+/** The reason why Approve is disabled. */
+function ApproveHint({ state: { approval, acknowledgements, newEdits, may } }: { state: ApprovalCardState }) {
+  const uncheckedCount = approval.alarms.filter((id) => !acknowledgements.acknowledged.has(id)).length;
+  if (!may("approve") || (!uncheckedCount && !newEdits)) return null;
   return (
     <Text size="sm" role="status">
-      {change
+      {newEdits
         ? "Review the changes first."
-        : `Approve is disabled: ${left} of ${now.alarms.length} findings not checked.`}
+        : `Approve is disabled: ${uncheckedCount} of ${approval.alarms.length} findings not checked.`}
     </Text>
   );
 }
 
-function Comment({ held: { drafts, draft } }: { held: ApprovalCardState }) {
+function CommentField({ state: { drafts, draft } }: { state: ApprovalCardState }) {
   return (
     <details className={css.fold}>
       <summary>Add a comment</summary>
@@ -107,9 +107,9 @@ function Comment({ held: { drafts, draft } }: { held: ApprovalCardState }) {
   );
 }
 
-/** Of the kinds that the rule allows; each reason once. */
-function WhyNot({ held: { now } }: { held: ApprovalCardState }) {
-  const reasons = new Set(now.decisions.flatMap((kind) => now.may_not[kind] ?? []));
+/** The reasons for the decisions that the rule allows, without duplicates. */
+function BlockedReasons({ state: { approval } }: { state: ApprovalCardState }) {
+  const reasons = new Set(approval.decisions.flatMap((kind) => approval.may_not[kind] ?? []));
   if (!reasons.size) return null;
   return (
     <Group gap={4} data-why-not>
@@ -122,25 +122,25 @@ function WhyNot({ held: { now } }: { held: ApprovalCardState }) {
   );
 }
 
-function AnswerTo({ held }: { held: ApprovalCardState }) {
+function QuestionForm({ state }: { state: ApprovalCardState }) {
   return (
-    <Suspense fallback={<Loading what="Loading form" />}>
+    <Suspense fallback={<Loading label="Loading form" />}>
       <AnswerForm
-        approval={held.now}
-        sending={held.sending === "respond"}
-        refused={held.refused}
-        onSend={(given) => held.decide("respond", { ...given })}
+        approval={state.approval}
+        sending={state.sending === "respond"}
+        refused={state.refusal}
+        onSend={(given) => state.decide("respond", { ...given })}
       />
     </Suspense>
   );
 }
 
-/** No, with a reason if one likes; the agent hears of it when the time to undo has passed. */
-function RejectForm({ held }: { held: ApprovalCardState }) {
-  const { drafts, draft, sending, decide } = held;
+/** Rejects with an optional reason; the agent is told after the undo window. */
+function RejectForm({ state }: { state: ApprovalCardState }) {
+  const { drafts, draft, sending, decide } = state;
   const reason = drafts.reason.trim();
   return (
-    <Form held={held} onSend={() => decide("reject", reason ? { reason } : {})}>
+    <DecisionForm state={state} onSend={() => decide("reject", reason ? { reason } : {})}>
       <TextInput
         label="Reason (optional)"
         description="Sent to the agent."
@@ -153,18 +153,18 @@ function RejectForm({ held }: { held: ApprovalCardState }) {
         <Button type="submit" color="red" className={css.wide} loading={sending === "reject"}>
           Reject
         </Button>
-        <Back held={held} />
+        <BackButton state={state} />
       </Group>
-    </Form>
+    </DecisionForm>
   );
 }
 
-/** Words to the agent instead of running the call. */
-function RespondForm({ held }: { held: ApprovalCardState }) {
-  const { drafts, draft, sending, decide } = held;
+/** Sends a message to the agent instead of running the call. */
+function RespondForm({ state }: { state: ApprovalCardState }) {
+  const { drafts, draft, sending, decide } = state;
   const message = drafts.message.trim();
   return (
-    <Form held={held} onSend={() => message && decide("respond", { message })}>
+    <DecisionForm state={state} onSend={() => message && decide("respond", { message })}>
       <Textarea
         label="Message to the agent"
         description="The agent gets your message instead of a result. The call does not run."
@@ -179,31 +179,31 @@ function RespondForm({ held }: { held: ApprovalCardState }) {
         <Button type="submit" className={css.wide} disabled={!message} loading={sending === "respond"}>
           Send
         </Button>
-        <Back held={held} />
+        <BackButton state={state} />
       </Group>
-    </Form>
+    </DecisionForm>
   );
 }
 
-/** Esc closes it and sends nothing; what was written stays for when it is opened again. */
-function Form({
-  held,
+/** Esc closes the form without sending; the draft is kept. */
+function DecisionForm({
+  state,
   onSend,
   children,
 }: {
-  held: ApprovalCardState;
+  state: ApprovalCardState;
   onSend: () => void;
   children: ReactNode;
 }) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (!held.sending) onSend();
+    if (!state.sending) onSend();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape" && !event.nativeEvent.isComposing) {
       event.preventDefault();
       event.stopPropagation();
-      held.open("");
+      state.open("");
     }
   };
   return (
@@ -213,9 +213,9 @@ function Form({
   );
 }
 
-function Back({ held }: { held: ApprovalCardState }) {
+function BackButton({ state }: { state: ApprovalCardState }) {
   return (
-    <Button variant="default" className={css.wide} onClick={() => held.open("")}>
+    <Button variant="default" className={css.wide} onClick={() => state.open("")}>
       Back
     </Button>
   );

@@ -4,21 +4,21 @@ import { TimeAgo } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
 import { MultilineText } from "./VisibleText";
 
-interface Line {
+interface CommentLine {
   seq: number;
   by: string;
   at: string;
   text: string;
 }
 
-/** What people asked the agent, what it said, and what they remarked to each other. */
-export function Discussion({ now }: { now: ApprovalSnapshot }) {
-  const remarks = remarksOf(now.timeline);
-  if (!now.questions.length && !remarks.length) return null;
+/** Questions to the agent with its replies, and comments by people. */
+export function Discussion({ approval }: { approval: ApprovalSnapshot }) {
+  const comments = listComments(approval.timeline);
+  if (!approval.questions.length && !comments.length) return null;
   return (
     <div role="group" aria-label="Questions and comments">
       <ul className={css.plainList}>
-        {now.questions.map(({ number, by, at, text, reply }) => (
+        {approval.questions.map(({ number, by, at, text, reply }) => (
           <li key={number} data-question={number}>
             <strong>{by}</strong> asked, <TimeAgo at={at} />: <MultilineText text={text ?? "erased"} />
             <div className={css.quotation}>
@@ -28,13 +28,15 @@ export function Discussion({ now }: { now: ApprovalSnapshot }) {
                 </>
               ) : (
                 <Text size="sm" span>
-                  {now.status === "pending" ? "The agent has not answered yet." : "The agent did not answer."}
+                  {approval.status === "pending"
+                    ? "The agent has not answered yet."
+                    : "The agent did not answer."}
                 </Text>
               )}
             </div>
           </li>
         ))}
-        {remarks.map(({ seq, by, at, text }) => (
+        {comments.map(({ seq, by, at, text }) => (
           <li key={seq} data-remark>
             <strong>{by}</strong>, <TimeAgo at={at} />: <MultilineText text={text} />
           </li>
@@ -44,7 +46,7 @@ export function Discussion({ now }: { now: ApprovalSnapshot }) {
   );
 }
 
-function remarksOf(timeline: ApprovalSnapshot["timeline"]): Line[] {
+function listComments(timeline: ApprovalSnapshot["timeline"]): CommentLine[] {
   return timeline
     .filter(({ kind, content }) => kind === "commented" && typeof content?.text === "string")
     .map(({ seq, actor, at, content }) => ({ seq, by: actor, at, text: String(content?.text) }));

@@ -3,15 +3,15 @@ import { useId } from "react";
 import type { ApprovalSnapshot, Finding } from "../api/approvals";
 import css from "./Arguments.module.css";
 
-/** Which alarms this person looked at, for the arguments as they stand. */
+/** The acknowledged findings for the current arguments. */
 export interface Acknowledgements {
-  looked: ReadonlySet<string>;
-  /** Those that have to be looked at before one can approve; empty where nobody can. */
-  wanted: ReadonlySet<string>;
-  look: (id: string) => void;
+  acknowledged: ReadonlySet<string>;
+  /** Findings that must be acknowledged before approval; empty if the user cannot approve. */
+  required: ReadonlySet<string>;
+  toggle: (id: string) => void;
 }
 
-const KINDS: Record<string, string> = {
+const KIND_LABELS: Record<string, string> = {
   bidi: "Text direction",
   invisible: "Invisible characters",
   control: "Control characters",
@@ -26,44 +26,58 @@ const KINDS: Record<string, string> = {
   agent_secret: "Hidden by the agent",
 };
 
-/** What there is to look at before anything else, and what it stops. */
-export function FindingsBox({ now, looks }: { now: ApprovalSnapshot; looks: Acknowledgements }) {
+/** The findings to check before approval. */
+export function FindingsBox({
+  now,
+  acknowledgements,
+}: {
+  now: ApprovalSnapshot;
+  acknowledgements: Acknowledgements;
+}) {
   const alarms = now.findings.filter(({ level }) => level === "alarm");
   if (!alarms.length) return null;
-  const left = [...looks.wanted].filter((id) => !looks.looked.has(id)).length;
+  const uncheckedCount = [...acknowledgements.required].filter(
+    (id) => !acknowledgements.acknowledged.has(id),
+  ).length;
   return (
-    <div className={css.box} role="note" data-findings={left}>
+    <div className={css.box} role="note" data-findings={uncheckedCount}>
       <Text className={css.boxTitle}>{titleFindings(alarms)}</Text>
       <Text size="sm">
-        {left > 0
-          ? `${marked(now)}Approve is disabled until you check ${left === 1 ? "it" : `all ${left} findings`}.`
-          : looks.wanted.size > 0
+        {uncheckedCount > 0
+          ? `${markedHint(now)}Approve is disabled until you check ${uncheckedCount === 1 ? "it" : `all ${uncheckedCount} findings`}.`
+          : acknowledgements.required.size > 0
             ? "All findings are checked."
-            : marked(now)}
+            : markedHint(now)}
       </Text>
       <ul className={css.findings}>
-        {withoutPlace(now).map((finding) => (
-          <FindingLine key={finding.id} finding={finding} looks={looks} />
+        {findUnplaced(now).map((finding) => (
+          <FindingLine key={finding.id} finding={finding} acknowledgements={acknowledgements} />
         ))}
       </ul>
     </div>
   );
 }
 
-export function FindingLine({ finding, looks }: { finding: Finding; looks: Acknowledgements }) {
-  const described = useId();
+export function FindingLine({
+  finding,
+  acknowledgements,
+}: {
+  finding: Finding;
+  acknowledgements: Acknowledgements;
+}) {
+  const descriptionId = useId();
   return (
     <li className={css.finding} data-level={finding.level} data-finding={finding.id}>
       <span className={css.kind}>{nameFindingKind(finding.kind)}</span>{" "}
-      <span id={described}>{finding.message}</span>
-      {looks.wanted.has(finding.id) && (
+      <span id={descriptionId}>{finding.message}</span>
+      {acknowledgements.required.has(finding.id) && (
         <div>
           <label className={css.look}>
             <input
               type="checkbox"
-              checked={looks.looked.has(finding.id)}
-              onChange={() => looks.look(finding.id)}
-              aria-describedby={described}
+              checked={acknowledgements.acknowledged.has(finding.id)}
+              onChange={() => acknowledgements.toggle(finding.id)}
+              aria-describedby={descriptionId}
             />
             Checked
           </label>
@@ -73,36 +87,38 @@ export function FindingLine({ finding, looks }: { finding: Finding; looks: Ackno
   );
 }
 
-/** What a kind of finding is called. */
+/** The label of a kind of finding. */
 export function nameFindingKind(kind: string): string {
-  return KINDS[kind] ?? kind;
+  return KIND_LABELS[kind] ?? kind;
 }
 
-/** What is hidden is no text that may deceive, and is told apart from it. */
+/** Hidden arguments are listed separately from misleading text. */
 export function titleFindings(alarms: readonly Pick<Finding, "kind" | "pointer">[]): string {
   const others = alarms.filter(({ kind }) => kind !== "agent_secret");
-  const hides = others.length < alarms.length ? "the agent hides arguments from you" : "";
-  if (!others.length) return sentence(hides);
-  const places = new Set(others.map(({ pointer }) => pointer)).size;
-  const misfits = others.every(({ kind }) => kind === "misfit");
-  const what = misfits ? ["does not match the tool's schema", "do not match the tool's schema"] : DECEIVES;
-  const found = `${places === 1 ? "1 argument" : `${places} arguments`} ${places === 1 ? what[0] : what[1]}`;
-  return hides ? `${found}, and ${hides}` : found;
+  const hiddenText = others.length < alarms.length ? "the agent hides arguments from you" : "";
+  if (!others.length) return capitalize(hiddenText);
+  const argumentCount = new Set(others.map(({ pointer }) => pointer)).size;
+  const areAllMisfits = others.every(({ kind }) => kind === "misfit");
+  const verbs = areAllMisfits
+    ? ["does not match the tool's schema", "do not match the tool's schema"]
+    : MISLEADING;
+  const found = `${argumentCount === 1 ? "1 argument" : `${argumentCount} arguments`} ${argumentCount === 1 ? verbs[0] : verbs[1]}`;
+  return hiddenText ? `${found}, and ${hiddenText}` : found;
 }
 
-const DECEIVES = ["contains text that may mislead you", "contain text that may mislead you"];
+const MISLEADING = ["contains text that may mislead you", "contain text that may mislead you"];
 
-function sentence(text: string): string {
+function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function marked(now: ApprovalSnapshot): string {
-  const placed = now.findings.length > withoutPlace(now).length;
+function markedHint(now: ApprovalSnapshot): string {
+  const placed = now.findings.length > findUnplaced(now).length;
   return placed ? "Marked below. " : "";
 }
 
-/** What is about the call as a whole, or about an argument that is not there. */
-function withoutPlace(now: ApprovalSnapshot): Finding[] {
+/** Findings about the whole call, or about an argument that does not exist. */
+function findUnplaced(now: ApprovalSnapshot): Finding[] {
   const placed = new Set(now.card.fields.flatMap(({ findings }) => findings));
   return now.findings.filter(({ id }) => !placed.has(id));
 }

@@ -4,13 +4,13 @@ import css from "./ApprovalCard.module.css";
 import { isDeliberatePress } from "./keys";
 import type { ApprovalCardState } from "./useApprovalCard";
 
-const HELD = 1_000;
+const HOLD_TIME = 1_000;
 
-/** High risk is never approved by one key or click: it is held for a second, or the tool's name is typed. */
+/** A high-risk call needs a one-second hold of the button or the typed tool name. */
 export function HighRiskApproval({
-  held: { now, ready, settled, sending, decide },
+  state: { approval, ready, settled, sending, decide },
 }: {
-  held: ApprovalCardState;
+  state: ApprovalCardState;
 }) {
   const [hint, setHint] = useState(false);
   const [typed, setTyped] = useState("");
@@ -24,7 +24,7 @@ export function HighRiskApproval({
         aria-disabled={!settled || undefined}
         loading={isSending}
         onHeld={approve}
-        onShort={() => setHint(true)}
+        onReleasedEarly={() => setHint(true)}
       >
         Hold to approve
       </HoldButton>
@@ -33,19 +33,19 @@ export function HighRiskApproval({
           className={css.typed}
           onSubmit={(event) => {
             event.preventDefault();
-            if (typed.trim() === now.tool) approve();
+            if (typed.trim() === approval.tool) approve();
           }}
         >
           <Text size="sm">Hold the button for one second, or type the tool’s name:</Text>
           <TextInput
-            aria-label={`Type ${now.card.tool} to approve`}
-            placeholder={now.card.tool}
+            aria-label={`Type ${approval.card.tool} to approve`}
+            placeholder={approval.card.tool}
             autoComplete="off"
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
             rightSectionWidth={96}
             rightSection={
-              <Button type="submit" size="compact-sm" disabled={typed.trim() !== now.tool}>
+              <Button type="submit" size="compact-sm" disabled={typed.trim() !== approval.tool}>
                 Approve
               </Button>
             }
@@ -58,13 +58,13 @@ export function HighRiskApproval({
 
 interface HoldProps extends ButtonProps {
   onHeld: () => void;
-  /** It was only pressed: time to say how it works. */
-  onShort: () => void;
+  /** Released too early: show how it works. */
+  onReleasedEarly: () => void;
   children: ReactNode;
 }
 
-/** Counts only when it is held for a second: with a pointer, or with Enter or Space while it has the focus. */
-function HoldButton({ onHeld, onShort, children, ...props }: HoldProps) {
+/** Fires only after a one-second hold, by pointer or by Enter or Space with the focus. */
+function HoldButton({ onHeld, onReleasedEarly, children, ...props }: HoldProps) {
   const [holding, setHolding] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -74,15 +74,15 @@ function HoldButton({ onHeld, onShort, children, ...props }: HoldProps) {
     timer.current = setTimeout(() => {
       stop();
       onHeld();
-    }, HELD);
+    }, HOLD_TIME);
   };
   const stop = () => {
     clearTimeout(timer.current);
     timer.current = undefined;
     setHolding(false);
   };
-  const release = () => {
-    if (timer.current !== undefined) onShort();
+  const onRelease = () => {
+    if (timer.current !== undefined) onReleasedEarly();
     stop();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -103,12 +103,12 @@ function HoldButton({ onHeld, onShort, children, ...props }: HoldProps) {
       className={css.hold}
       data-holding={holding || undefined}
       onPointerDown={(event) => event.button === 0 && start()}
-      onPointerUp={release}
+      onPointerUp={onRelease}
       onPointerLeave={stop}
       onPointerCancel={stop}
       onContextMenu={(event) => event.preventDefault()}
       onKeyDown={onKeyDown}
-      onKeyUp={release}
+      onKeyUp={onRelease}
       onBlur={stop}
     >
       {children}

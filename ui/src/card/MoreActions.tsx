@@ -8,30 +8,30 @@ import { mayDecide, useMe } from "../api/currentUser";
 import css from "./ApprovalCard.module.css";
 import type { ApprovalCardState } from "./useApprovalCard";
 
-/** What one can do besides answering. */
-export default function MoreActions({ held }: { held: ApprovalCardState }) {
+/** Actions besides deciding. */
+export default function MoreActions({ state }: { state: ApprovalCardState }) {
   const me = useMe().data;
-  const { now } = held;
-  const isPending = now.status === "pending";
+  const { approval } = state;
+  const isPending = approval.status === "pending";
   return (
     <div className={css.answers}>
       {mayDecide(me) && isPending && (
-        <MessageForm held={held} verb="ask" field="question" label="Ask the agent" button="Ask" />
+        <MessageForm state={state} action="ask" field="question" label="Ask the agent" button="Ask" />
       )}
       {mayDecide(me) && (
-        <MessageForm held={held} verb="comment" field="text" label="Note for other people" button="Add" />
+        <MessageForm state={state} action="comment" field="text" label="Note for other people" button="Add" />
       )}
-      {isPending && now.may_decide.length > 0 && <DelegateForm held={held} />}
+      {isPending && approval.may_decide.length > 0 && <DelegateForm state={state} />}
       <Group gap="xs">
-        {isPending && mayDecide(me) && <Claim held={held} me={me?.name ?? ""} />}
-        <CopyLink id={now.id} />
+        {isPending && mayDecide(me) && <ClaimButton state={state} me={me?.name ?? ""} />}
+        <CopyLink id={approval.id} />
       </Group>
       <Group gap="md">
-        <Anchor size="sm" component={Link} href={`/history?id=${now.id}`}>
+        <Anchor size="sm" component={Link} href={`/history?id=${approval.id}`}>
           Timeline
         </Anchor>
         {mayDecide(me) && (
-          <Anchor size="sm" component={Link} href={grantFor(now)}>
+          <Anchor size="sm" component={Link} href={newGrantUrl(approval)}>
             Create a grant for such calls
           </Anchor>
         )}
@@ -40,52 +40,52 @@ export default function MoreActions({ held }: { held: ApprovalCardState }) {
   );
 }
 
-function grantFor({ tool, agent }: ApprovalSnapshot): string {
+function newGrantUrl({ tool, agent }: ApprovalSnapshot): string {
   return `/settings/grants?new&${new URLSearchParams({ tool, agent })}`;
 }
 
-function Claim({ held, me }: { held: ApprovalCardState; me: string }) {
-  const verb = held.now.claimed_by === me ? "release" : "claim";
+function ClaimButton({ state, me }: { state: ApprovalCardState; me: string }) {
+  const action = state.approval.claimed_by === me ? "release" : "claim";
   return (
     <Button
       variant="default"
       className={css.wide}
-      loading={held.sending === verb}
+      loading={state.sending === action}
       title="Others see that you claimed it. They can still decide."
-      onClick={() => held.move(verb)}
+      onClick={() => state.perform(action)}
     >
-      {verb === "claim" ? "Claim" : "Release"}
+      {action === "claim" ? "Claim" : "Release"}
     </Button>
   );
 }
 
-/** Without HTTPS a page may not write to the clipboard: then the link is shown. */
+/** Without HTTPS a page cannot write to the clipboard; it shows the link instead. */
 function CopyLink({ id }: { id: string }) {
-  const [told, setTold] = useState("");
+  const [message, setMessage] = useState("");
   const link = `${location.origin}/a/${id}`;
   const copy = () =>
     navigator.clipboard
       ? navigator.clipboard.writeText(link).then(
-          () => setTold("Copied."),
-          () => setTold(link),
+          () => setMessage("Copied."),
+          () => setMessage(link),
         )
-      : setTold(link);
+      : setMessage(link);
   return (
     <>
       <Button variant="default" className={css.wide} onClick={() => void copy()}>
         Copy link
       </Button>
-      {told && (
+      {message && (
         <Text size="sm" role="status">
-          {told}
+          {message}
         </Text>
       )}
     </>
   );
 }
 
-/** Lets another person or a team decide in one's place: their vote counts in one's own seat. */
-function DelegateForm({ held }: { held: ApprovalCardState }) {
+/** Delegates the user's vote to another person or a team. */
+function DelegateForm({ state }: { state: ApprovalCardState }) {
   const [to, setTo] = useState("");
   const me = useMe().data;
   const users = useQuery({
@@ -96,14 +96,14 @@ function DelegateForm({ held }: { held: ApprovalCardState }) {
   const teams = [...new Set((users.data?.items ?? []).flatMap((user) => user.teams))].sort();
   const send = () => {
     const [kind, ...name] = to.split(" ");
-    held.move("delegate", { [kind === "team" ? "teams" : "users"]: [name.join(" ")] }, () => setTo(""));
+    state.perform("delegate", { [kind === "team" ? "teams" : "users"]: [name.join(" ")] }, () => setTo(""));
   };
   return (
     <form
       className={css.line}
       onSubmit={(event) => {
         event.preventDefault();
-        if (to && !held.sending) send();
+        if (to && !state.sending) send();
       }}
     >
       <NativeSelect
@@ -129,7 +129,7 @@ function DelegateForm({ held }: { held: ApprovalCardState }) {
         variant="default"
         className={css.wide}
         disabled={!to}
-        loading={held.sending === "delegate"}
+        loading={state.sending === "delegate"}
       >
         Delegate
       </Button>
@@ -137,24 +137,24 @@ function DelegateForm({ held }: { held: ApprovalCardState }) {
   );
 }
 
-interface LineProps {
-  held: ApprovalCardState;
-  verb: "ask" | "comment";
+interface MessageFormProps {
+  state: ApprovalCardState;
+  action: "ask" | "comment";
   field: "question" | "text";
   label: string;
   button: string;
 }
 
-/** One line that is sent about the call; it stays until it has arrived. */
-function MessageForm({ held, verb, field, label, button }: LineProps) {
+/** A one-line message about the call; it is kept until it was sent. */
+function MessageForm({ state, action, field, label, button }: MessageFormProps) {
   const [text, setText] = useState("");
-  const said = text.trim();
+  const trimmed = text.trim();
   return (
     <form
       className={css.line}
       onSubmit={(event) => {
         event.preventDefault();
-        if (said && !held.sending) held.move(verb, { [field]: said }, () => setText(""));
+        if (trimmed && !state.sending) state.perform(action, { [field]: trimmed }, () => setText(""));
       }}
     >
       <TextInput
@@ -168,8 +168,8 @@ function MessageForm({ held, verb, field, label, button }: LineProps) {
         type="submit"
         variant="default"
         className={css.wide}
-        disabled={!said}
-        loading={held.sending === verb}
+        disabled={!trimmed}
+        loading={state.sending === action}
       >
         {button}
       </Button>

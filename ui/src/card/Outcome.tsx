@@ -10,38 +10,43 @@ import { undoSecondsLeft } from "./clock";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
 
-const SHORT = 1_500;
-const MOST = 50_000;
+const PREVIEW_LENGTH = 1_500;
+const MAX_LENGTH = 50_000;
 
-/** What became of it: who decided, when and how, and what the tool gave. */
-export function Outcome({ held }: { held: ApprovalCardState }) {
-  const { now } = held;
-  const edits = readEdits(now.timeline);
-  if (now.status === "pending") return null;
+/** The outcome: who decided, when and how, and the result. */
+export function Outcome({ state }: { state: ApprovalCardState }) {
+  const { approval } = state;
+  const edits = readEdits(approval.timeline);
+  if (approval.status === "pending") return null;
   return (
-    <div className={css.block} data-tone={TONES[now.status]} role="status" data-outcome={now.status}>
-      <Text fw={700}>{titleOf(now, edits)}</Text>
-      <By now={now} />
-      <Ending now={now} />
+    <div
+      className={css.block}
+      data-tone={TONES[approval.status]}
+      role="status"
+      data-outcome={approval.status}
+    >
+      <Text fw={700}>{outcomeTitle(approval, edits)}</Text>
+      <DecidedBy approval={approval} />
+      <EndedBy approval={approval} />
       <EditList edits={edits} />
-      <Said label="Reason" text={now.decision?.reason} />
-      <Said label="Comment" text={now.decision?.comment} />
-      <After now={now} />
-      <UndoButton held={held} />
-      <ResolveUnknown held={held} />
+      <LabeledText label="Reason" text={approval.decision?.reason} />
+      <LabeledText label="Comment" text={approval.decision?.comment} />
+      <ResultText approval={approval} />
+      <UndoButton state={state} />
+      <ResolveUnknown state={state} />
     </div>
   );
 }
 
-/** "Approved with 2 changes, and done". */
-function titleOf({ status, decision }: ApprovalSnapshot, edits: readonly ArgumentEdit[]): string {
+/** "Approved with 2 changes, done". */
+function outcomeTitle({ status, decision }: ApprovalSnapshot, edits: readonly ArgumentEdit[]): string {
   const isLapsed = status === "expired" && decision !== null && decision.kind !== "expire";
-  const after = isLapsed ? "not started in time" : AFTER[status];
-  if (after === undefined) return ENDS[status] ?? status;
+  const after = isLapsed ? "not started in time" : APPROVED_LABELS[status];
+  if (after === undefined) return END_LABELS[status] ?? status;
   return `Approved${edits.length ? ` with ${countChanges(edits)}` : ""}, ${after}`;
 }
 
-const AFTER: Partial<Record<ApprovalSnapshot["status"], string>> = {
+const APPROVED_LABELS: Partial<Record<ApprovalSnapshot["status"], string>> = {
   approved: "not started yet",
   running: "running",
   succeeded: "done",
@@ -49,7 +54,7 @@ const AFTER: Partial<Record<ApprovalSnapshot["status"], string>> = {
   unknown: "outcome unknown",
 };
 
-const ENDS: Partial<Record<ApprovalSnapshot["status"], string>> = {
+const END_LABELS: Partial<Record<ApprovalSnapshot["status"], string>> = {
   rejected: "Rejected",
   responded: "Answered, not run",
   expired: "Expired: nobody decided in time",
@@ -66,7 +71,7 @@ const TONES: Partial<Record<ApprovalSnapshot["status"], string>> = {
   unknown: "look",
 };
 
-function By({ now: { decision } }: { now: ApprovalSnapshot }) {
+function DecidedBy({ approval: { decision } }: { approval: ApprovalSnapshot }) {
   if (!decision) return null;
   return (
     <Text size="sm" data-decided-by={decision.by}>
@@ -76,9 +81,9 @@ function By({ now: { decision } }: { now: ApprovalSnapshot }) {
   );
 }
 
-/** Who withdrew it, or looked how it ended. */
-function Ending({ now }: { now: ApprovalSnapshot }) {
-  const last = now.timeline.findLast(({ kind }) => kind === "cancelled" || kind === "resolved");
+/** Who withdrew the call or recorded its outcome. */
+function EndedBy({ approval }: { approval: ApprovalSnapshot }) {
+  const last = approval.timeline.findLast(({ kind }) => kind === "cancelled" || kind === "resolved");
   if (!last) return null;
   const { note, reason } = last.content ?? {};
   return (
@@ -87,12 +92,12 @@ function Ending({ now }: { now: ApprovalSnapshot }) {
         <strong>{last.actor}</strong> {last.kind === "cancelled" ? "withdrew it" : "recorded the outcome"},{" "}
         <TimeAgo at={last.at} />
       </Text>
-      <Said label="Note" text={String(note ?? reason ?? "")} />
+      <LabeledText label="Note" text={String(note ?? reason ?? "")} />
     </>
   );
 }
 
-function Said({ label, text }: { label: string; text: string | undefined }) {
+function LabeledText({ label, text }: { label: string; text: string | undefined }) {
   if (!text) return null;
   return (
     <Text size="sm">
@@ -101,22 +106,23 @@ function Said({ label, text }: { label: string; text: string | undefined }) {
   );
 }
 
-function After({ now }: { now: ApprovalSnapshot }): ReactNode {
-  if (now.status === "failed") return <LongText label="Error" text={now.error_message ?? "No message."} />;
-  if (now.status === "responded") return <LongText label="Answer" text={textOf(now.result)} />;
-  if (now.status === "succeeded" && now.result !== null)
-    return <LongText label="Result" text={textOf(now.result)} />;
+function ResultText({ approval }: { approval: ApprovalSnapshot }): ReactNode {
+  if (approval.status === "failed")
+    return <LongText label="Error" text={approval.error_message ?? "No message."} />;
+  if (approval.status === "responded") return <LongText label="Answer" text={toText(approval.result)} />;
+  if (approval.status === "succeeded" && approval.result !== null)
+    return <LongText label="Result" text={toText(approval.result)} />;
   return null;
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === "string" ? value : stringifyJson(value, 2);
 }
 
-/** What a tool or a person gave: its beginning, and on request as much of it as a page can take. */
+/** A long text, shortened until it is expanded. */
 function LongText({ label, text }: { label: string; text: string }) {
-  const [whole, setWhole] = useState(false);
-  const shown = text.slice(0, whole ? MOST : SHORT);
+  const [isExpanded, setExpanded] = useState(false);
+  const shown = text.slice(0, isExpanded ? MAX_LENGTH : PREVIEW_LENGTH);
   return (
     <div>
       <Text size="sm" fw={600} mt={6}>
@@ -126,9 +132,9 @@ function LongText({ label, text }: { label: string; text: string }) {
         <MultilineText text={shown} />
         {shown.length < text.length && " …"}
       </div>
-      {!whole && shown.length < text.length && (
-        <Button variant="default" size="compact-sm" mt={6} onClick={() => setWhole(true)}>
-          Show {Math.min(MOST, text.length).toLocaleString("en")} of {text.length.toLocaleString("en")}{" "}
+      {!isExpanded && shown.length < text.length && (
+        <Button variant="default" size="compact-sm" mt={6} onClick={() => setExpanded(true)}>
+          Show {Math.min(MAX_LENGTH, text.length).toLocaleString("en")} of {text.length.toLocaleString("en")}{" "}
           characters
         </Button>
       )}
@@ -136,11 +142,11 @@ function LongText({ label, text }: { label: string; text: string }) {
   );
 }
 
-/** For a moment a rejection can be taken back; the agent has not heard of it yet. */
-function UndoButton({ held }: { held: ApprovalCardState }) {
+/** Undoes a rejection before the agent is told. */
+function UndoButton({ state }: { state: ApprovalCardState }) {
   const me = useMe().data;
-  const isMine = me?.role === "admin" || me?.name === held.now.decision?.by;
-  const left = Math.ceil(undoSecondsLeft(held.now, useTick(held.now.status === "rejected")));
+  const isMine = me?.role === "admin" || me?.name === state.approval.decision?.by;
+  const left = Math.ceil(undoSecondsLeft(state.approval, useTick(state.approval.status === "rejected")));
   if (!left || !isMine) return null;
   return (
     <Button
@@ -148,21 +154,21 @@ function UndoButton({ held }: { held: ApprovalCardState }) {
       mt={8}
       mih={44}
       data-answer="undo"
-      loading={held.sending === "undo"}
-      onClick={() => held.move("undo")}
+      loading={state.sending === "undo"}
+      onClick={() => state.perform("undo")}
     >
       Undo ({left} s)
     </Button>
   );
 }
 
-/** The agent was lost while the call ran. Only somebody who looks can say how it ended. */
-function ResolveUnknown({ held }: { held: ApprovalCardState }) {
+/** The agent was lost while the call ran; a person records the outcome. */
+function ResolveUnknown({ state }: { state: ApprovalCardState }) {
   const [note, setNote] = useState("");
   const me = useMe().data;
-  if (held.now.status !== "unknown") return null;
-  const say = (ok: boolean) => held.move("resolve-unknown", { ok, note: note.trim() });
-  const isSending = held.sending === "resolve-unknown";
+  if (state.approval.status !== "unknown") return null;
+  const resolve = (ok: boolean) => state.perform("resolve-unknown", { ok, note: note.trim() });
+  const isSending = state.sending === "resolve-unknown";
   return (
     <div className={css.answers}>
       <Text size="sm">
@@ -178,10 +184,10 @@ function ResolveUnknown({ held }: { held: ApprovalCardState }) {
             onChange={(event) => setNote(event.currentTarget.value)}
           />
           <Group gap="xs">
-            <Button variant="default" className={css.wide} loading={isSending} onClick={() => say(true)}>
+            <Button variant="default" className={css.wide} loading={isSending} onClick={() => resolve(true)}>
               Mark as succeeded
             </Button>
-            <Button variant="default" className={css.wide} loading={isSending} onClick={() => say(false)}>
+            <Button variant="default" className={css.wide} loading={isSending} onClick={() => resolve(false)}>
               Mark as failed
             </Button>
           </Group>

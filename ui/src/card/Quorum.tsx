@@ -5,52 +5,53 @@ import css from "./ApprovalCard.module.css";
 
 type Stage = ApprovalSnapshot["stages"][number];
 
-/** How many of how many said yes, who, and who is still needed; nothing where one person is enough. */
-export function Quorum({ now }: { now: ApprovalSnapshot }) {
-  const isPending = now.status === "pending";
-  const onlyOne = now.quorum.need === 1 && !now.stages[0]?.approvers;
-  if (onlyOne && !now.delegations.length) return null;
+/** The votes so far and the approvers still needed; nothing if one approval is enough. */
+export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
+  const isPending = approval.status === "pending";
+  const onlyOne = approval.quorum.need === 1 && !approval.stages[0]?.approvers;
+  if (onlyOne && !approval.delegations.length) return null;
   return (
     <div
       role="group"
       className={css.block}
       aria-label="Who decides"
-      data-quorum={`${now.quorum.have} of ${now.quorum.need}`}
+      data-quorum={`${approval.quorum.have} of ${approval.quorum.need}`}
     >
       <Text fw={700}>
-        {now.quorum.have} of {now.quorum.need} {now.quorum.need === 1 ? "approval" : "approvals"}
+        {approval.quorum.have} of {approval.quorum.need}{" "}
+        {approval.quorum.need === 1 ? "approval" : "approvals"}
       </Text>
       <ul className={css.plainList}>
-        {now.votes.map((vote) => (
+        {approval.votes.map((vote) => (
           <li key={`${vote.stage} ${vote.seat}`}>
             ✓ <strong>{vote.by}</strong>
             {vote.seat !== vote.by && ` for ${vote.seat}`}, <TimeAgo at={vote.at} />
           </li>
         ))}
-        {now.stages.length > 1 &&
-          now.stages.map((stage, place) => (
-            <li key={place} data-stage={place} data-done={stage.done || undefined}>
-              Stage {place + 1}: {stage.have} of {stage.need} from {peopleOf(stage)}
+        {approval.stages.length > 1 &&
+          approval.stages.map((stage, index) => (
+            <li key={index} data-stage={index} data-done={stage.done || undefined}>
+              Stage {index + 1}: {stage.have} of {stage.need} from {approverNames(stage)}
               {stage.done && ", done"}
             </li>
           ))}
-        {now.delegations.map((each, place) => (
-          <li key={place}>
-            <strong>{each.by}</strong> delegated to{" "}
-            {[...each.to.users, ...each.to.teams.map(teamOf)].join(", ")}
+        {approval.delegations.map((delegation, index) => (
+          <li key={index}>
+            <strong>{delegation.by}</strong> delegated to{" "}
+            {[...delegation.to.users, ...delegation.to.teams.map(teamLabel)].join(", ")}
           </li>
         ))}
-        {isPending && now.needed && <li data-needed>Still needed: {now.needed}</li>}
+        {isPending && approval.needed && <li data-needed>Still needed: {approval.needed}</li>}
       </ul>
     </div>
   );
 }
 
-function peopleOf({ approvers }: Stage): string {
+function approverNames({ approvers }: Stage): string {
   if (!approvers) return "the requester, reviewers and admins";
-  return [...approvers.users, ...approvers.teams.map(teamOf)].join(" or ");
+  return [...approvers.users, ...approvers.teams.map(teamLabel)].join(" or ");
 }
 
-function teamOf(name: string): string {
+function teamLabel(name: string): string {
   return `team ${name}`;
 }

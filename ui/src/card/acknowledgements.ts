@@ -7,43 +7,43 @@ import type { Acknowledgements } from "./Findings";
 type Ids = ReadonlySet<string>;
 const NONE: Ids = new Set();
 
-/** Void when the arguments change: whoever looked, looked at others. */
-export function useAcknowledgements(now: ApprovalSnapshot, isWanted: boolean): Acknowledgements {
-  const [{ digest, ids }, setLooked] = useState({ digest: "", ids: NONE });
-  const looked = digest === now.args_sha256 ? ids : NONE;
+/** Reset when the arguments change. */
+export function useAcknowledgements(now: ApprovalSnapshot, isRequired: boolean): Acknowledgements {
+  const [{ digest, ids }, setAcknowledged] = useState({ digest: "", ids: NONE });
+  const acknowledged = digest === now.args_sha256 ? ids : NONE;
   return {
-    looked,
-    wanted: isWanted ? new Set(now.alarms) : NONE,
-    look: (id) => setLooked({ digest: now.args_sha256, ids: toggled(looked, id) }),
+    acknowledged,
+    required: isRequired ? new Set(now.alarms) : NONE,
+    toggle: (id) => setAcknowledged({ digest: now.args_sha256, ids: toggle(acknowledged, id) }),
   };
 }
 
-/** Looks at an edit count for the arguments that were sent, and for no others. */
+/** Acknowledgements of an edit apply only to the arguments that were sent. */
 export interface EditAcknowledgements extends Acknowledgements {
-  /** The ids that count for these arguments; from now on the looks are about them. */
-  about: (args: unknown) => string[];
+  /** The acknowledged ids for these arguments; resets them for other arguments. */
+  idsFor: (args: unknown) => string[];
 }
 
-/** Of an edit: the server says which of the new arguments have to be looked at, by refusing it. */
+/** The findings of an edit, which the server lists when it refuses the edit. */
 export function useEditAcknowledgements(refused: ApiError | null): EditAcknowledgements {
-  const [looked, setLooked] = useState(NONE);
+  const [acknowledged, setAcknowledged] = useState(NONE);
   const sent = useRef("");
-  const named = refused?.code === "findings_not_acknowledged" ? refused.details.findings : [];
+  const findings = refused?.code === "findings_not_acknowledged" ? refused.details.findings : [];
   return {
-    looked,
-    wanted: new Set(Array.isArray(named) ? named.map(String) : []),
-    look: (id) => setLooked(toggled(looked, id)),
-    about: (args) => {
+    acknowledged,
+    required: new Set(Array.isArray(findings) ? findings.map(String) : []),
+    toggle: (id) => setAcknowledged(toggle(acknowledged, id)),
+    idsFor: (args) => {
       const text = stringifyJson(args);
-      if (text === sent.current) return [...looked];
+      if (text === sent.current) return [...acknowledged];
       sent.current = text;
-      setLooked(NONE);
+      setAcknowledged(NONE);
       return [];
     },
   };
 }
 
-/** Of alarms that were looked at, those whose argument an edit left as it was. */
+/** Acknowledged findings whose argument is unchanged by an edit. */
 export function stillAcknowledged(ids: Iterable<string>, before: unknown, after: unknown): string[] {
   return [...ids].filter((id) => {
     const pointer = id.slice(id.indexOf(":") + 1);
@@ -51,17 +51,17 @@ export function stillAcknowledged(ids: Iterable<string>, before: unknown, after:
   });
 }
 
-function valueAt(whole: unknown, pointer: string): unknown {
+function valueAt(root: unknown, pointer: string): unknown {
   const steps = pointer.split("/").slice(1);
   return steps.reduce<unknown>((value, step) => {
     const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
     return typeof value === "object" && value !== null && Object.hasOwn(value, name)
       ? (value as Record<string, unknown>)[name]
       : undefined;
-  }, whole);
+  }, root);
 }
 
-function toggled(ids: Ids, id: string): Ids {
+function toggle(ids: Ids, id: string): Ids {
   const next = new Set(ids);
   if (!next.delete(id)) next.add(id);
   return next;

@@ -1,21 +1,21 @@
 import type { ApprovalSnapshot } from "../api/approvals";
 
-type Timed = Pick<ApprovalSnapshot, "seconds_left" | "read_at">;
-type Lived = Pick<ApprovalSnapshot, "created_at" | "expires_at">;
+type TimedApproval = Pick<ApprovalSnapshot, "seconds_left" | "read_at">;
+type ApprovalLifetime = Pick<ApprovalSnapshot, "created_at" | "expires_at">;
 
-export const SETTLE_MS = 600; // milliseconds in which a key or click was meant for what stood there before
+export const SETTLE_MS = 600; // milliseconds in which a key press or click was meant for the previous content
 
-/** By the server's count and this browser's steady clock, whatever its date. */
-export function secondsLeft({ seconds_left, read_at }: Timed, now: number): number | null {
+/** By the server's count and this browser's monotonic clock. */
+export function secondsLeft({ seconds_left, read_at }: TimedApproval, now: number): number | null {
   return seconds_left === null ? null : Math.max(0, seconds_left - Math.max(0, now - read_at) / 1_000);
 }
 
-/** In the last fifth of the time that there was. */
-export function isNearExpiry(left: number, { created_at, expires_at }: Lived): boolean {
+/** In the last fifth of the lifetime. */
+export function isNearExpiry(left: number, { created_at, expires_at }: ApprovalLifetime): boolean {
   return left <= (Date.parse(expires_at) - Date.parse(created_at)) / 5_000;
 }
 
-/** How long a rejection can still be taken back; the server has the last word. */
+/** Seconds in which a rejection can still be undone; the server decides. */
 export function undoSecondsLeft(
   approval: Pick<ApprovalSnapshot, "status" | "decision" | "release_at" | "server_at" | "read_at">,
   now: number,

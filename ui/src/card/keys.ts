@@ -1,4 +1,4 @@
-/** What a key stroke says, wherever it comes from. */
+/** A key press, from React or the DOM. */
 export interface KeyStroke {
   key: string;
   repeat: boolean;
@@ -10,18 +10,18 @@ export interface KeyStroke {
   shiftKey: boolean;
 }
 
-/** How the card stands for somebody who presses a key. */
+/** The card's state for keyboard decisions. */
 export interface CardKeyState {
-  /** The card itself has the focus, nothing in it. */
+  /** The card itself has the focus, not a control in it. */
   focused: boolean;
-  /** Nothing appeared or changed just now. */
+  /** The card did not appear or change just now. */
   settled: boolean;
-  /** One may approve, and looked at all that wants a look. */
+  /** The user may approve, and all findings are checked. */
   ready: boolean;
   risk: string;
 }
 
-const COMPOSING = 229; // what browsers give instead of isComposing for the key that ends a composition
+const COMPOSING_KEY_CODE = 229; // reported instead of isComposing for the key that ends a composition
 
 export function isApproveKey(stroke: KeyStroke, { focused, settled, ready, risk }: CardKeyState): boolean {
   const plain = !stroke.altKey && !stroke.ctrlKey && !stroke.metaKey && !stroke.shiftKey;
@@ -46,5 +46,5 @@ export function isEditKey(stroke: KeyStroke): boolean {
 }
 
 export function isDeliberatePress(stroke: Pick<KeyStroke, "repeat" | "isComposing" | "keyCode">): boolean {
-  return !stroke.repeat && !stroke.isComposing && stroke.keyCode !== COMPOSING;
+  return !stroke.repeat && !stroke.isComposing && stroke.keyCode !== COMPOSING_KEY_CODE;
 }

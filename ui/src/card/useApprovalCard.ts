@@ -17,141 +17,148 @@ import { findEditsSince, type ArgumentEdit } from "./ArgumentEdits";
 import { SETTLE_MS } from "./clock";
 import type { Acknowledgements } from "./Findings";
 
-/** What is open in the card besides itself. */
+/** The form that is open in the card. */
 type OpenForm = "" | "edit" | "respond" | "reject";
 
-/** What one wrote and did not send; it stays when a form is closed. */
+/** Unsent input; it is kept when a form is closed. */
 interface CardDrafts {
   reason: string;
   message: string;
   comment: string;
 }
 
-/** One approval and everything that this person is doing with it. */
+/** An approval, and the user's work on it. */
 export interface ApprovalCardState {
-  now: ApprovalSnapshot;
-  /** The arguments that this person looked at; what they decide is about these. */
+  approval: ApprovalSnapshot;
+  /** The arguments that the user reviewed; a decision applies to these. */
   seen: ApprovalSnapshot;
-  /** Somebody changed them since. */
-  change: readonly ArgumentEdit[] | null;
-  looks: Acknowledgements;
-  editLooks: EditAcknowledgements;
-  /** Nothing appeared or changed just now. */
+  /** Edits by others since then. */
+  newEdits: readonly ArgumentEdit[] | null;
+  acknowledgements: Acknowledgements;
+  editAcknowledgements: EditAcknowledgements;
+  /** The card did not appear or change just now. */
   settled: boolean;
-  /** One may approve, and looked at everything that wants a look. */
+  /** The user may approve, and all findings are checked. */
   ready: boolean;
   opened: OpenForm;
-  open: (what: OpenForm) => void;
+  open: (form: OpenForm) => void;
   drafts: CardDrafts;
-  draft: (change: Partial<CardDrafts>) => void;
+  draft: (changes: Partial<CardDrafts>) => void;
   may: (kind: DecisionKind) => boolean;
-  /** What is on its way: a kind of decision, or a verb. */
+  /** The running request: a kind of decision, or an action. */
   sending: string;
-  refused: ApiError | null;
+  refusal: ApiError | null;
   decide: (kind: DecisionKind, more?: Record<string, unknown>) => void;
-  move: (verb: ApprovalAction, body?: Record<string, unknown>, then?: () => void) => void;
-  lookAgain: () => void;
+  perform: (action: ApprovalAction, body?: Record<string, unknown>, then?: () => void) => void;
+  acceptChanges: () => void;
 }
 
 const EMPTY: CardDrafts = { reason: "", message: "", comment: "" };
 
 export function useApprovalCard(
   now: ApprovalSnapshot,
-  onMoved?: (now: ApprovalSnapshot) => void,
+  onChanged?: (now: ApprovalSnapshot) => void,
 ): ApprovalCardState {
   const [seen, setSeen] = useState(now);
   const [opened, open] = useState<OpenForm>("");
   const [drafts, setDrafts] = useState(EMPTY);
-  const { sending, refused, send, forget } = useSending(now.id);
-  const change = sending ? null : findEditsSince(seen, now);
+  const { sending, refusal, send, forget } = useAction(now.id);
+  const newEdits = sending ? null : findEditsSince(seen, now);
   const may = (kind: DecisionKind) => now.status === "pending" && now.may_decide.includes(kind);
-  const looks = useAcknowledgements(now, may("approve"));
-  const editLooks = useEditAcknowledgements(refused);
-  const moved = (after: ApprovalSnapshot) => {
+  const acknowledgements = useAcknowledgements(now, may("approve"));
+  const editAcknowledgements = useEditAcknowledgements(refusal);
+  const finish = (after: ApprovalSnapshot) => {
     open("");
     setDrafts(EMPTY);
     setSeen(after);
-    onMoved?.(after);
+    onChanged?.(after);
   };
   return {
-    now,
+    approval: now,
     seen,
-    change,
-    looks,
-    editLooks,
+    newEdits,
+    acknowledgements,
+    editAcknowledgements,
     settled: useIsStable(`${now.id} ${now.version}`),
-    ready: may("approve") && !change && !sending && now.alarms.every((id) => looks.looked.has(id)),
+    ready:
+      may("approve") &&
+      !newEdits &&
+      !sending &&
+      now.alarms.every((id) => acknowledgements.acknowledged.has(id)),
     opened,
-    open: (what) => {
+    open: (form) => {
       forget();
-      open(what);
+      open(form);
     },
     drafts,
     draft: (more) => setDrafts({ ...drafts, ...more }),
     may,
     sending,
-    refused,
+    refusal,
     decide: (kind, more = {}) => {
-      const kept =
-        kind === "edit" ? stillAcknowledged(looks.looked, seen.args, more.args) : [...looks.looked];
-      const acknowledged = kind === "edit" ? [...kept, ...editLooks.about(more.args)] : kept;
+      const acknowledgedIds =
+        kind === "edit"
+          ? stillAcknowledged(acknowledgements.acknowledged, seen.args, more.args)
+          : [...acknowledgements.acknowledged];
+      const acknowledged =
+        kind === "edit" ? [...acknowledgedIds, ...editAcknowledgements.idsFor(more.args)] : acknowledgedIds;
       const comment = drafts.comment ? { comment: drafts.comment } : {};
-      send("decision", { kind, args_sha256: seen.args_sha256, acknowledged, ...comment, ...more }, moved);
+      send("decision", { kind, args_sha256: seen.args_sha256, acknowledged, ...comment, ...more }, finish);
     },
-    move: (verb, body = {}, then) =>
-      send(verb, body, (after) => {
+    perform: (action, body = {}, then) =>
+      send(action, body, (after) => {
         then?.();
-        if (verb === "undo") moved(after);
+        if (action === "undo") finish(after);
       }),
-    lookAgain: () => {
+    acceptChanges: () => {
       forget();
       setSeen(now);
     },
   };
 }
 
-/** The same words sent again have the same key, so that a try whose answer was lost counts once. */
-function useSending(id: string) {
-  const move = useApprovalAction(id);
-  const last = useRef({ said: "", key: "" });
+/** A repeated request keeps its idempotency key, so that a retry after a lost response counts once. */
+function useAction(id: string) {
+  const perform = useApprovalAction(id);
+  const last = useRef({ fingerprint: "", key: "" });
   const send = (
-    verb: ApprovalAction,
+    action: ApprovalAction,
     body: Record<string, unknown>,
     then: (now: ApprovalSnapshot) => void,
   ) => {
-    const said = `${verb} ${stringifyJson(body)}`;
-    if (last.current.said !== said) last.current = { said, key: newKey() };
+    const fingerprint = `${action} ${stringifyJson(body)}`;
+    if (last.current.fingerprint !== fingerprint) last.current = { fingerprint, key: newIdempotencyKey() };
     const onSuccess = (after: ApprovalSnapshot) => {
-      last.current = { said: "", key: "" };
+      last.current = { fingerprint: "", key: "" };
       then(after);
     };
-    move.mutate({ verb, body, once: last.current.key }, { onSuccess });
+    perform.mutate({ action, body, idempotencyKey: last.current.key }, { onSuccess });
   };
   return {
     send,
-    forget: () => move.reset(),
-    sending: move.isPending ? sendingOf(move.variables) : "",
-    refused: move.error instanceof ApiError ? move.error : null,
+    forget: () => perform.reset(),
+    sending: perform.isPending ? actionName(perform.variables) : "",
+    refusal: perform.error instanceof ApiError ? perform.error : null,
   };
 }
 
-function sendingOf({ verb, body }: { verb: ApprovalAction; body: unknown }): string {
-  return verb === "decision" ? (body as { kind: string }).kind : verb;
+function actionName({ action, body }: { action: ApprovalAction; body: unknown }): string {
+  return action === "decision" ? (body as { kind: string }).kind : action;
 }
 
-/** Also where there is no HTTPS, and so no randomUUID. */
-function newKey(): string {
+/** Also works without HTTPS, where randomUUID is missing. */
+function newIdempotencyKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
     byte.toString(16).padStart(2, "0"),
   ).join("");
 }
 
-/** Whether `what` has stood there for a moment: what is pressed sooner was meant for something else. */
-function useIsStable(what: string): boolean {
+/** Whether the value has been stable for a moment: earlier key presses were meant for other content. */
+function useIsStable(form: string): boolean {
   const [settled, setSettled] = useState("");
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(what), SETTLE_MS);
+    const timer = setTimeout(() => setSettled(form), SETTLE_MS);
     return () => clearTimeout(timer);
-  }, [what]);
-  return settled === what;
+  }, [form]);
+  return settled === form;
 }

@@ -2,7 +2,7 @@ import { CloseButton, Stack, Title } from "@mantine/core";
 import { useEffect, useId, useRef, type ReactNode } from "react";
 import css from "./Dialog.module.css";
 
-/** The browser's own: it keeps the focus, closes on Escape, and gives the focus back. Shown as long as it is rendered. */
+/** The browser's own dialog: it traps and restores the focus and closes on Escape. Open while it is rendered. */
 export function Dialog({
   title,
   onClose,
@@ -15,10 +15,10 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
-    const shown = dialog.current;
-    shown?.showModal();
-    shown?.querySelector<HTMLElement>("input, select, textarea")?.focus();
-    return () => shown?.close();
+    const element = dialog.current;
+    element?.showModal();
+    element?.querySelector<HTMLElement>("input, select, textarea")?.focus();
+    return () => element?.close();
   }, []);
   return (
     <dialog

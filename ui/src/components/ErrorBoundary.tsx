@@ -1,35 +1,35 @@
 import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import { Component, type ReactNode } from "react";
 
-const GONE = /dynamically imported module|importing a module script failed|unable to preload/i;
+const MISSING_MODULE = /dynamically imported module|importing a module script failed|unable to preload/i;
 
-/** A part of the page that is not on the server any more: it was updated since this tab was opened. */
+/** Whether a chunk is missing because the server was updated after this tab was opened. */
 export function isOutdatedBuild(error: unknown): boolean {
-  return error instanceof Error && GONE.test(error.message);
+  return error instanceof Error && MISSING_MODULE.test(error.message);
 }
 
-/** A page that fails leaves the rest standing, and says what to do. `of` is another for another page. */
+/** Shows an error instead of the failed page. Another `resetKey` resets it. */
 export class ErrorBoundary extends Component<
-  { of: string; children: ReactNode },
-  { error: unknown; of: string }
+  { resetKey: string; children: ReactNode },
+  { error: unknown; resetKey: string }
 > {
-  override state = { error: null as unknown, of: this.props.of };
+  override state = { error: null as unknown, resetKey: this.props.resetKey };
 
   static getDerivedStateFromError(error: unknown) {
     return { error };
   }
 
-  static getDerivedStateFromProps(props: { of: string }, state: { error: unknown; of: string }) {
-    return props.of === state.of ? null : { error: null, of: props.of };
+  static getDerivedStateFromProps(props: { resetKey: string }, state: { error: unknown; resetKey: string }) {
+    return props.resetKey === state.resetKey ? null : { error: null, resetKey: props.resetKey };
   }
 
   override render() {
     const { error } = this.state;
-    return error === null ? this.props.children : <Broken error={error} />;
+    return error === null ? this.props.children : <ErrorPage error={error} />;
   }
 }
 
-function Broken({ error }: { error: unknown }) {
+function ErrorPage({ error }: { error: unknown }) {
   const outdated = isOutdatedBuild(error);
   return (
     <Stack gap="sm" maw={560} role="alert">

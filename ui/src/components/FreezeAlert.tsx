@@ -7,21 +7,21 @@ import { ErrorMessage } from "./States";
 import { TimeAgo } from "./TimeAgo";
 import { visible } from "./visible";
 
-/** What is frozen, by whom and why, with a way out for admins. Loaded when something is frozen. */
+/** Active freezes with author and reason, and a button to unfreeze for admins. Loaded on demand. */
 export default function FreezeAlert({ freezes, admin }: { freezes: FreezeInfo[]; admin: boolean }) {
   return (
     <Alert color="red" title="Frozen: affected calls cannot start" mb="md" role="status">
       <Stack gap="xs">
         {freezes.map((freeze) => (
-          <OneFreeze key={freeze.id} freeze={freeze} admin={admin} />
+          <FreezeItem key={freeze.id} freeze={freeze} admin={admin} />
         ))}
       </Stack>
     </Alert>
   );
 }
 
-function OneFreeze({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
-  const [asked, setAsked] = useState(false);
+function FreezeItem({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
+  const [isConfirming, setConfirming] = useState(false);
   return (
     <Stack gap={4} data-freeze={freeze.id}>
       <Group justify="space-between">
@@ -29,21 +29,21 @@ function OneFreeze({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
           {describeScope(freeze)}, by {visible(freeze.created_by)}, <TimeAgo at={freeze.created_at} />:{" "}
           {visible(freeze.reason)}
         </Text>
-        {admin && !asked && (
-          <Button size="compact-sm" variant="default" onClick={() => setAsked(true)}>
+        {admin && !isConfirming && (
+          <Button size="compact-sm" variant="default" onClick={() => setConfirming(true)}>
             Unfreeze
           </Button>
         )}
       </Group>
-      {asked && <Release id={freeze.id} onCancel={() => setAsked(false)} />}
+      {isConfirming && <UnfreezeForm id={freeze.id} onCancel={() => setConfirming(false)} />}
     </Stack>
   );
 }
 
-function Release({ id, onCancel }: { id: string; onCancel: () => void }) {
+function UnfreezeForm({ id, onCancel }: { id: string; onCancel: () => void }) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
-  const release = useMutation({
+  const unfreeze = useMutation({
     mutationFn: () =>
       callApi("delete", "/api/freeze/{freeze_id}", { path: { freeze_id: id }, query: { reason } }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["freezes"] }),
@@ -57,9 +57,9 @@ function Release({ id, onCancel }: { id: string; onCancel: () => void }) {
         maxLength={500}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
-      {release.error && <ErrorMessage error={release.error} />}
+      {unfreeze.error && <ErrorMessage error={unfreeze.error} />}
       <Group gap="xs">
-        <Button color="red" onClick={() => release.mutate()} loading={release.isPending}>
+        <Button color="red" onClick={() => unfreeze.mutate()} loading={unfreeze.isPending}>
           Unfreeze
         </Button>
         <Button variant="default" onClick={onCancel}>

@@ -19,7 +19,7 @@ export function useFreezes() {
 export const describeScope = ({ scope, name }: FreezeInfo): string =>
   name ? `The ${scope} ${visible(name)}` : "This workspace";
 
-/** On every page while something is frozen. */
+/** On every page while a freeze is active. */
 export function FreezeBanner({ me }: { me: CurrentUser }) {
   const freezes = useFreezes().data?.items ?? [];
   if (!freezes.length) return null;

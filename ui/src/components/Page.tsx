@@ -1,7 +1,7 @@
 import { Group, Stack, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** A page's title, what can be done with all of it, and the rest. */
+/** A page with its title and actions. */
 export function Page({
   title,
   actions,

@@ -5,27 +5,27 @@ import type { CurrentUser } from "../api/currentUser";
 import { Dialog } from "./Dialog";
 import { ErrorMessage } from "./States";
 
-type Props = { me: CurrentUser; onEnd: (again: boolean) => void };
+type Props = { me: CurrentUser; onDone: (isSignedIn: boolean) => void };
 
-/** The dialog of `SignInPrompt`, loaded when it is needed. */
-export default function PasswordDialog({ me, onEnd }: Props) {
+/** The dialog of `SignInPrompt`, loaded on demand. */
+export default function PasswordDialog({ me, onDone }: Props) {
   return (
-    <Dialog title="Sign in again" onClose={() => onEnd(false)}>
-      <Password me={me} onEnd={onEnd} />
+    <Dialog title="Sign in again" onClose={() => onDone(false)}>
+      <PasswordForm me={me} onDone={onDone} />
     </Dialog>
   );
 }
 
-function Password({ me, onEnd }: Props) {
+function PasswordForm({ me, onDone }: Props) {
   const queries = useQueryClient();
-  const enter = useMutation({
+  const signIn = useMutation({
     mutationFn: (password: string) =>
       callApi("post", "/api/session", {
         body: { workspace: me.workspace, name: me.name, password, next: "" },
       }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ["me"] });
-      onEnd(true);
+      onDone(true);
     },
   });
   return (
@@ -33,7 +33,7 @@ function Password({ me, onEnd }: Props) {
       onSubmit={(event) => {
         event.preventDefault();
         event.stopPropagation();
-        enter.mutate(String(new FormData(event.currentTarget).get("password")));
+        signIn.mutate(String(new FormData(event.currentTarget).get("password")));
       }}
     >
       <Stack gap="sm">
@@ -46,9 +46,9 @@ function Password({ me, onEnd }: Props) {
           autoComplete="current-password"
           required
         />
-        {enter.error && <ErrorMessage error={enter.error} />}
+        {signIn.error && <ErrorMessage error={signIn.error} />}
         <Group>
-          <Button type="submit" loading={enter.isPending}>
+          <Button type="submit" loading={signIn.isPending}>
             {" "}
             Continue{" "}
           </Button>
@@ -59,7 +59,7 @@ function Password({ me, onEnd }: Props) {
             Sign in again with a link or your organisation (opens in a new tab)
           </Anchor>
           , then{" "}
-          <Anchor component="button" type="button" underline="always" onClick={() => onEnd(true)}>
+          <Anchor component="button" type="button" underline="always" onClick={() => onDone(true)}>
             {" "}
             continue here{" "}
           </Anchor>

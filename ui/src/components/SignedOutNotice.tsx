@@ -3,7 +3,9 @@ import { useSearch } from "wouter";
 import { useSignedOut } from "../live/session";
 import css from "./SignedOutNotice.module.css";
 
-/** The session ended while the page was open. What was typed stays: signing in happens in another tab, and heals this. */
+/**
+ * The session ended while the page was open. Input is kept: the user signs in in another tab, and this one recovers.
+ */
 export function SignedOutNotice({ path }: { path: string }) {
   const search = useSearch();
   if (!useSignedOut()) return null;

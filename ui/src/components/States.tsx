@@ -2,23 +2,23 @@ import { Alert, Anchor, Button, Center, Loader, Stack, Text, Title } from "@mant
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 
-/** For what takes a moment; a screen reader hears it too. */
-export function Loading({ what = "Loading" }: { what?: string }) {
+/** A loading indicator with a label for screen readers. */
+export function Loading({ label = "Loading" }: { label?: string }) {
   return (
-    <Center mih={160} role="status" aria-label={what}>
+    <Center mih={160} role="status" aria-label={label}>
       <Loader />
     </Center>
   );
 }
 
-/** What went wrong, in the server's own words, and the way on. */
-export function ErrorMessage({ error, again }: { error: Error; again?: () => void }) {
+/** An error message with an optional retry button. */
+export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   return (
     <Alert color="red" title="This did not work" role="alert" my="md">
       <Stack gap="sm" align="start">
         <Text size="sm">{error.message}</Text>
-        {again && (
-          <Button size="xs" variant="default" onClick={again}>
+        {onRetry && (
+          <Button size="xs" variant="default" onClick={onRetry}>
             Try again
           </Button>
         )}
@@ -27,7 +27,7 @@ export function ErrorMessage({ error, again }: { error: Error; again?: () => voi
   );
 }
 
-/** A list with nothing in it says so, and why that is all right or what to do. */
+/** Explains an empty list, and what to do next. */
 export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <Center mih={160}>

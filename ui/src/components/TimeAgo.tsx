@@ -8,25 +8,25 @@ const UNITS: [number, string][] = [
   [1, "s"],
 ];
 
-/** "3 min", "2 h", "now": one unit is enough to go by. */
+/** "3 min", "2 h": one unit is precise enough. */
 export function formatSpan(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  const [size, name] = UNITS.find(([size]) => whole >= size) ?? [1, "s"];
-  return `${Math.floor(whole / size)} ${name}`;
+  const rounded = Math.max(0, Math.floor(seconds));
+  const [size, name] = UNITS.find(([size]) => rounded >= size) ?? [1, "s"];
+  return `${Math.floor(rounded / size)} ${name}`;
 }
 
-/** Rendered again every second while `on`. */
-export function useTick(on = true): number {
+/** Rerenders every second while enabled. */
+export function useTick(isEnabled = true): number {
   const [now, setNow] = useState(() => performance.now());
   useEffect(() => {
-    if (!on) return;
+    if (!isEnabled) return;
     const timer = setInterval(() => setNow(performance.now()), 1_000);
     return () => clearInterval(timer);
-  }, [on]);
+  }, [isEnabled]);
   return now;
 }
 
-/** How long ago, with the exact time on a closer look. */
+/** A relative time, with the exact time as its tooltip. */
 export function TimeAgo({ at, ...props }: { at: string } & TextProps) {
   useTick();
   // eslint-disable-next-line react-hooks/purity -- rendered again every second, to say how late it is

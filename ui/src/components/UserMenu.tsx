@@ -4,10 +4,10 @@ import { Link } from "wouter";
 import type { CurrentUser } from "../api/currentUser";
 import { signOut } from "../live/session";
 
-/** How the page looks, and the way out. */
+/** Appearance settings and sign-out. */
 export default function UserMenu({ me }: { me: CurrentUser }) {
   const { setColorScheme } = useMantineColorScheme();
-  const leave = useMutation({ mutationFn: () => signOut("here") });
+  const endSession = useMutation({ mutationFn: () => signOut("here") });
   return (
     <Menu defaultOpened position="bottom-end" withinPortal={false} withInitialFocusPlaceholder={false}>
       <Menu.Target>
@@ -28,12 +28,16 @@ export default function UserMenu({ me }: { me: CurrentUser }) {
         <Menu.Item onClick={() => setColorScheme("dark")}>Dark</Menu.Item>
         <Menu.Item onClick={() => setColorScheme("auto")}>System</Menu.Item>
         <Menu.Divider />
-        <Menu.Item closeMenuOnClick={false} onClick={() => leave.mutate()} disabled={leave.isPending}>
+        <Menu.Item
+          closeMenuOnClick={false}
+          onClick={() => endSession.mutate()}
+          disabled={endSession.isPending}
+        >
           Sign out
         </Menu.Item>
-        {leave.error && (
+        {endSession.error && (
           <Text size="sm" px="sm" pb="xs" maw={240} role="alert">
-            You are still signed in. {leave.error.message}
+            You are still signed in. {endSession.error.message}
           </Text>
         )}
       </Menu.Dropdown>

@@ -12,46 +12,52 @@ import { useEditorDraft, useForgetSentDraft, type DraftState } from "./useEditor
 import { hasField, planWithinLimits, useServerProblems } from "./useProblems";
 import { isObject } from "./values";
 
-const NOWHERE: string[] = [];
+const NO_SELECTORS: string[] = [];
 
 interface AnswerFormProps {
   approval: ApprovalSnapshot;
   sending: boolean;
   refused: ApiError | null;
-  onSend: (given: { answer?: unknown; message?: string }) => void;
+  onSend: (answer: { answer?: unknown; message?: string }) => void;
 }
 
-/** The answer to an agent's question: one of its choices, what its schema asks for, or words. */
+/** The answer to an agent's question: a choice, a form by its schema, or text. */
 export default function AnswerForm({ approval, sending, refused, onSend }: AnswerFormProps) {
-  const asked = isObject(approval.args) ? approval.args : {};
-  const schema = isObject(asked.schema) ? asked.schema : undefined;
-  const choices = Array.isArray(asked.choices) ? asked.choices : undefined;
-  const empty = useMemo(() => (schema ? beginning(schema) : ""), [schema]);
+  const question = isObject(approval.args) ? approval.args : {};
+  const schema = isObject(question.schema) ? question.schema : undefined;
+  const choices = Array.isArray(question.choices) ? question.choices : undefined;
+  const empty = useMemo(() => (schema ? emptyAnswer(schema) : ""), [schema]);
   const drafting = useEditorDraft(`${approval.id}:answer`, empty, approval.args_sha256);
-  const { said, sent } = useServerProblems(refused, drafting.draft.value);
+  const { serverProblems, sent } = useServerProblems(refused, drafting.draft.value);
   useForgetSentDraft(`${approval.id}:answer`, refused, sent);
   const common = { drafting, sending };
-  const send = (given: { answer?: unknown; message?: string }) => {
+  const send = (answer: { answer?: unknown; message?: string }) => {
     sent.current = drafting.draft.value;
-    onSend(given);
+    onSend(answer);
   };
   if (schema)
-    return <BySchema {...common} {...{ schema, refused, said }} onAnswer={(answer) => send({ answer })} />;
-  if (choices) return <ByChoice {...common} choices={choices} onAnswer={(answer) => send({ answer })} />;
-  return <ByWords {...common} onMessage={(message) => send({ message })} />;
+    return (
+      <SchemaAnswer
+        {...common}
+        {...{ schema, refused, serverProblems }}
+        onAnswer={(answer) => send({ answer })}
+      />
+    );
+  if (choices) return <ChoiceAnswer {...common} choices={choices} onAnswer={(answer) => send({ answer })} />;
+  return <TextAnswer {...common} onMessage={(message) => send({ message })} />;
 }
 
-interface Common {
+interface AnswerProps {
   drafting: DraftState;
   sending: boolean;
 }
 
-function ByChoice({
+function ChoiceAnswer({
   drafting,
   sending,
   choices,
   onAnswer,
-}: Common & { choices: unknown[]; onAnswer: (answer: unknown) => void }) {
+}: AnswerProps & { choices: unknown[]; onAnswer: (answer: unknown) => void }) {
   const { draft, setValue } = drafting;
   const picked = choices.findIndex((choice) => choice === draft.value);
   return (
@@ -67,14 +73,18 @@ function ByChoice({
           ))}
         </Stack>
       </Radio.Group>
-      <Send sending={sending} ready={picked >= 0} onSend={() => onAnswer(choices[picked])} />
+      <SendButton sending={sending} ready={picked >= 0} onSend={() => onAnswer(choices[picked])} />
     </Stack>
   );
 }
 
-function ByWords({ drafting, sending, onMessage }: Common & { onMessage: (message: string) => void }) {
+function TextAnswer({
+  drafting,
+  sending,
+  onMessage,
+}: AnswerProps & { onMessage: (message: string) => void }) {
   const { draft, setValue } = drafting;
-  const words = typeof draft.value === "string" ? draft.value : "";
+  const text = typeof draft.value === "string" ? draft.value : "";
   return (
     <Stack gap="sm" className={css.editor}>
       <Textarea
@@ -82,34 +92,34 @@ function ByWords({ drafting, sending, onMessage }: Common & { onMessage: (messag
         autosize
         minRows={3}
         maxRows={16}
-        value={words}
+        value={text}
         onChange={({ currentTarget: { value } }) => setValue(value)}
       />
-      <Send sending={sending} ready={words.trim() !== ""} onSend={() => onMessage(words)} />
+      <SendButton sending={sending} ready={text.trim() !== ""} onSend={() => onMessage(text)} />
     </Stack>
   );
 }
 
-interface BySchemaProps extends Common {
+interface SchemaAnswerProps extends AnswerProps {
   schema: Record<string, unknown>;
   refused: ApiError | null;
-  said: SchemaProblem[];
+  serverProblems: SchemaProblem[];
   onAnswer: (answer: unknown) => void;
 }
 
-function BySchema({ drafting, sending, schema, refused, said, onAnswer }: BySchemaProps) {
+function SchemaAnswer({ drafting, sending, schema, refused, serverProblems, onAnswer }: SchemaAnswerProps) {
   const { draft } = drafting;
   const id = useId();
-  const [tried, setTried] = useState(false);
+  const [isSubmitted, setSubmitted] = useState(false);
   const [tab, setTab] = useState<string | null>("form");
   const [typing, setTyping] = useState(false);
   const unread = useRef(false);
   useEffect(() => setTyping(unread.current), [draft]);
   const plan = useMemo(() => planWithinLimits(schema, [draft.value], []), [schema, draft.value]);
   const found = useMemo(() => checkSchema(schema, draft.value), [schema, draft.value]);
-  const problems = useStableValue(tried ? [...found, ...said] : []);
+  const problems = useStableValue(isSubmitted ? [...found, ...serverProblems] : []);
   const root = useRef<HTMLDivElement>(null);
-  useFocusFirst(root, tried ? FIRST_PROBLEM : NOWHERE, tried && refused);
+  useFocusFirst(root, isSubmitted ? FIRST_PROBLEM : NO_SELECTORS, isSubmitted && refused);
   const toJson = useCallback(() => setTab("json"), []);
   return (
     <Stack gap="sm" className={css.editor} ref={root}>
@@ -124,7 +134,11 @@ function BySchema({ drafting, sending, schema, refused, said, onAnswer }: BySche
           <Tabs.Tab value="json">JSON</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="form">
-          <FormView {...{ id, drafting, plan, problems, toJson }} before={beginning(schema)} marked={false} />
+          <FormView
+            {...{ id, drafting, plan, problems, toJson }}
+            before={emptyAnswer(schema)}
+            marked={false}
+          />
         </Tabs.Panel>
         <Tabs.Panel value="json">
           <TextView
@@ -137,11 +151,11 @@ function BySchema({ drafting, sending, schema, refused, said, onAnswer }: BySche
           />
         </Tabs.Panel>
       </Tabs>
-      <Send
+      <SendButton
         sending={sending}
         ready={!draft.flaw && !typing && problems.length === 0 && draft.value !== undefined}
         onSend={() => {
-          setTried(true);
+          setSubmitted(true);
           if (found.length === 0) onAnswer(draft.value);
         }}
       />
@@ -149,7 +163,7 @@ function BySchema({ drafting, sending, schema, refused, said, onAnswer }: BySche
   );
 }
 
-function Send({ sending, ready, onSend }: { sending: boolean; ready: boolean; onSend: () => void }) {
+function SendButton({ sending, ready, onSend }: { sending: boolean; ready: boolean; onSend: () => void }) {
   return (
     <Group className={css.foot}>
       <Button onClick={onSend} loading={sending} disabled={!ready}>
@@ -159,8 +173,8 @@ function Send({ sending, ready, onSend }: { sending: boolean; ready: boolean; on
   );
 }
 
-/** A form begins with an empty object; another answer with nothing. */
-function beginning(schema: Record<string, unknown>): unknown {
+/** An object schema starts with an empty object, any other without a value. */
+function emptyAnswer(schema: Record<string, unknown>): unknown {
   return schema.type === "object" || isObject(schema.properties) || schema.$ref !== undefined
     ? {}
     : undefined;

@@ -21,7 +21,7 @@ import { useFieldState } from "./formState";
 import { useStableValue } from "./hooks";
 import { sameValue } from "./values";
 
-/** `$id` of a plan names one of these. */
+/** The field components, by the `$id` of a plan. */
 const FIELDS: RegistryFieldsType = {
   Text: TextField,
   Number: NumberField,
@@ -36,13 +36,13 @@ const TEMPLATES: Partial<TemplatesType> = {
   ArrayFieldTemplate: ArrayTemplate,
   ArrayFieldItemTemplate: ArrayItemTemplate,
 };
-/** The form's own plan is no schema to validate by: `checkSchema` looks at the arguments, then the server does. */
-const UNASKED: ValidatorType = {
+/** The form plan is not a validation schema: `checkSchema` and the server validate the arguments. */
+const NO_VALIDATOR: ValidatorType = {
   validateFormData: () => ({ errors: [], errorSchema: {} }),
   isValid: () => true,
   rawValidation: () => ({}),
 };
-const AS_GIVEN = {
+const DEFAULTS_BEHAVIOR = {
   emptyObjectFields: "skipDefaults",
   constAsDefaults: "never",
   arrayMinItems: { populate: "never" },
@@ -56,13 +56,13 @@ interface FormProps {
 }
 
 export default function ArgumentsForm({ plan, value, id, onValue }: FormProps) {
-  const steady = useStableValue(plan, said);
-  const held = useMemo(() => toFormData(steady, value), [steady, value]);
+  const stablePlan = useStableValue(plan, planKey);
+  const formValue = useMemo(() => toFormData(stablePlan, value), [stablePlan, value]);
   return (
     <Form
-      schema={steady as unknown as RJSFSchema}
-      formData={held}
-      validator={UNASKED}
+      schema={stablePlan as unknown as RJSFSchema}
+      formData={formValue}
+      validator={NO_VALIDATOR}
       fields={FIELDS}
       templates={TEMPLATES}
       tagName="div"
@@ -70,19 +70,19 @@ export default function ArgumentsForm({ plan, value, id, onValue }: FormProps) {
       noValidate
       experimental_componentUpdateStrategy="shallow"
       showErrorList={false}
-      experimental_defaultFormStateBehavior={AS_GIVEN}
-      onChange={({ formData }) => onValue(fromFormData(steady, formData))}
+      experimental_defaultFormStateBehavior={DEFAULTS_BEHAVIOR}
+      onChange={({ formData }) => onValue(fromFormData(stablePlan, formData))}
     >
       <></>
     </Form>
   );
 }
 
-function said(plan: FormPlan): string {
+function planKey(plan: FormPlan): string {
   return JSON.stringify(plan, (_, part: unknown) => (typeof part === "bigint" ? `${part}n` : part));
 }
 
-/** Fields bring their own labels and problems. */
+/** Fields render their own labels and problems. */
 function BareTemplate({ children }: FieldTemplateProps) {
   return children;
 }
@@ -112,7 +112,7 @@ function ArrayTemplate({
   return (
     <fieldset className={css.group}>
       <legend className={css.name}>{label}</legend>
-      <Changed path={fieldPathId.path} plan={schema as unknown as FormPlan} held={formData} />
+      <ChangedMark path={fieldPathId.path} plan={schema as unknown as FormPlan} formValue={formData} />
       <FieldDescription id={fieldPathId.$id} text={visible((schema as unknown as FormPlan).description)} />
       <Problems path={fieldPathId.path} />
       <div className={css.fields}>
@@ -149,10 +149,18 @@ function ArrayItemTemplate({ children, buttonsProps }: ArrayFieldItemTemplatePro
   );
 }
 
-/** Of a list as a whole: which of its items are new cannot always be said. */
-function Changed({ path, plan, held }: { path: (string | number)[]; plan: FormPlan; held: unknown }) {
+/** Marks a list as a whole: which of its items are new is not always known. */
+function ChangedMark({
+  path,
+  plan,
+  formValue,
+}: {
+  path: (string | number)[];
+  plan: FormPlan;
+  formValue: unknown;
+}) {
   const { before, marked, put } = useFieldState(toPointer(path));
-  if (!marked || sameValue(toFormData(plan, before) ?? [], held ?? [])) return null;
+  if (!marked || sameValue(toFormData(plan, before) ?? [], formValue ?? [])) return null;
   return (
     <div className={css.head} data-changed>
       <Badge size="sm" variant="light" className={css.mark}>
@@ -165,7 +173,7 @@ function Changed({ path, plan, held }: { path: (string | number)[]; plan: FormPl
   );
 }
 
-/** Of a list or an object as a whole, such as too few items. */
+/** Problems of a whole list or object, such as too few items. */
 function Problems({ path }: { path: (string | number)[] }) {
   const { problems } = useFieldState(toPointer(path));
   return problems.map((problem) => (

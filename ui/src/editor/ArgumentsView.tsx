@@ -14,37 +14,37 @@ interface FormViewProps {
   id: string;
   drafting: DraftState;
   before: unknown;
-  /** Whether what differs from before is marked. */
+  /** Whether changes against `before` are marked. */
   marked: boolean;
-  /** Null where there is too much for a form. */
+  /** Null if there is too much for a form. */
   plan: FormPlan | null;
   problems: SchemaProblem[];
   toJson: (pointer?: string) => void;
 }
 
-/** The draft as a form; while its JSON does not read, or is too much, it says so and leads there. */
+/** The draft as a form; with invalid JSON or too many values it refers to the JSON view. */
 export function FormView({ id, drafting, before, marked, plan, problems, toJson }: FormViewProps) {
   const { draft, setValue, putAt } = drafting;
   const editing = useMemo(
-    () => ({ before, marked, problems: byPlace(problems), put: putAt, toJson }),
+    () => ({ before, marked, problems: groupByPointer(problems), put: putAt, toJson }),
     [before, marked, problems, putAt, toJson],
   );
   if (draft.flaw)
     return (
-      <Elsewhere toJson={() => toJson()}>
+      <UseJsonNotice toJson={() => toJson()}>
         The JSON is invalid: {describeFlaw(draftText(draft), draft.flaw)} Fix it to use the form. Your text is
         kept.
-      </Elsewhere>
+      </UseJsonNotice>
     );
   if (!plan)
     return (
-      <Elsewhere toJson={() => toJson()}>
+      <UseJsonNotice toJson={() => toJson()}>
         There are too many values for a form, or values that are too long.
-      </Elsewhere>
+      </UseJsonNotice>
     );
   return (
     <FormStateContext value={editing}>
-      <Suspense fallback={<Loading what="Loading form" />}>
+      <Suspense fallback={<Loading label="Loading form" />}>
         <ArgumentsForm id={id} plan={plan} value={draft.value} onValue={setValue} />
       </Suspense>
     </FormStateContext>
@@ -55,23 +55,23 @@ interface TextViewProps {
   drafting: DraftState;
   label: string;
   problems: SchemaProblem[];
-  place?: string;
+  pointer?: string;
   unread: RefObject<boolean>;
   onTyping: () => void;
 }
 
-/** The draft as JSON, with what is wrong in words below. */
-export function TextView({ drafting, label, problems, place, unread, onTyping }: TextViewProps) {
+/** The draft as JSON, with its syntax error below. */
+export function TextView({ drafting, label, problems, pointer, unread, onTyping }: TextViewProps) {
   const { draft, setText } = drafting;
   const text = draftText(draft);
-  const take = (typed: string) => {
+  const applyText = (typed: string) => {
     unread.current = false;
     setText(typed);
   };
   return (
     <Stack gap="xs">
-      <Suspense fallback={<Loading what="Loading JSON editor" />}>
-        <JsonView {...{ text, label, problems, place, onTyping }} flaw={draft.flaw} onText={take} />
+      <Suspense fallback={<Loading label="Loading JSON editor" />}>
+        <JsonView {...{ text, label, problems, pointer, onTyping }} flaw={draft.flaw} onText={applyText} />
       </Suspense>
       {draft.flaw && (
         <Text size="sm" role="status" data-flaw>
@@ -82,7 +82,7 @@ export function TextView({ drafting, label, problems, place, unread, onTyping }:
   );
 }
 
-function Elsewhere({ children, toJson }: { children: React.ReactNode; toJson: () => void }) {
+function UseJsonNotice({ children, toJson }: { children: React.ReactNode; toJson: () => void }) {
   return (
     <Stack gap="xs" align="start">
       <Text size="sm">{children}</Text>
@@ -93,7 +93,7 @@ function Elsewhere({ children, toJson }: { children: React.ReactNode; toJson: ()
   );
 }
 
-function byPlace(problems: SchemaProblem[]): Map<string, string[]> {
+function groupByPointer(problems: SchemaProblem[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { pointer, message } of problems)
     found.set(pointer, [...new Set([...(found.get(pointer) ?? []), message])]);

@@ -6,52 +6,52 @@ import { visible } from "../components/visible";
 import css from "./Editor.module.css";
 import { splitPointer, type ValueChange } from "./values";
 
-const MOST = 200;
-const AROUND = 60; // characters of what stayed
-const LONGEST = 400;
+const MAX_SHOWN = 200;
+const CONTEXT = 60; // characters of unchanged context
+const MAX_LENGTH = 400;
 
-/** What would be sent otherwise than it was asked for, argument by argument. */
+/** The changes to the arguments, one by one. */
 export default function ChangesView({ changes }: { changes: ValueChange[] }) {
   if (changes.length === 0) return <Text size="sm">No changes.</Text>;
   return (
     <>
       <dl className={css.changes} aria-label="Changes">
-        {changes.slice(0, MOST).map((change) => (
+        {changes.slice(0, MAX_SHOWN).map((change) => (
           <Fragment key={change.pointer}>
             <dt className={css.name}>
               {splitPointer(change.pointer).map(visible).join(" › ") || "all arguments"}
             </dt>
             <dd>
-              <OneChange change={change} />
+              <ChangeItem change={change} />
             </dd>
           </Fragment>
         ))}
       </dl>
-      {changes.length > MOST && (
-        <Text size="sm">and {(changes.length - MOST).toLocaleString("en")} more changes.</Text>
+      {changes.length > MAX_SHOWN && (
+        <Text size="sm">and {(changes.length - MAX_SHOWN).toLocaleString("en")} more changes.</Text>
       )}
     </>
   );
 }
 
-function OneChange({ change: { before, after } }: { change: ValueChange }) {
-  const { gone, come } =
+function ChangeItem({ change: { before, after } }: { change: ValueChange }) {
+  const { removed, added } =
     typeof before === "string" && typeof after === "string"
       ? diffText(before, after)
-      : { gone: partsOf(before), come: partsOf(after) };
+      : { removed: toParts(before), added: toParts(after) };
   return (
     <>
       <del className={css.gone}>
-        {before === undefined ? "not set" : <Value parts={gone} isText={typeof before === "string"} />}
+        {before === undefined ? "not set" : <Value parts={removed} isText={typeof before === "string"} />}
       </del>
       <ins className={css.come}>
-        {after === undefined ? "removed" : <Value parts={come} isText={typeof after === "string"} />}
+        {after === undefined ? "removed" : <Value parts={added} isText={typeof after === "string"} />}
       </ins>
     </>
   );
 }
 
-/** As on a card; what is left out is said outside of the words, which could otherwise say the same. */
+/** As on a card; omitted characters are counted outside the text, which cannot imitate the count. */
 function Value({ parts, isText }: { parts: TextPart[]; isText: boolean }) {
   const quote = isText && '"';
   return (
@@ -71,34 +71,35 @@ function Value({ parts, isText }: { parts: TextPart[]; isText: boolean }) {
   );
 }
 
-function partsOf(value: unknown): TextPart[] {
+function toParts(value: unknown): TextPart[] {
   return value === undefined ? [] : shortenText(typeof value === "string" ? value : stringifyJson(value));
 }
 
-/** A piece of a text, or how many characters are left out there. */
+/** A piece of text, or the number of omitted characters. */
 type TextPart = string | number;
 
-/** Two texts without most of what they share, so that a word that changed in a long text is seen. */
-export function diffText(before: string, after: string): { gone: TextPart[]; come: TextPart[] } {
+/** The removed and added text without most of the common parts. */
+export function diffText(before: string, after: string): { removed: TextPart[]; added: TextPart[] } {
   const [a, b] = [[...before], [...after]];
   const shorter = Math.min(a.length, b.length);
   let head = 0;
   while (head < shorter && a[head] === b[head]) head++;
   let tail = 0;
   while (tail < shorter - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
-  const from = head > AROUND * 2 ? head - AROUND : 0;
-  const rest = tail > AROUND * 2 ? tail - AROUND : 0;
-  const cut = (text: string[]) => [from, ...ends(text.slice(from, text.length - rest)), rest].filter(Boolean);
-  return { gone: cut(a), come: cut(b) };
+  const from = head > CONTEXT * 2 ? head - CONTEXT : 0;
+  const rest = tail > CONTEXT * 2 ? tail - CONTEXT : 0;
+  const toTextParts = (text: string[]) =>
+    [from, ...shortenCharacters(text.slice(from, text.length - rest)), rest].filter(Boolean);
+  return { removed: toTextParts(a), added: toTextParts(b) };
 }
 
-/** The two ends of a text that is too long to be read. */
+/** The two ends of a long text. */
 export function shortenText(text: string): TextPart[] {
-  return ends([...text]);
+  return shortenCharacters([...text]);
 }
 
-function ends(text: string[]): TextPart[] {
-  if (text.length <= LONGEST) return [text.join("")];
-  const half = LONGEST / 2;
-  return [text.slice(0, half).join(""), text.length - LONGEST, text.slice(-half).join("")];
+function shortenCharacters(text: string[]): TextPart[] {
+  if (text.length <= MAX_LENGTH) return [text.join("")];
+  const half = MAX_LENGTH / 2;
+  return [text.slice(0, half).join(""), text.length - MAX_LENGTH, text.slice(-half).join("")];
 }

@@ -18,13 +18,13 @@ interface EditorProps {
   approval: ApprovalSnapshot;
   sending: boolean;
   refused: ApiError | null;
-  /** Why it cannot be sent just now, where that is not the draft's fault. */
+  /** A reason outside the draft why it cannot be sent. */
   blocked?: string;
   onSend: (args: Record<string, unknown>) => void;
   onClose: () => void;
 }
 
-/** Change what a tool would be called with, by form or as JSON, and approve that. */
+/** Edits the arguments of a call, as a form or as JSON, and approves the result. */
 export default function Editor({ approval, sending, refused, blocked = "", onSend, onClose }: EditorProps) {
   const id = useId();
   const root = useRef<HTMLElement>(null);
@@ -34,7 +34,7 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
   const changes = useMemo(() => diffValues(before, draft.value), [before, draft.value]);
   const { plan, problems, unplaced, sent } = useProblems(approval, draft.value, refused);
   const [tab, setTab] = useState<Tab>(plan ? "form" : "json");
-  const [place, setPlace] = useState<string>();
+  const [jsonPointer, setJsonPointer] = useState<string>();
   const [typing, setTyping] = useState(false);
   const [closing, setClosing] = useState(false);
   const unread = useRef(false);
@@ -47,7 +47,7 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
   useFocusFirst(root, refused ? FIRST_PROBLEM : FIRST_INPUT, refused);
 
   const toJson = useCallback((pointer?: string) => {
-    setPlace(pointer);
+    setJsonPointer(pointer);
     setTab("json");
   }, []);
   const state = readDraftStatus(approval, draft);
@@ -64,11 +64,11 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
     sent.current = draft.value;
     onSend(draft.value);
   };
-  const leave = () => {
+  const closeEditor = () => {
     root.current?.closest("article")?.focus();
     onClose();
   };
-  const close = () => (changes.length > 0 || draft.flaw ? setClosing(true) : leave());
+  const close = () => (changes.length > 0 || draft.flaw ? setClosing(true) : closeEditor());
 
   return (
     <section
@@ -106,7 +106,11 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
             <FormView {...{ id, drafting, before, plan, problems, toJson }} marked />
           </Tabs.Panel>
           <Tabs.Panel value="json">
-            <TextView {...{ drafting, problems, place, unread, onTyping }} label="Arguments as JSON" />
+            <TextView
+              {...{ drafting, problems, unread, onTyping }}
+              pointer={jsonPointer}
+              label="Arguments as JSON"
+            />
           </Tabs.Panel>
           <Tabs.Panel value="changes">
             <Suspense fallback={<Loading />}>
@@ -117,10 +121,10 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
         {closing ? (
           <DiscardPrompt
             count={labelCount(changes)}
-            onKeep={leave}
+            onKeep={closeEditor}
             onDiscard={() => {
               drafting.discard(before, approval.args_sha256);
-              setTimeout(leave);
+              setTimeout(closeEditor);
             }}
             onBack={() => setClosing(false)}
           />
@@ -142,15 +146,15 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
   );
 }
 
-interface ClosingProps {
+interface DiscardPromptProps {
   count: string;
   onKeep: () => void;
   onDiscard: () => void;
   onBack: () => void;
 }
 
-/** Asked where the buttons are, when somebody closes an editor that holds changes. */
-function DiscardPrompt({ count, onKeep, onDiscard, onBack }: ClosingProps) {
+/** Asks whether to keep the changes when the editor is closed. */
+function DiscardPrompt({ count, onKeep, onDiscard, onBack }: DiscardPromptProps) {
   const first = useRef<HTMLButtonElement>(null);
   useEffect(() => first.current?.focus(), []);
   return (

@@ -8,7 +8,7 @@ import type { FormPlan } from "./formPlan";
 import { useFieldState } from "./formState";
 import { joinPointer, sameValue } from "./values";
 
-/** A leaf of the form: its value, how to change it, and what is said of it. */
+/** A form field: its value, its setter, and its problems. */
 export interface FormField {
   id: string;
   label: string;
@@ -39,7 +39,7 @@ export function useFormField({ schema, formData, fieldPathId, onChange, required
   };
 }
 
-/** What is around every input: the argument's name, whether it was changed, and the way back. */
+/** The frame of every input: name, change mark, and reset button. */
 export function FieldFrame({ leaf, children }: { leaf: FormField; children: ReactNode }) {
   const { id, label, value, before } = leaf;
   const changed = leaf.marked && !sameValue(value, before);
@@ -70,7 +70,7 @@ export function FieldFrame({ leaf, children }: { leaf: FormField; children: Reac
   );
 }
 
-/** For the input itself: the words that belong to it, which a screen reader then says with it. */
+/** Description and error of an input, for screen readers too. */
 export function inputLabels({ id, label, problems, plan }: FormField, hint = "") {
   return {
     id,

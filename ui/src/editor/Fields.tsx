@@ -7,32 +7,36 @@ import css from "./Editor.module.css";
 import { FieldFrame, inputLabels, useFormField, type FormField } from "./FieldFrame";
 import { isObject, sameValue } from "./values";
 
-const SHOWN = 160;
+const MAX_SHOWN = 160;
 const NONE = "";
-const LIKE_JSON = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-const DIGITS = 40;
+const NUMBER = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const MAX_DIGITS = 40;
 
 export function TextField(props: FieldProps) {
   const leaf = useFormField(props);
-  const given = {
+  const inputProps = {
     ...inputLabels(leaf, hint(leaf)),
     value: typeof leaf.value === "string" ? leaf.value : "",
     placeholder: placeholder(leaf, "empty text"),
     onChange: (event: { currentTarget: { value: string } }) =>
-      leaf.set(emptied(leaf, event.currentTarget.value)),
+      leaf.set(clearedText(leaf, event.currentTarget.value)),
   };
   return (
     <FieldFrame leaf={leaf}>
-      {leaf.plan.long ? <Textarea {...given} autosize minRows={3} maxRows={16} /> : <TextInput {...given} />}
+      {leaf.plan.long ? (
+        <Textarea {...inputProps} autosize minRows={3} maxRows={16} />
+      ) : (
+        <TextInput {...inputProps} />
+      )}
     </FieldFrame>
   );
 }
 
-/** Typed as text, since a browser's own number input rounds and drops what it does not understand. */
+/** A text input, because a native number input rounds and drops input. */
 export function NumberField(props: FieldProps) {
   const leaf = useFormField(props);
   const [typed, setTyped] = useState("");
-  const shown = sameValue(valueOf(leaf, typed), leaf.value) ? typed : digits(leaf.value);
+  const shown = sameValue(parseTyped(leaf, typed), leaf.value) ? typed : toDigits(leaf.value);
   return (
     <FieldFrame leaf={leaf}>
       <TextInput
@@ -43,7 +47,7 @@ export function NumberField(props: FieldProps) {
         value={shown}
         onChange={({ currentTarget: { value } }) => {
           setTyped(value);
-          leaf.set(valueOf(leaf, value));
+          leaf.set(parseTyped(leaf, value));
         }}
       />
     </FieldFrame>
@@ -75,32 +79,32 @@ export function ChoiceField(props: FieldProps) {
 function Choice({ leaf }: { leaf: FormField }) {
   const { plan, value, before, required } = leaf;
   const choices = plan.choices ?? [];
-  const strange = [value, before].filter(
+  const unlisted = [value, before].filter(
     (each) => each !== undefined && each !== null && !choices.some((choice) => sameValue(choice, each)),
   );
-  const offered = [...choices, ...strange].map((choice) => ({
+  const options = [...choices, ...unlisted].map((choice) => ({
     value: stringifyJson(choice),
-    label: named(choice),
+    label: choiceLabel(choice),
   }));
   const absent = (plan.nullable && !choices.includes(null)) || !required || value === undefined;
   return (
     <FieldFrame leaf={leaf}>
       <NativeSelect
         {...inputLabels(leaf)}
-        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "none" : "not set" }] : []), ...offered]}
+        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "none" : "not set" }] : []), ...options]}
         value={
           value === undefined || (value === null && !choices.includes(null)) ? NONE : stringifyJson(value)
         }
         onChange={({ currentTarget: { value: picked } }) => {
-          const found = [...choices, ...strange].find((choice) => stringifyJson(choice) === picked);
-          leaf.set(picked === NONE ? nothing(leaf) : found);
+          const found = [...choices, ...unlisted].find((choice) => stringifyJson(choice) === picked);
+          leaf.set(picked === NONE ? emptyValue(leaf) : found);
         }}
       />
     </FieldFrame>
   );
 }
 
-/** Secrets, and what the tool's schema fixes: shown, and sent back as it was. */
+/** Secrets and fixed values: read-only, and sent back unchanged. */
 export function LockedField(props: FieldProps) {
   const leaf = useFormField(props);
   const { value } = leaf;
@@ -116,7 +120,7 @@ export function LockedField(props: FieldProps) {
             ? `hidden, fingerprint ${visible(String(value.$secret))}`
             : value === undefined
               ? ""
-              : brief(value)
+              : shorten(value)
         }
       />
     </FieldFrame>
@@ -128,7 +132,7 @@ export function AsJsonField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <Group gap="xs" className={css.target}>
-        <Text className={css.json}>{leaf.value === undefined ? "not set" : brief(leaf.value)}</Text>
+        <Text className={css.json}>{leaf.value === undefined ? "not set" : shorten(leaf.value)}</Text>
         <Button id={leaf.id} size="compact-sm" variant="default" onClick={leaf.toJson}>
           Edit as JSON
         </Button>
@@ -142,19 +146,19 @@ export function AsJsonField(props: FieldProps) {
   );
 }
 
-/** A number where it is one; otherwise what was typed, which the look at the arguments then complains about. */
-function valueOf(leaf: FormField, typed: string): unknown {
-  return typed.trim() === "" ? nothing(leaf) : (parseNumber(typed) ?? typed);
+/** A number if the input is one, otherwise the raw text, which the schema check then reports. */
+function parseTyped(leaf: FormField, typed: string): unknown {
+  return typed.trim() === "" ? emptyValue(leaf) : (parseNumber(typed) ?? typed);
 }
 
-/** An emptied text is none where that is allowed, unless it was an empty text or nothing before. */
-function emptied(leaf: FormField, typed: string): unknown {
+/** A cleared text becomes null or absent where that is allowed, unless it was empty or absent before. */
+function clearedText(leaf: FormField, typed: string): unknown {
   if (typed !== "" || leaf.before === "") return typed;
   if (leaf.plan.nullable) return leaf.before === undefined && !leaf.required ? undefined : null;
   return leaf.before === undefined && !leaf.required ? undefined : typed;
 }
 
-function nothing({ plan, before, required }: FormField): unknown {
+function emptyValue({ plan, before, required }: FormField): unknown {
   if (plan.nullable) return before === undefined && !required ? undefined : null;
   return undefined;
 }
@@ -168,30 +172,30 @@ function placeholder({ value }: FormField, empty: string): string {
   return value === undefined ? "not set" : value === null ? "none" : empty;
 }
 
-function digits(value: unknown): string {
+function toDigits(value: unknown): string {
   return typeof value === "number" || typeof value === "bigint" || typeof value === "string"
     ? String(value)
     : "";
 }
 
-function named(choice: unknown): string {
+function choiceLabel(choice: unknown): string {
   return typeof choice === "string" ? (choice === "" ? '""' : visible(choice)) : stringifyJson(choice);
 }
 
-function brief(value: unknown): string {
+function shorten(value: unknown): string {
   const text = typeof value === "string" ? quoteVisible(value) : visible(stringifyJson(value));
-  return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
-/** What somebody typed as a number with all of its digits; undefined while it is none. */
+/** A typed number with all of its digits; undefined if it is not a number. */
 export function parseNumber(typed: string): number | bigint | undefined {
   const text = typed.trim().replace(/^\+/, "");
-  if (!LIKE_JSON.test(text)) return undefined;
-  const tidy = text
+  if (!NUMBER.test(text)) return undefined;
+  const normalized = text
     .replace(/^(-?)0+(?=\d)/, "$1")
     .replace(/^(-?)\./, "$10.")
     .replace(/\.(?=$|[eE])/, "");
-  const found = parseJson(tidy) as number | bigint;
-  if (typeof found === "bigint") return tidy.replace("-", "").length > DIGITS ? undefined : found;
+  const found = parseJson(normalized) as number | bigint;
+  if (typeof found === "bigint") return normalized.replace("-", "").length > MAX_DIGITS ? undefined : found;
   return Number.isFinite(found) ? found : undefined;
 }

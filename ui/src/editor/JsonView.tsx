@@ -27,86 +27,92 @@ import type { SchemaProblem } from "./checkSchema";
 import css from "./Editor.module.css";
 import { findSpan, locateValues, type JsonFlaw } from "./strictJson";
 
-const SMALL = 20_000; // characters that are read again at every key
-const PAUSE = 300; // milliseconds without a key before a larger text is read
+const MAX_INSTANT = 20_000; // largest text that is parsed on every key press
+const TYPING_PAUSE = 300; // milliseconds without a key press before a larger text is parsed
 
 interface JsonViewProps {
   text: string;
   label: string;
   flaw: JsonFlaw | null;
   problems: SchemaProblem[];
-  /** Where the cursor goes first. */
-  place?: string;
-  /** Keys were pressed that `onText` does not know of yet. */
+  /** The pointer to select first. */
+  pointer?: string;
+  /** Typed text that `onText` has not reported yet. */
   onTyping: () => void;
   onText: (text: string) => void;
 }
 
-/** The draft as JSON. The text is its own while it is shown; what is typed is told when there is a pause. */
-export default function JsonView({ text, label, flaw, problems, place, onTyping, onText }: JsonViewProps) {
+/** The draft as JSON. The editor owns the text while it is shown, and reports it after a pause. */
+export default function JsonView({ text, label, flaw, problems, pointer, onTyping, onText }: JsonViewProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
-  const tell = useRef({ onTyping, onText });
-  tell.current = { onTyping, onText };
-  const known = useRef(text);
+  const callbacks = useRef({ onTyping, onText });
+  callbacks.current = { onTyping, onText };
+  const currentText = useRef(text);
   const dark = useComputedColorScheme() === "dark";
   const scheme = useRef(new Compartment());
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const say = () => {
+    const reportText = () => {
       clearTimeout(timer);
       timer = undefined;
-      known.current = made.state.doc.toString();
-      tell.current.onText(known.current);
+      currentText.current = editorView.state.doc.toString();
+      callbacks.current.onText(currentText.current);
     };
-    const made = new EditorView({
+    const editorView = new EditorView({
       parent: host.current ?? undefined,
       state: EditorState.create({
-        doc: known.current,
+        doc: currentText.current,
         extensions: [
           ...EXTENSIONS,
           scheme.current.of([]),
           EditorView.contentAttributes.of({ "aria-label": label }),
           EditorView.updateListener.of(({ docChanged, state }) => {
-            if (!docChanged || state.doc.toString() === known.current) return;
+            if (!docChanged || state.doc.toString() === currentText.current) return;
             clearTimeout(timer);
-            if (state.doc.length <= SMALL) return say();
-            tell.current.onTyping();
-            timer = setTimeout(say, PAUSE);
+            if (state.doc.length <= MAX_INSTANT) return reportText();
+            callbacks.current.onTyping();
+            timer = setTimeout(reportText, TYPING_PAUSE);
           }),
         ],
       }),
     });
-    view.current = made;
+    view.current = editorView;
     return () => {
-      if (timer !== undefined) say();
-      made.destroy();
+      if (timer !== undefined) reportText();
+      editorView.destroy();
     };
   }, [label]);
   useEffect(() => {
     view.current?.dispatch({ effects: scheme.current.reconfigure(EditorView.darkTheme.of(dark)) });
   }, [dark]);
   useEffect(() => {
-    const made = view.current;
-    if (!made || text === known.current) return;
-    known.current = text;
-    made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
+    const editorView = view.current;
+    if (!editorView || text === currentText.current) return;
+    currentText.current = text;
+    editorView.dispatch({ changes: { from: 0, to: editorView.state.doc.length, insert: text } });
   }, [text]);
   useEffect(() => {
-    const made = view.current;
-    if (made) made.dispatch(setDiagnostics(made.state, marks(made.state.doc.toString(), flaw, problems)));
+    const editorView = view.current;
+    if (editorView)
+      editorView.dispatch(
+        setDiagnostics(editorView.state, toDiagnostics(editorView.state.doc.toString(), flaw, problems)),
+      );
   }, [text, flaw, problems]);
   useEffect(() => {
-    const made = view.current;
-    if (!made || place === undefined) return;
-    const [from, to] = findSpan(locateValues(made.state.doc.toString()), place);
-    made.dispatch({ selection: { anchor: from, head: to - from > SMALL ? from : to }, scrollIntoView: true });
-    made.focus();
-  }, [place]);
+    const editorView = view.current;
+    if (!editorView || pointer === undefined) return;
+    const [from, to] = findSpan(locateValues(editorView.state.doc.toString()), pointer);
+    editorView.dispatch({
+      selection: { anchor: from, head: to - from > MAX_INSTANT ? from : to },
+      scrollIntoView: true,
+    });
+    editorView.focus();
+  }, [pointer]);
   return <div ref={host} className={css.code} />;
 }
 
-function marks(text: string, flaw: JsonFlaw | null, problems: SchemaProblem[]): Diagnostic[] {
+function toDiagnostics(text: string, flaw: JsonFlaw | null, problems: SchemaProblem[]): Diagnostic[] {
   if (flaw) {
     const from = Math.min(flaw.at, text.length);
     return [{ from, to: Math.min(from + 1, text.length), severity: "error", message: flaw.message }];
@@ -118,7 +124,7 @@ function marks(text: string, flaw: JsonFlaw | null, problems: SchemaProblem[]): 
   });
 }
 
-const COLOURS = HighlightStyle.define([
+const COLORS = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--json-name)" },
   { tag: tags.string, color: "var(--json-text)" },
   { tag: tags.number, color: "var(--json-number)" },
@@ -136,7 +142,7 @@ const EXTENSIONS: Extension[] = [
   highlightSelectionMatches(),
   bracketMatching(),
   json(),
-  syntaxHighlighting(COLOURS),
+  syntaxHighlighting(COLORS),
   search({ top: true }),
   keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap]),
   EditorView.lineWrapping,

@@ -6,7 +6,7 @@ import type { SchemaProblem } from "./checkSchema";
 import { draftText, type DraftState, type EditorDraft } from "./useEditorDraft";
 import { splitPointer } from "./values";
 
-/** Whether the draft can still be sent: somebody may have decided or changed the arguments meanwhile. */
+/** Whether the draft can still be sent, or the approval was decided or edited by somebody else. */
 type DraftStatus = "open" | "changed" | "over";
 
 export function readDraftStatus(approval: ApprovalSnapshot, draft: EditorDraft): DraftStatus {
@@ -14,14 +14,14 @@ export function readDraftStatus(approval: ApprovalSnapshot, draft: EditorDraft):
   return draft.base === approval.args_sha256 ? "open" : "changed";
 }
 
-interface MeanwhileProps {
+interface DraftNoticeProps {
   state: DraftStatus;
   approval: ApprovalSnapshot;
   drafting: DraftState;
 }
 
-/** What happened while somebody was writing; what they wrote is still theirs. */
-export function DraftNotice({ state, approval, drafting }: MeanwhileProps) {
+/** Explains what changed while the user was editing; the draft is kept. */
+export function DraftNotice({ state, approval, drafting }: DraftNoticeProps) {
   if (state === "open") return null;
   if (state === "changed")
     return (
@@ -47,7 +47,7 @@ export function DraftNotice({ state, approval, drafting }: MeanwhileProps) {
       </Alert>
     );
   return (
-    <Alert color="yellow" role="alert" tabIndex={-1} title={ended(approval)}>
+    <Alert color="yellow" role="alert" tabIndex={-1} title={endedTitle(approval)}>
       <Stack gap="sm" align="start">
         <Text size="sm">Your changes were not sent. You can still copy them.</Text>
         <CopyButton value={draftText(drafting.draft)}>
@@ -62,7 +62,7 @@ export function DraftNotice({ state, approval, drafting }: MeanwhileProps) {
   );
 }
 
-/** What the server said that belongs to no field; where fields are wrong, how many. */
+/** Server errors that belong to no field, or the number of invalid fields. */
 export function RefusalNotice({
   refused,
   unplaced,
@@ -77,7 +77,7 @@ export function RefusalNotice({
       <Alert color="red" role="alert" tabIndex={-1} title="This cannot be sent yet">
         {unplaced.map(({ pointer, message }) => (
           <Text key={pointer + message} size="sm">
-            {named(pointer)} {message}
+            {pathLabel(pointer)} {message}
             {message.endsWith(".") ? "" : "."}
           </Text>
         ))}
@@ -99,11 +99,11 @@ export function RefusalNotice({
   );
 }
 
-function named(pointer: string): string {
+function pathLabel(pointer: string): string {
   return splitPointer(pointer).map(visible).join(" › ") || "The arguments";
 }
 
-function ended({ status, decision }: ApprovalSnapshot): string {
+function endedTitle({ status, decision }: ApprovalSnapshot): string {
   if (status === "pending") return "You can no longer edit this";
   if (status === "expired") return "This request expired while you were editing";
   return decision

@@ -1,15 +1,15 @@
 import { stringifyJson } from "../api/json";
 import { isObject, joinPointer, readMember, sameValue, splitPointer, type JsonObject } from "./values";
 
-/** What is wrong where, as the server says it. */
+/** A schema violation, in the server's words. */
 export interface SchemaProblem {
   pointer: string;
   message: string;
 }
 
-const STEPS = 30_000;
-const MOST = 50;
-const WORDS: Record<string, string> = {
+const MAX_STEPS = 30_000;
+const MAX_PROBLEMS = 50;
+const TYPE_NAMES: Record<string, string> = {
   array: "a list",
   boolean: "true or false",
   integer: "a whole number",
@@ -20,31 +20,32 @@ const WORDS: Record<string, string> = {
 };
 
 /**
- * A first look while somebody types; the server's word counts. Never refuses what the server takes: what depends on
- * regular expressions (an agent's could stall the page), on formats or on much work is left to the server.
+ * A quick check while typing; the server decides. It never refuses what the server accepts: regular expressions
+ * (which could stall the page), formats and expensive schemas are left to the server.
  */
 export function checkSchema(schema: unknown, value: unknown, root: unknown = schema): SchemaProblem[] {
   try {
-    return new Checker(isObject(root) ? root : {}).look(schema, value, "").slice(0, MOST);
+    return new Checker(isObject(root) ? root : {}).check(schema, value, "").slice(0, MAX_PROBLEMS);
   } catch (error) {
-    if (error instanceof TooMuch || error instanceof RangeError) return [];
+    if (error instanceof StepLimitReached || error instanceof RangeError) return [];
     throw error;
   }
 }
 
-class TooMuch extends Error {}
+class StepLimitReached extends Error {}
 
 class Checker {
-  private left = STEPS;
+  private stepsLeft = MAX_STEPS;
 
   constructor(private readonly root: JsonObject) {}
 
-  look(schema: unknown, value: unknown, pointer: string): SchemaProblem[] {
-    if (--this.left < 0) throw new TooMuch();
+  check(schema: unknown, value: unknown, pointer: string): SchemaProblem[] {
+    if (--this.stepsLeft < 0) throw new StepLimitReached();
     if (schema === false) return [{ pointer, message: "is not allowed here" }];
     if (!isObject(schema) || isSecret(value)) return [];
-    if (schema.$ref !== undefined) return this.look(resolveReference(this.root, schema.$ref), value, pointer);
-    const message = wrongType(schema, value) ?? wrongValue(schema, value);
+    if (schema.$ref !== undefined)
+      return this.check(resolveReference(this.root, schema.$ref), value, pointer);
+    const message = typeMessage(schema, value) ?? valueMessage(schema, value);
     if (message) return [{ pointer, message }];
     return [
       ...limits(schema, value).map((message) => ({ pointer, message })),
@@ -64,9 +65,9 @@ class Checker {
       ...missing.map((name) => ({ pointer: joinPointer(pointer, name), message: "is required" })),
       ...Object.entries(value).flatMap(([name, inner]) => {
         const place = joinPointer(pointer, name);
-        if (Object.hasOwn(declared, name)) return this.look(declared[name], inner, place);
+        if (Object.hasOwn(declared, name)) return this.check(declared[name], inner, place);
         if (closed === false) return [{ pointer: place, message: "is not known here; remove it" }];
-        return this.look(closed, inner, place);
+        return this.check(closed, inner, place);
       }),
     ];
   }
@@ -75,13 +76,13 @@ class Checker {
     if (!Array.isArray(value)) return [];
     const [first, rest] = tupleItems(schema);
     return value.flatMap((item, index) =>
-      this.look(index < first.length ? first[index] : rest, item, joinPointer(pointer, index)),
+      this.check(index < first.length ? first[index] : rest, item, joinPointer(pointer, index)),
     );
   }
 
   private alternatives(schema: JsonObject, value: unknown, pointer: string): SchemaProblem[] {
     const all = Array.isArray(schema.allOf) ? schema.allOf : [];
-    const problems = all.flatMap((each) => this.look(each, value, pointer));
+    const problems = all.flatMap((each) => this.check(each, value, pointer));
     for (const keyword of ["anyOf", "oneOf"]) {
       const options = schema[keyword];
       if (Array.isArray(options)) problems.push(...this.oneOf(options, value, pointer));
@@ -89,32 +90,32 @@ class Checker {
     return problems;
   }
 
-  /** Of `X or null` the problems are those of X. */
+  /** For `X or null`, the problems of X. */
   private oneOf(options: unknown[], value: unknown, pointer: string): SchemaProblem[] {
-    const found = options.map((option) => this.look(option, value, pointer));
+    const found = options.map((option) => this.check(option, value, pointer));
     if (found.some((problems) => problems.length === 0)) return [];
     const others = found.filter((_, index) => !isNullSchema(options[index]));
     if (others.length === 1 && others[0]) return others[0];
-    const words = new Set(found.map(([first]) => first?.message ?? ""));
-    return [{ pointer, message: `fits none of the allowed forms: ${[...words].join("; or ")}` }];
+    const toMessage = new Set(found.map(([first]) => first?.message ?? ""));
+    return [{ pointer, message: `fits none of the allowed forms: ${[...toMessage].join("; or ")}` }];
   }
 }
 
-/** What stands for a secret; the server puts the secret back before it checks. */
+/** The placeholder of a secret; the server restores the secret before it validates. */
 function isSecret(value: unknown): boolean {
   return isObject(value) && typeof value.$secret === "string" && Object.keys(value).length === 1;
 }
 
-function wrongType(schema: JsonObject, value: unknown): string | undefined {
+function typeMessage(schema: JsonObject, value: unknown): string | undefined {
   const types = [schema.type].flat().filter((type) => typeof type === "string");
-  if (types.length === 0 || types.some((type) => isOf(type, value))) return undefined;
+  if (types.length === 0 || types.some((type) => hasType(type, value))) return undefined;
   return `must be ${types
-    .map((type) => WORDS[type] ?? type)
+    .map((type) => TYPE_NAMES[type] ?? type)
     .sort()
     .join(" or ")}`;
 }
 
-function isOf(type: string, value: unknown): boolean {
+function hasType(type: string, value: unknown): boolean {
   switch (type) {
     case "array":
       return Array.isArray(value);
@@ -134,7 +135,7 @@ function isOf(type: string, value: unknown): boolean {
   }
 }
 
-function wrongValue(schema: JsonObject, value: unknown): string | undefined {
+function valueMessage(schema: JsonObject, value: unknown): string | undefined {
   if (Object.hasOwn(schema, "const") && !sameValue(schema.const, value))
     return `must be ${stringifyJson(schema.const)}`;
   if (Array.isArray(schema.enum) && !schema.enum.some((option) => sameValue(option, value)))
@@ -143,34 +144,34 @@ function wrongValue(schema: JsonObject, value: unknown): string | undefined {
 }
 
 function limits(schema: JsonObject, value: unknown): string[] {
-  const say = (
+  const limitMessage = (
     keyword: string,
     broken: (limit: number | bigint) => boolean,
-    words: (limit: string) => string,
+    toMessage: (limit: string) => string,
   ) => {
     const limit = schema[keyword];
     return (typeof limit === "number" || typeof limit === "bigint") && broken(limit)
-      ? [words(String(limit))]
+      ? [toMessage(String(limit))]
       : [];
   };
   if (typeof value === "number" || typeof value === "bigint")
     return [
-      ...say(
+      ...limitMessage(
         "minimum",
         (limit) => value < limit,
         (limit) => `must be at least ${limit}`,
       ),
-      ...say(
+      ...limitMessage(
         "maximum",
         (limit) => value > limit,
         (limit) => `must be at most ${limit}`,
       ),
-      ...say(
+      ...limitMessage(
         "exclusiveMinimum",
         (limit) => value <= limit,
         (limit) => `must be more than ${limit}`,
       ),
-      ...say(
+      ...limitMessage(
         "exclusiveMaximum",
         (limit) => value >= limit,
         (limit) => `must be less than ${limit}`,
@@ -179,8 +180,8 @@ function limits(schema: JsonObject, value: unknown): string[] {
   if (typeof value === "string") {
     const size = schema.minLength === undefined && schema.maxLength === undefined ? 0 : [...value].length;
     return [
-      ...say("minLength", (limit) => size < limit, few),
-      ...say(
+      ...limitMessage("minLength", (limit) => size < limit, tooShort),
+      ...limitMessage(
         "maxLength",
         (limit) => size > limit,
         (limit) => `must have at most ${limit} characters`,
@@ -189,12 +190,12 @@ function limits(schema: JsonObject, value: unknown): string[] {
   }
   if (Array.isArray(value))
     return [
-      ...say(
+      ...limitMessage(
         "minItems",
         (limit) => value.length < limit,
         (limit) => `must have at least ${limit} items`,
       ),
-      ...say(
+      ...limitMessage(
         "maxItems",
         (limit) => value.length > limit,
         (limit) => `must have at most ${limit} items`,
@@ -203,18 +204,18 @@ function limits(schema: JsonObject, value: unknown): string[] {
   return [];
 }
 
-function few(limit: string): string {
+function tooShort(limit: string): string {
   return limit === "1" ? "must not be empty" : `must have at least ${limit} characters`;
 }
 
-/** What the first items have to fit, one by one, and the others; drafts before 2020-12 name it otherwise. */
+/** The schemas of the first items and of the rest; drafts before 2020-12 name them differently. */
 export function tupleItems(schema: JsonObject): [first: unknown[], rest: unknown] {
   if (Array.isArray(schema.prefixItems)) return [schema.prefixItems, schema.items];
   if (Array.isArray(schema.items)) return [schema.items, schema.additionalItems];
   return [[], schema.items];
 }
 
-/** What `#/…` points to; nothing where it leads elsewhere, or where parts have addresses of their own. */
+/** The target of a `#/…` reference; undefined for other references, or if parts of the schema have their own ids. */
 export function resolveReference(root: JsonObject, reference: unknown): unknown {
   if (reference === "#") return root;
   if (typeof reference !== "string" || !reference.startsWith("#/") || hasOwnAddresses(root)) return undefined;
@@ -229,16 +230,16 @@ export function isNullSchema(option: unknown): boolean {
   return isObject(option) && option.type === "null";
 }
 
-const known = new WeakMap<JsonObject, boolean>();
+const addressCache = new WeakMap<JsonObject, boolean>();
 
 function hasOwnAddresses(root: JsonObject): boolean {
-  let found = known.get(root);
-  if (found === undefined) known.set(root, (found = Object.values(root).some(addressed)));
+  let found = addressCache.get(root);
+  if (found === undefined) addressCache.set(root, (found = Object.values(root).some(hasId)));
   return found;
 }
 
-function addressed(part: unknown): boolean {
-  if (Array.isArray(part)) return part.some(addressed);
+function hasId(part: unknown): boolean {
+  if (Array.isArray(part)) return part.some(hasId);
   if (!isObject(part)) return false;
-  return typeof part.$id === "string" || typeof part.id === "string" || Object.values(part).some(addressed);
+  return typeof part.$id === "string" || typeof part.id === "string" || Object.values(part).some(hasId);
 }

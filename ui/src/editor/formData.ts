@@ -2,7 +2,7 @@ import { parseJson, stringifyJson } from "../api/json";
 import type { FormPlan } from "./formPlan";
 import { isObject, makeObject, type JsonObject } from "./values";
 
-/** The values as the form holds them: every leaf is JSON. */
+/** The value as form data: every leaf is a JSON string. */
 export function toFormData(plan: FormPlan, value: unknown): unknown {
   if (value === undefined) return undefined;
   if (plan.properties && isObject(value)) {
@@ -18,14 +18,16 @@ export function toFormData(plan: FormPlan, value: unknown): unknown {
   return stringifyJson(value);
 }
 
-/** Back again; what was taken away is not there, and a new item of a list is as empty as it can be. */
-export function fromFormData(plan: FormPlan, held: unknown): unknown {
-  if (plan.properties) return isObject(held) ? members(plan.properties, held) : undefined;
+/** The inverse; removed values are absent, and a new list item gets an empty value. */
+export function fromFormData(plan: FormPlan, formValue: unknown): unknown {
+  if (plan.properties) return isObject(formValue) ? members(plan.properties, formValue) : undefined;
   if (plan.items)
-    return Array.isArray(held)
-      ? held.map((item) => fromFormData(plan.items as FormPlan, item) ?? blankValue(plan.items as FormPlan))
+    return Array.isArray(formValue)
+      ? formValue.map(
+          (item) => fromFormData(plan.items as FormPlan, item) ?? blankValue(plan.items as FormPlan),
+        )
       : undefined;
-  return typeof held === "string" ? parseJson(held) : undefined;
+  return typeof formValue === "string" ? parseJson(formValue) : undefined;
 }
 
 export function blankValue(plan: FormPlan): unknown {
@@ -44,8 +46,8 @@ export function blankValue(plan: FormPlan): unknown {
   }
 }
 
-function members(plans: Record<string, FormPlan>, held: JsonObject): JsonObject {
-  const all = Object.entries(held).map(([name, inner]): [string, unknown] => {
+function members(plans: Record<string, FormPlan>, formValue: JsonObject): JsonObject {
+  const all = Object.entries(formValue).map(([name, inner]): [string, unknown] => {
     const plan = Object.hasOwn(plans, name) ? plans[name] : undefined;
     return [name, plan && fromFormData(plan, inner)];
   });

@@ -5,8 +5,8 @@ import { isObject, joinPointer, makeObject, type JsonObject } from "./values";
 type FieldKind = "Text" | "Number" | "Flag" | "Choice" | "Locked" | "AsJson" | "Group" | "List";
 
 /**
- * What the form shows: a schema for RJSF in which everything is settled. A leaf is a string, its value as JSON, so that
- * no digit and no null is lost on the way through; `$id` says which of our fields shows it.
+ * What the form shows: an RJSF schema without unions and references. A leaf is a string with its value as JSON, so
+ * that no digit and no null is lost; `$id` names the field component.
  */
 export interface FormPlan {
   $id: Exclude<FieldKind, "Group" | "List"> | undefined;
@@ -14,7 +14,7 @@ export interface FormPlan {
   title: string;
   description: string;
   nullable: boolean;
-  /** Texts of several lines. */
+  /** Multi-line text. */
   long?: boolean;
   choices?: unknown[];
   whole?: boolean;
@@ -23,19 +23,19 @@ export interface FormPlan {
   items?: FormPlan;
 }
 
-const DEEPEST = 10;
-const DEEPEST_ABSENT = 2; // a schema may contain itself, and what is not there has no end
-const MOST_CHOICES = 200;
-const MOST_FIELDS = 150;
-const LONG = 70;
-const HOPS = 32;
+const MAX_DEPTH = 10;
+const MAX_ABSENT_DEPTH = 2; // limits recursive schemas where there are no values
+const MAX_CHOICES = 200;
+const MAX_FIELDS = 150;
+const LONG_TEXT = 70;
+const MAX_HOPS = 32;
 
-/** More fields than a form stays quick with, or than anybody would look through. */
+/** Too many fields for a usable form. */
 export class TooManyFields extends Error {}
 
 /**
- * The form for these values; `locked` are pointers whose values stay as they are, with `*` for any item of a list.
- * `declared`: nobody but the agent's program vouches for the schema, so the order is that of the arguments.
+ * The form for these values; `locked` are pointers to read-only values, with `*` for list items. `declared`: only the
+ * agent's program provides the schema, so the order is that of the arguments.
  */
 export function makeFormPlan(
   schema: unknown,
@@ -57,7 +57,7 @@ class Planner {
   ) {}
 
   plan(given: unknown, all: unknown[], title: string, pointer: string): FormPlan {
-    if (++this.fields > MOST_FIELDS) throw new TooManyFields();
+    if (++this.fields > MAX_FIELDS) throw new TooManyFields();
     const { schema, nullable } = simplifySchema(given, this.root, all);
     const samples = all.filter((sample) => sample !== undefined && !(nullable && sample === null));
     const description = typeof schema.description === "string" ? schema.description : "";
@@ -97,16 +97,16 @@ class Planner {
     pointer: string,
     bare?: FormPlan,
   ): FormPlan | undefined {
-    if (!bare || !samples.every(isObject) || depth(pointer) > DEEPEST) return undefined;
+    if (!bare || !samples.every(isObject) || depth(pointer) > MAX_DEPTH) return undefined;
     const declared = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
-    const known = Object.keys(declared); // in the order of their names, so what has to be there is put first
+    const known = Object.keys(declared); // alphabetical, so required fields are put first
     const given = samples.flatMap((sample) => Object.keys(sample));
     const first = this.declared ? given : known.filter((name) => required.includes(name));
     const names = new Set([...first, ...known, ...given]);
     if (names.size === 0 ? pointer !== "" : names.has("__proto__")) return undefined;
     const outer = this.absent;
-    if (samples.length === 0 && ++this.absent > DEEPEST_ABSENT) return void (this.absent = outer);
+    if (samples.length === 0 && ++this.absent > MAX_ABSENT_DEPTH) return void (this.absent = outer);
     const members = [...names].map((name): [string, FormPlan] => {
       const own = Object.hasOwn(declared, name) ? declared[name] : schema.additionalProperties;
       const values = samples.map((sample) => (Object.hasOwn(sample, name) ? sample[name] : undefined));
@@ -123,7 +123,7 @@ class Planner {
     bare?: FormPlan,
   ): FormPlan | undefined {
     const [first, rest] = tupleItems(schema);
-    if (!bare || first.length > 0 || !samples.every(Array.isArray) || depth(pointer) > DEEPEST)
+    if (!bare || first.length > 0 || !samples.every(Array.isArray) || depth(pointer) > MAX_DEPTH)
       return undefined;
     const items = this.plan(rest, samples.flat(), "", `${pointer}/*`);
     return items.$id === "AsJson" ? undefined : { ...bare, type: "array", items };
@@ -137,10 +137,10 @@ class Planner {
 /** Pointers with `*` in place of the items of lists, since a form has one plan for all of them. */
 export function generalizePointer(value: unknown, pointer: string): string {
   const names = pointer.split("/").slice(1);
-  let place: unknown = value;
+  let current: unknown = value;
   return names.reduce((made, name) => {
-    const inList = Array.isArray(place);
-    place = isObject(place) || Array.isArray(place) ? (place as JsonObject)[name] : undefined;
+    const inList = Array.isArray(current);
+    current = isObject(current) || Array.isArray(current) ? (current as JsonObject)[name] : undefined;
     return `${made}/${inList ? "*" : name}`;
   }, "");
 }
@@ -149,11 +149,11 @@ function choicesOf(schema: JsonObject): unknown[] | undefined {
   const found = Array.isArray(schema.enum)
     ? schema.enum
     : (constantOptions(schema.anyOf) ?? constantOptions(schema.oneOf));
-  if (!found || found.length === 0 || found.length > MOST_CHOICES) return undefined;
+  if (!found || found.length === 0 || found.length > MAX_CHOICES) return undefined;
   return found.every((option) => typeof option !== "object" || option === null) ? found : undefined;
 }
 
-/** As the schema says; without a word there, as the values are. */
+/** The type from the schema, or else from the values. */
 function typeOf(schema: JsonObject, samples: unknown[]): string | undefined {
   if (typeof schema.type === "string") return schema.type;
   const types = new Set(samples.map(typeOfValue));
@@ -168,7 +168,7 @@ function typeOfValue(value: unknown): string {
   return typeof value === "bigint" ? "number" : typeof value;
 }
 
-/** What somebody typed that is no number yet is a text, and stays in its field. */
+/** Input that is not a number yet is a string, and stays in its field. */
 function isNumeric(value: unknown): boolean {
   return ["number", "bigint", "string"].includes(typeof value);
 }
@@ -178,25 +178,27 @@ function isPlainText(value: unknown): boolean {
 }
 
 function isLong(value: unknown): boolean {
-  return typeof value === "string" && (value.length > LONG || value.includes("\n"));
+  return typeof value === "string" && (value.length > LONG_TEXT || value.includes("\n"));
 }
 
 function depth(pointer: string): number {
   return pointer.split("/").length;
 }
 
-/** A schema as a form needs it: references followed, `X or null` told apart, a union settled by the values. */
+/**
+ * A schema as a form needs it: references resolved, `X or null` marked as nullable, unions resolved by the values.
+ */
 interface FormSchema {
   schema: JsonObject;
   nullable: boolean;
 }
 
-/** `samples` are the values that the form has to show; null is not among the alternatives that are left. */
+/** `samples` are the values that the form shows; null is not among the remaining alternatives. */
 function simplifySchema(given: unknown, root: JsonObject, samples: unknown[]): FormSchema {
   let schema = isObject(given) ? given : {};
   let nullable = false;
-  for (let hop = 0; hop < HOPS; hop++) {
-    const next = nearer(schema, root, samples);
+  for (let hop = 0; hop < MAX_HOPS; hop++) {
+    const next = resolveOnce(schema, root, samples);
     if (next === undefined) break;
     nullable ||= next.nullable;
     schema = next.schema;
@@ -209,32 +211,32 @@ function simplifySchema(given: unknown, root: JsonObject, samples: unknown[]): F
   return { schema, nullable };
 }
 
-function nearer(schema: JsonObject, root: JsonObject, samples: unknown[]): FormSchema | undefined {
-  if (schema.$ref !== undefined) return inside(schema, "$ref", resolveReference(root, schema.$ref));
+function resolveOnce(schema: JsonObject, root: JsonObject, samples: unknown[]): FormSchema | undefined {
+  if (schema.$ref !== undefined) return mergeInner(schema, "$ref", resolveReference(root, schema.$ref));
   if (Array.isArray(schema.allOf) && schema.allOf.length === 1)
-    return inside(schema, "allOf", schema.allOf[0]);
+    return mergeInner(schema, "allOf", schema.allOf[0]);
   for (const keyword of ["anyOf", "oneOf"]) {
     const options = schema[keyword];
     if (!Array.isArray(options) || constantOptions(options)) continue;
     const others = options.filter((option) => !isNullSchema(option));
-    const [only] = others.length === 1 ? others : others.filter((option) => takes(option, root, samples));
-    return { ...inside(schema, keyword, only), nullable: others.length < options.length };
+    const [only] = others.length === 1 ? others : others.filter((option) => accepts(option, root, samples));
+    return { ...mergeInner(schema, keyword, only), nullable: others.length < options.length };
   }
   return undefined;
 }
 
-/** What stands beside a reference, such as a description, goes with what it leads to. */
-function inside(around: JsonObject, keyword: string, inner: unknown): FormSchema {
-  const { [keyword]: _, ...beside } = around;
-  return { schema: { ...(isObject(inner) ? inner : {}), ...beside }, nullable: false };
+/** Keywords next to a reference, such as a description, are merged into its target. */
+function mergeInner(outer: JsonObject, keyword: string, inner: unknown): FormSchema {
+  const { [keyword]: _, ...siblings } = outer;
+  return { schema: { ...(isObject(inner) ? inner : {}), ...siblings }, nullable: false };
 }
 
-function takes(option: unknown, root: JsonObject, samples: unknown[]): boolean {
+function accepts(option: unknown, root: JsonObject, samples: unknown[]): boolean {
   const given = samples.filter((sample) => sample !== undefined && sample !== null);
   return given.length > 0 && given.every((sample) => checkSchema(option, sample, root).length === 0);
 }
 
-/** Alternatives that are one value each are a choice. */
+/** Alternatives of one constant each are a choice. */
 function constantOptions(options: unknown): unknown[] | undefined {
   if (!Array.isArray(options) || options.length === 0) return undefined;
   return options.every((option) => isObject(option) && Object.hasOwn(option, "const"))

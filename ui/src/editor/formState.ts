@@ -1,14 +1,14 @@
 import { createContext, useContext } from "react";
 import { valueAt } from "./values";
 
-/** What every field of the form knows besides its own value. */
+/** Shared state of the form fields. */
 interface FormState {
-  /** What the draft began as. */
+  /** The initial value of the draft. */
   before: unknown;
-  /** Whether it matters what differs from that. */
+  /** Whether changes against it are marked. */
   marked: boolean;
   problems: ReadonlyMap<string, string[]>;
-  /** Puts a whole list or object back. */
+  /** Replaces a whole list or object. */
   put: (pointer: string, value: unknown) => void;
   /** Shows the value in the JSON view. */
   toJson: (pointer: string) => void;

@@ -2,30 +2,34 @@ import { useEffect, useRef } from "react";
 
 export const FIRST_INPUT = ["input, textarea, select", "[role=tab]"];
 export const FIRST_PROBLEM = ["[aria-invalid=true]", "[data-problem]", "[role=alert]"];
-const DRAWN = 50; // milliseconds; what is looked for is drawn by then, or there is nothing to go to
+const RENDER_TIME = 50; // milliseconds until the element is rendered
 
-/** The focus goes to the first of these that is there, each time that `why` changes; not away from where one writes. */
-export function useFocusFirst(root: { current: HTMLElement | null }, wanted: string[], why: unknown): void {
+/** Focuses the first matching element each time `trigger` changes, unless the user is typing. */
+export function useFocusFirst(
+  root: { current: HTMLElement | null },
+  selectors: string[],
+  trigger: unknown,
+): void {
   useEffect(() => {
     const timer = setTimeout(() => {
-      if (root.current && writesIn(root.current)) return;
-      const found = wanted.map((each) => root.current?.querySelector<HTMLElement>(each));
+      if (root.current && isTypingIn(root.current)) return;
+      const found = selectors.map((each) => root.current?.querySelector<HTMLElement>(each));
       found.find((each) => each)?.focus();
-    }, DRAWN);
+    }, RENDER_TIME);
     return () => clearTimeout(timer);
-  }, [root, wanted, why]);
+  }, [root, selectors, trigger]);
 }
 
-/** Else what one types would land in another field. */
-function writesIn(root: HTMLElement): boolean {
+/** Otherwise typed text would land in another field. */
+function isTypingIn(root: HTMLElement): boolean {
   const here = document.activeElement;
   return root.contains(here) && here?.matches("input, textarea, select, [contenteditable=true]") === true;
 }
 
-/** The same object as long as it says the same, so that what depends on it is not made anew at every key. */
-export function useStableValue<T>(value: T, said: (value: T) => string = JSON.stringify): T {
-  const last = useRef({ value, words: "" });
-  const words = said(value);
-  if (words !== last.current.words) last.current = { value, words };
+/** The same object while its key stays the same, so that dependent values are not recomputed on every key press. */
+export function useStableValue<T>(value: T, toKey: (value: T) => string = JSON.stringify): T {
+  const last = useRef({ value, key: "" });
+  const key = toKey(value);
+  if (key !== last.current.key) last.current = { value, key };
   return last.current.value;
 }

@@ -5,45 +5,45 @@ import { readStrictJson, type JsonFlaw } from "./strictJson";
 import { putValue, sameValue } from "./values";
 
 const PREFIX = "draft:";
-const MOST = 20; // kept at a time, so that a day of edits does not fill the browser's store
-const SAVED_AFTER = 250; // milliseconds without a change
+const MAX_DRAFTS = 20; // stored drafts, so that the session storage does not fill up
+const SAVE_DELAY = 250; // milliseconds without a change
 
-/** What somebody is writing: one value with two views, and the text where it is being written as JSON. */
+/** The draft: one value with two views, and its text while it is edited as JSON. */
 export interface EditorDraft {
   value: unknown;
-  /** As it was typed; null while the form is what was used last. */
+  /** The typed text; null if the form was used last. */
   text: string | null;
-  /** Why the text is not read; the value is then what it was before. */
+  /** The syntax error of the text; the value is then the last valid one. */
   flaw: JsonFlaw | null;
-  /** What it was begun on; another digest now means that somebody else changed it. */
+  /** The digest that the draft is based on; another digest means that somebody else edited the arguments. */
   base: string;
 }
 
 export interface DraftState {
   draft: EditorDraft;
   setValue: (value: unknown) => void;
-  /** Changes one place of the value. */
+  /** Sets the value at one pointer. */
   putAt: (pointer: string, value: unknown) => void;
   setText: (text: string) => void;
-  /** Go on from what is there now. */
+  /** Continues from the current arguments. */
   rebase: (base: string) => void;
-  /** As it was, with nothing kept. */
+  /** Resets the draft and removes its stored copy. */
   discard: (value: unknown, base: string) => void;
 }
 
-/** Survives closing, reloading and refusals: it is kept in this tab until it is sent or thrown away. */
+/** Survives closing, reloading and refusals: it is stored in this tab until it is sent or discarded. */
 export function useEditorDraft(id: string, before: unknown, base: string): DraftState {
-  const [draft, setDraft] = useState<EditorDraft>(() => kept(id, before) ?? fresh(before, base));
+  const [draft, setDraft] = useState<EditorDraft>(() => loadDraft(id, before) ?? newDraft(before, base));
   const latest = useRef(draft);
   latest.current = draft;
   const original = useRef(before);
   original.current = before;
   useEffect(() => {
-    const timer = setTimeout(() => keep(id, draft, original.current), SAVED_AFTER);
+    const timer = setTimeout(() => saveDraft(id, draft, original.current), SAVE_DELAY);
     return () => clearTimeout(timer);
   }, [id, draft]);
   useEffect(() => {
-    const now = () => keep(id, latest.current, original.current);
+    const now = () => saveDraft(id, latest.current, original.current);
     addEventListener("pagehide", now);
     return () => {
       removeEventListener("pagehide", now);
@@ -59,76 +59,76 @@ export function useEditorDraft(id: string, before: unknown, base: string): Draft
       setDraft((old) => ({ ...old, value: putValue(old.value, pointer, value), text: null, flaw: null })),
     [],
   );
-  const setText = useCallback((text: string) => setDraft((old) => written(old, text)), []);
+  const setText = useCallback((text: string) => setDraft((old) => withText(old, text)), []);
   const rebase = useCallback((now: string) => setDraft((old) => ({ ...old, base: now })), []);
-  const discard = useCallback((value: unknown, now: string) => setDraft(fresh(value, now)), []);
+  const discard = useCallback((value: unknown, now: string) => setDraft(newDraft(value, now)), []);
   return { draft, setValue, putAt, setText, rebase, discard };
 }
 
-/** What was taken is no draft any more, though the editor goes before it hears of it. */
+/** Removes a sent draft when the editor closes, unless it was refused. */
 export function useForgetSentDraft(id: string, refused: unknown, sent: { current: unknown }): void {
   useEffect(() => {
     if (refused) sent.current = undefined;
   }, [refused, sent]);
   useEffect(
     () => () => {
-      if (sent.current !== undefined) forget(id);
+      if (sent.current !== undefined) removeDraft(id);
     },
     [id, sent],
   );
 }
 
-/** The draft as text, for the JSON view, for keeping and for copying. */
+/** The draft as text, for the JSON view, for storing and for copying. */
 export function draftText(draft: EditorDraft): string {
   return draft.text ?? visibleJson(stringifyJson(draft.value, 2));
 }
 
-function forget(id: string): void {
+function removeDraft(id: string): void {
   try {
     sessionStorage.removeItem(PREFIX + id);
   } catch {
-    // a browser that keeps nothing has nothing to forget
+    // without storage there is nothing to remove
   }
 }
 
-function fresh(value: unknown, base: string): EditorDraft {
+function newDraft(value: unknown, base: string): EditorDraft {
   return { value, text: null, flaw: null, base };
 }
 
-function written(old: EditorDraft, text: string): EditorDraft {
+function withText(old: EditorDraft, text: string): EditorDraft {
   const reading = readStrictJson(text);
   return reading.flaw
     ? { ...old, text, flaw: reading.flaw }
     : { ...old, text, flaw: null, value: sameValue(reading.value, old.value) ? old.value : reading.value };
 }
 
-function keep(id: string, draft: EditorDraft, before: unknown): void {
-  if (!draft.flaw && sameValue(draft.value, before)) return forget(id);
+function saveDraft(id: string, draft: EditorDraft, before: unknown): void {
+  if (!draft.flaw && sameValue(draft.value, before)) return removeDraft(id);
   try {
     prune();
     sessionStorage.setItem(PREFIX + id, JSON.stringify({ base: draft.base, text: draftText(draft) }));
   } catch {
-    // full, or forbidden: the draft then lives as long as the page
+    // without storage the draft lives as long as the page
   }
 }
 
-function kept(id: string, before: unknown): EditorDraft | null {
+function loadDraft(id: string, before: unknown): EditorDraft | null {
   try {
     const found = JSON.parse(sessionStorage.getItem(PREFIX + id) ?? "null") as {
       base: string;
       text: string;
     } | null;
     if (found === null) return null;
-    const draft = written(fresh(before, found.base), found.text);
+    const draft = withText(newDraft(before, found.base), found.text);
     if (draft.flaw || !sameValue(draft.value, before)) return draft;
   } catch {
     return null;
   }
-  forget(id); // it became what is asked for now
+  removeDraft(id); // it equals the current arguments
   return null;
 }
 
 function prune(): void {
   const names = Object.keys(sessionStorage).filter((name) => name.startsWith(PREFIX));
-  for (const name of names.slice(0, Math.max(0, names.length - MOST))) sessionStorage.removeItem(name);
+  for (const name of names.slice(0, Math.max(0, names.length - MAX_DRAFTS))) sessionStorage.removeItem(name);
 }

@@ -7,12 +7,12 @@ import { generalizePointer, makeFormPlan, TooManyFields, type FormPlan } from ".
 import { useStableValue } from "./hooks";
 import { countValues, isObject, sameValue, valueAt } from "./values";
 
-const MOST_TEXT = 60_000; // characters of arguments beyond which a form is slow to type in
+const MAX_TEXT = 60_000; // characters of arguments beyond which a form is slow
 
-/** The form for the draft, what is wrong with it as far as the browser can tell, and what the server said of it. */
+/** The form plan of the draft, and the problems found by the browser and by the server. */
 export function useProblems(approval: ApprovalSnapshot, value: unknown, refused: ApiError | null) {
   const { args, schema, declared, card } = approval;
-  const { said, sent } = useServerProblems(refused, value);
+  const { serverProblems, sent } = useServerProblems(refused, value);
   const secrets = useMemo(
     () => card.fields.filter((field) => field.type === "secret").map((field) => field.pointer),
     [card],
@@ -21,44 +21,44 @@ export function useProblems(approval: ApprovalSnapshot, value: unknown, refused:
     () => planWithinLimits(schema, [args, value], secrets, declared),
     [schema, args, value, secrets, declared],
   );
-  const found = useMemo(
+  const allProblems = useMemo(
     () =>
       distinct([
-        ...shape(value),
-        ...moved(args, value, secrets),
+        ...checkShape(value),
+        ...checkSecrets(args, value, secrets),
         ...checkSchema(schema ?? {}, value),
-        ...said,
+        ...serverProblems,
       ]),
-    [schema, args, value, secrets, said],
+    [schema, args, value, secrets, serverProblems],
   );
-  const problems = useStableValue(found);
+  const problems = useStableValue(allProblems);
   const unplaced = problems.filter(({ pointer }) => !plan || !hasField(plan, pointer));
   return { plan, problems, unplaced, sent };
 }
 
-/** What the server said of what was `sent`, as long as it holds. */
+/** The server's problems with the `sent` value, as long as they apply. */
 export function useServerProblems(refused: ApiError | null, value: unknown) {
   const sent = useRef<unknown>(undefined);
   // eslint-disable-next-line react-hooks/exhaustive-deps -- what had been sent when this refusal came
   const refusedFor = useMemo(() => sent.current, [refused]);
-  const said = useMemo(
+  const serverProblems = useMemo(
     () =>
       (refused?.problems ?? [])
-        .filter(({ pointer }) => stands(pointer, refusedFor, value))
-        .map(placed(value)),
+        .filter(({ pointer }) => isUnchanged(pointer, refusedFor, value))
+        .map(toArgumentPointer(value)),
     [refused, refusedFor, value],
   );
-  return { said, sent };
+  return { serverProblems, sent };
 }
 
-/** A form for these values, unless it would be too slow or too long to be of use. */
+/** A form plan, or null if the form would be too slow or too long. */
 export function planWithinLimits(
   schema: unknown,
   samples: unknown[],
   secrets: string[],
   declared = false,
 ): FormPlan | null {
-  if (samples.some((sample) => countValues(sample) > 1_000 || stringifyJson(sample).length > MOST_TEXT))
+  if (samples.some((sample) => countValues(sample) > 1_000 || stringifyJson(sample).length > MAX_TEXT))
     return null;
   try {
     const locked = new Set(
@@ -71,26 +71,26 @@ export function planWithinLimits(
   }
 }
 
-/** What the server said of a value holds until that value is another one. */
-function stands(pointer: string, sent: unknown, value: unknown): boolean {
+/** A server problem applies until its value changes. */
+function isUnchanged(pointer: string, sent: unknown, value: unknown): boolean {
   const [then, now] = [valueAt(sent, pointer), valueAt(value, pointer)];
   return then === undefined && now === undefined ? sameValue(sent, value) : sameValue(then, now);
 }
 
-/** `/args` is how the server calls all of them, where there is no argument of that name. */
-function placed(value: unknown) {
+/** The server names the arguments as a whole `/args`, unless there is an argument of that name. */
+function toArgumentPointer(value: unknown) {
   return ({ pointer, message }: SchemaProblem): SchemaProblem =>
     pointer === "/args" && valueAt(value, pointer) === undefined
       ? { pointer: "", message }
       : { pointer, message };
 }
 
-function shape(value: unknown): SchemaProblem[] {
+function checkShape(value: unknown): SchemaProblem[] {
   return isObject(value) ? [] : [{ pointer: "", message: "must be an object: { … }" }];
 }
 
-/** Secrets go back as they came; the server would take another text for a new secret. */
-function moved(before: unknown, after: unknown, secrets: string[]): SchemaProblem[] {
+/** Secrets must be sent back unchanged; the server would take another value for a new secret. */
+function checkSecrets(before: unknown, after: unknown, secrets: string[]): SchemaProblem[] {
   return secrets
     .filter((pointer) => !sameValue(valueAt(before, pointer), valueAt(after, pointer)))
     .map((pointer) => ({ pointer, message: "is locked; restore its original value" }));
@@ -98,14 +98,14 @@ function moved(before: unknown, after: unknown, secrets: string[]): SchemaProble
 
 export function hasField(plan: FormPlan, pointer: string): boolean {
   const names = pointer.split("/").slice(1);
-  let place: FormPlan | undefined = plan;
+  let current: FormPlan | undefined = plan;
   for (const escaped of names) {
     const name = escaped.replaceAll("~1", "/").replaceAll("~0", "~");
     const next: FormPlan | undefined =
-      place?.items ??
-      (place?.properties && Object.hasOwn(place.properties, name) ? place.properties[name] : undefined);
+      current?.items ??
+      (current?.properties && Object.hasOwn(current.properties, name) ? current.properties[name] : undefined);
     if (!next) return false;
-    place = next;
+    current = next;
   }
   return names.length > 0;
 }

@@ -1,4 +1,4 @@
-/** JSON values and the places in them; `undefined` is what is not there. */
+/** JSON values and pointers into them; `undefined` means absent. */
 export type JsonObject = Record<string, unknown>;
 
 export function isObject(value: unknown): value is JsonObject {
@@ -26,7 +26,7 @@ export function readMember(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** A copy with another value at the place, or without one there; what is around it has to be there. */
+/** A copy with another value at the pointer, or without it; the parent must exist. */
 export function putValue(value: unknown, pointer: string, inner: unknown): unknown {
   const [first, ...rest] = splitPointer(pointer);
   if (first === undefined) return inner;
@@ -40,7 +40,7 @@ export function putValue(value: unknown, pointer: string, inner: unknown): unkno
   return makeObject(known ? members : [...members, [first, next]]);
 }
 
-/** By value; the order of members does not count. */
+/** By value, ignoring the order of members. */
 export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a) && Array.isArray(b))
@@ -53,55 +53,55 @@ export function sameValue(a: unknown, b: unknown): boolean {
   );
 }
 
-/** How many values are in it, itself included. */
+/** Number of values, including nested ones and itself. */
 export function countValues(value: unknown): number {
   const inner = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
   return inner.reduce<number>((sum, each) => sum + countValues(each), 1);
 }
 
-/** An object from its members; a member may be called `__proto__`. */
+/** An object from its members; a member may be named `__proto__`. */
 export function makeObject(members: Iterable<readonly [string, unknown]>): JsonObject {
   return Object.fromEntries(members);
 }
 
-/** One place where the arguments differ; `undefined` before is what was added, after what was removed. */
+/** One difference between the arguments; `before` is undefined for an added value, `after` for a removed one. */
 export interface ValueChange {
   pointer: string;
   before: unknown;
   after: unknown;
 }
 
-/** In document order. Lists are compared from both ends, so that one more item in front is one change. */
+/** In document order. Lists are compared from both ends, so that a new first item is one change. */
 export function diffValues(before: unknown, after: unknown, pointer = ""): ValueChange[] {
   if (sameValue(before, after)) return [];
-  if (Array.isArray(before) && Array.isArray(after)) return ofLists(before, after, pointer);
+  if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after, pointer);
   if (isObject(before) && isObject(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...names].flatMap((name) =>
-      diffValues(own(before, name), own(after, name), joinPointer(pointer, name)),
+      diffValues(ownValue(before, name), ownValue(after, name), joinPointer(pointer, name)),
     );
   }
   return [{ pointer, before, after }];
 }
 
-/** What a button says that sends them. */
+/** The label for a number of changes. */
 export function labelCount(changes: readonly ValueChange[]): string {
   return changes.length === 1 ? "1 change" : `${changes.length.toLocaleString("en")} changes`;
 }
 
-function ofLists(before: unknown[], after: unknown[], pointer: string): ValueChange[] {
+function diffLists(before: unknown[], after: unknown[], pointer: string): ValueChange[] {
   const shorter = Math.min(before.length, after.length);
   let head = 0;
   while (head < shorter && sameValue(before[head], after[head])) head++;
   let tail = 0;
   while (tail < shorter - head && sameValue(before[before.length - 1 - tail], after[after.length - 1 - tail]))
     tail++;
-  const [gone, come] = [before.slice(head, before.length - tail), after.slice(head, after.length - tail)];
-  return Array.from({ length: Math.max(gone.length, come.length) }, (_, index) =>
-    diffValues(gone[index], come[index], joinPointer(pointer, head + index)),
+  const [removed, added] = [before.slice(head, before.length - tail), after.slice(head, after.length - tail)];
+  return Array.from({ length: Math.max(removed.length, added.length) }, (_, index) =>
+    diffValues(removed[index], added[index], joinPointer(pointer, head + index)),
   ).flat();
 }
 
-function own(members: Record<string, unknown>, name: string): unknown {
+function ownValue(members: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(members, name) ? members[name] : undefined;
 }

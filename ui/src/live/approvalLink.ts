@@ -1,39 +1,39 @@
-/** The link of a message that this page was opened by. Its token is taken out of the address and kept nowhere else. */
-interface Opened {
+/** The notification link that opened this page. Its token is removed from the URL and stored nowhere else. */
+interface OpenedLink {
   id: string;
   token: string;
-  /** Made for whoever is signed in, and not used yet: their decision is made through it. */
-  counts: boolean;
+  /** The link belongs to the signed-in user and is not used yet: it is sent with their decision. */
+  isUsable: boolean;
 }
 
-const opened: Opened | null = taken();
+const opened: OpenedLink | null = takeTokenFromUrl();
 
 /** The token for one approval, or "". */
 export function readLinkToken(id: string): string {
   return opened?.id === id ? opened.token : "";
 }
 
-export function setLinkCounts(counts: boolean): void {
-  if (opened) opened.counts = counts;
+export function setLinkCounts(isUsable: boolean): void {
+  if (opened) opened.isUsable = isUsable;
 }
 
-/** Goes with a decision. */
+/** The headers of a decision. */
 export function linkHeaders(id: string): Record<string, string> | undefined {
-  return opened?.id === id && opened.counts ? { "interlock-link": opened.token } : undefined;
+  return opened?.id === id && opened.isUsable ? { "interlock-link": opened.token } : undefined;
 }
 
-/** The approval that an address is about, or "". */
+/** The approval id in a path, or "". */
 export function approvalIdAt(path: string): string {
   return /^\/a\/([^/]+)\/?$/.exec(path)?.[1] ?? "";
 }
 
-function taken(): Opened | null {
+function takeTokenFromUrl(): OpenedLink | null {
   const { pathname, search, hash } = location;
-  const asked = new URLSearchParams(search);
-  const [id, token] = [approvalIdAt(pathname), asked.get("t") ?? ""];
+  const parameters = new URLSearchParams(search);
+  const [id, token] = [approvalIdAt(pathname), parameters.get("t") ?? ""];
   if (!id || !token) return null;
-  asked.delete("t");
-  const left = asked.toString();
-  history.replaceState(history.state, "", pathname + (left ? `?${left}` : "") + hash);
-  return { id, token, counts: false };
+  parameters.delete("t");
+  const remaining = parameters.toString();
+  history.replaceState(history.state, "", pathname + (remaining ? `?${remaining}` : "") + hash);
+  return { id, token, isUsable: false };
 }

@@ -1,21 +1,21 @@
-/** Until the signal says that another tab took over, or that this one rests. */
+/** Runs until the signal aborts: another tab took over, or this one was suspended. */
 type LeaderTask = (term: AbortSignal) => Promise<void>;
 
-/** Of all tabs of a browser one leads; the others wait for their turn. */
+/** Elects one leader among the tabs of a browser. */
 export interface LeaderElection {
-  /** From now on this tab waits for its turn, or takes it from a leader that is silent. */
-  stand(how?: "in turn" | "by force"): void;
+  /** Makes this tab a candidate, or takes over from a silent leader. */
+  join(mode?: "queue" | "steal"): void;
   leave(): void;
-  /** Whether it leads or waits for its turn. */
-  readonly stands: boolean;
+  /** Whether it leads or is queued. */
+  readonly isCandidate: boolean;
 }
 
-/** Locks exist where the page came by https or from this machine; elsewhere a note in the storage has to do. */
+/** Web Locks need HTTPS or localhost; elsewhere the election uses the local storage. */
 export function makeLeaderElection(name: string, lead: LeaderTask): LeaderElection {
-  return navigator.locks ? new ByLock(name, lead) : new ByNote(name, lead);
+  return navigator.locks ? new LockElection(name, lead) : new StorageElection(name, lead);
 }
 
-class ByLock implements LeaderElection {
+class LockElection implements LeaderElection {
   private term: AbortController | null = null;
 
   constructor(
@@ -23,19 +23,19 @@ class ByLock implements LeaderElection {
     private readonly lead: LeaderTask,
   ) {}
 
-  get stands(): boolean {
+  get isCandidate(): boolean {
     return this.term !== null;
   }
 
-  stand(how: "in turn" | "by force" = "in turn"): void {
+  join(mode: "queue" | "steal" = "queue"): void {
     this.leave();
     const term = (this.term = new AbortController());
-    const options = how === "by force" ? { steal: true } : { signal: term.signal };
+    const options = mode === "steal" ? { steal: true } : { signal: term.signal };
     navigator.locks
       .request(this.name, options, () => (term.signal.aborted ? undefined : this.lead(term.signal)))
       .then(
-        () => this.isOver(term),
-        () => this.wasTaken(term),
+        () => this.onReleased(term),
+        () => this.onStolen(term),
       );
   }
 
@@ -44,63 +44,63 @@ class ByLock implements LeaderElection {
     this.term = null;
   }
 
-  private isOver(term: AbortController): void {
+  private onReleased(term: AbortController): void {
     if (this.term === term) this.term = null;
   }
 
-  private wasTaken(term: AbortController): void {
-    if (this.term === term) this.stand();
+  private onStolen(term: AbortController): void {
+    if (this.term === term) this.join();
   }
 }
 
-const SETTLES = 80; // milliseconds in which two tabs that write at the same time see who was last
+const SETTLE_TIME = 80; // milliseconds in which concurrent writers see which write was last
 
-class ByNote implements LeaderElection {
+class StorageElection implements LeaderElection {
   private readonly id = Math.random().toString(36).slice(2);
   private term: AbortController | null = null;
-  private leads = false;
+  private isLeader = false;
 
   constructor(
     private readonly name: string,
     private readonly lead: LeaderTask,
   ) {
     addEventListener("storage", ({ key }) => {
-      if (key === name) this.look();
+      if (key === name) this.onStorageChange();
     });
   }
 
-  get stands(): boolean {
+  get isCandidate(): boolean {
     return this.term !== null;
   }
 
-  stand(how: "in turn" | "by force" = "in turn"): void {
+  join(mode: "queue" | "steal" = "queue"): void {
     this.leave();
     const term = (this.term = new AbortController());
-    if (how === "by force" || !this.read()) void this.run(term, how);
+    if (mode === "steal" || !this.read()) void this.campaign(term, mode);
   }
 
   leave(): void {
     this.term?.abort();
     this.term = null;
-    this.leads = false;
+    this.isLeader = false;
     if (this.read() === this.id) this.write(null);
   }
 
-  /** Somebody wrote: the place is free, or it is not ours any more. */
-  private look(): void {
+  /** The stored leader changed: the leadership is free, or this tab lost it. */
+  private onStorageChange(): void {
     const holder = this.read();
-    if (this.leads && holder !== this.id) this.stand();
-    else if (this.term && !this.leads && !holder) void this.run(this.term, "in turn");
+    if (this.isLeader && holder !== this.id) this.join();
+    else if (this.term && !this.isLeader && !holder) void this.campaign(this.term, "queue");
   }
 
-  private async run(term: AbortController, how: "in turn" | "by force"): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * SETTLES));
-    const isTaken = how === "in turn" && this.read();
-    if (term.signal.aborted || this.leads || isTaken) return;
+  private async campaign(term: AbortController, mode: "queue" | "steal"): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * SETTLE_TIME));
+    const isTaken = mode === "queue" && this.read();
+    if (term.signal.aborted || this.isLeader || isTaken) return;
     this.write(this.id);
-    await new Promise((resolve) => setTimeout(resolve, SETTLES));
-    if (term.signal.aborted || this.leads || this.read() !== this.id) return;
-    this.leads = true;
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_TIME));
+    if (term.signal.aborted || this.isLeader || this.read() !== this.id) return;
+    this.isLeader = true;
     await this.lead(term.signal);
     if (this.term === term) this.leave();
   }

@@ -7,7 +7,7 @@ const step = (after: number, at: number): LedgerStep => ({
   sent: { id: String(at), event: "proposed", data: "{}" },
 });
 const numbers = (place: LedgerPosition, steps: LedgerStep[]) =>
-  steps.flatMap((each) => place.take(each)).map((sent) => sent.id || sent.event);
+  steps.flatMap((each) => place.advance(each)).map((sent) => sent.id || sent.event);
 
 describe("a tab's position in the ledger", () => {
   it("passes every event on once, also when it is repeated", () => {
@@ -28,14 +28,14 @@ describe("a tab's position in the ledger", () => {
 
   it("advances on keep-alive messages without passing an event on", () => {
     const place = new LedgerPosition();
-    expect(place.take({ after: "40", at: "45" })).toEqual([]);
+    expect(place.advance({ after: "40", at: "45" })).toEqual([]);
     expect(numbers(place, [step(45, 46)])).toEqual(["46"]);
   });
 
   it("goes back when the server resets it, as after a restored backup", () => {
     const place = new LedgerPosition();
-    place.take(step(90, 91));
-    expect(place.take({ after: "91", at: "12", sent: { ...RESET_EVENT, id: "12" } })).toHaveLength(1);
+    place.advance(step(90, 91));
+    expect(place.advance({ after: "91", at: "12", sent: { ...RESET_EVENT, id: "12" } })).toHaveLength(1);
     expect(numbers(place, [step(12, 13)])).toEqual(["13"]);
   });
 });

@@ -1,6 +1,6 @@
 import type { ServerEvent } from "./sse";
 
-/** One step along the ledger: from which place to which, with the event if there was one. */
+/** One step of the ledger position, with its event if there is one. */
 export interface LedgerStep {
   after: string;
   at: string;
@@ -9,12 +9,12 @@ export interface LedgerStep {
 
 export const RESET_EVENT: ServerEvent = { id: "", event: "reset", data: "{}" };
 
-/** Where a tab stands. What is told twice is dropped; what was missed makes it load everything anew. */
+/** A tab's position in the ledger. Repeated events are dropped; after missed events it resets. */
 export class LedgerPosition {
   at = "";
 
-  /** What the step brings for this tab. */
-  take({ after, at, sent }: LedgerStep): ServerEvent[] {
+  /** The events of this step for this tab. */
+  advance({ after, at, sent }: LedgerStep): ServerEvent[] {
     if (sent?.event === "reset") {
       this.at = at;
       return [sent];

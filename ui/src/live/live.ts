@@ -5,42 +5,42 @@ import { makeLeaderElection, type LeaderElection } from "./leaderElection";
 import { LedgerPosition, RESET_EVENT, type LedgerStep } from "./ledgerPosition";
 import { readEventStream, type ServerEvent } from "./sse";
 
-/** One line of the ledger, as it happened. `kind` "reset" means: load everything anew. */
+/** A ledger entry from the stream. `kind` "reset" means: reload everything. */
 export type LedgerEntry = Schemas["TimelineEntryJson"];
 export type StreamState = "connecting" | "live" | "offline" | "signed out";
-type Told = { step: LedgerStep } | { state: StreamState } | { hello: true };
+type TabMessage = { step: LedgerStep } | { state: StreamState } | { hello: true };
 
-const NAME = "interlock-live";
-const PAUSES = [500, 1_000, 2_000, 5_000, 10_000];
-const STEADY = 5_000; // a connection that lasted for this long was a good one
-const SILENT = 40_000; // the server gives a sign of life every 15 seconds
-const LOST = 60_000; // without a word from the leader, somebody else leads
-const UNANSWERED = 10_000; // the same for a tab that has just said hello
-const LOOKS = 5_000;
+const CHANNEL_NAME = "interlock-live";
+const RETRY_DELAYS = [500, 1_000, 2_000, 5_000, 10_000];
+const STABLE_AFTER = 5_000; // a connection that lasted this long counts as stable
+const STREAM_TIMEOUT = 40_000; // the server sends a keep-alive every 15 seconds
+const LEADER_TIMEOUT = 60_000; // without a message from the leader, another tab takes over
+const HELLO_TIMEOUT = 10_000; // the same after a hello that nobody answered
+const CHECK_INTERVAL = 5_000;
 
 /**
- * One live connection per browser: the tab that leads reads the stream and tells the others, which take over where it
- * stood when it closes, sleeps or falls silent.
+ * One live connection per browser: the leading tab reads the stream and forwards events to the others, which take
+ * over at its position when it closes, sleeps or stops responding.
  */
 class Live {
   private listeners = new Set<(entry: LedgerEntry) => void>();
   private watchers = new Set<() => void>();
   private channel: BroadcastChannel | undefined;
-  private office: LeaderElection | undefined;
-  private place = new LedgerPosition();
-  private heardAt = 0;
-  private rests = false;
-  private cut: () => void = () => undefined;
-  private wakeUp: () => void = () => undefined;
+  private election: LeaderElection | undefined;
+  private position = new LedgerPosition();
+  private lastMessageAt = 0;
+  private isSuspended = false;
+  private abortStream: () => void = () => undefined;
+  private endPause: () => void = () => undefined;
   state: StreamState = "connecting";
-  leads = false;
+  isLeader = false;
 
-  /** When somebody is signed in, and again after a session that ended; `who` keeps two people's tabs apart. */
-  start(who: string): void {
-    this.office ??= this.open(`${NAME} ${who}`);
-    if (this.office.stands) return;
-    if (this.state === "signed out") this.become("connecting", "heard");
-    this.office.stand();
+  /** Called after a sign-in; `user` keeps the tabs of different users apart. */
+  start(user: string): void {
+    this.election ??= this.open(`${CHANNEL_NAME} ${user}`);
+    if (this.election.isCandidate) return;
+    if (this.state === "signed out") this.setState("connecting", "broadcast");
+    this.election.join();
   }
 
   subscribe = (listener: (entry: LedgerEntry) => void): (() => void) => {
@@ -55,161 +55,161 @@ class Live {
 
   private open(name: string): LeaderElection {
     this.channel = new BroadcastChannel(name);
-    this.channel.addEventListener("message", ({ data }: MessageEvent<Told>) => this.hear(data));
-    this.sayHello();
-    setInterval(this.look, LOOKS);
-    document.addEventListener("visibilitychange", this.look);
-    document.addEventListener("freeze", this.rest);
-    document.addEventListener("resume", this.rise);
-    addEventListener("pagehide", this.rest);
-    addEventListener("pageshow", this.rise);
-    addEventListener("online", this.hurry);
-    addEventListener("offline", this.unplugged);
+    this.channel.addEventListener("message", ({ data }: MessageEvent<TabMessage>) => this.receive(data));
+    this.requestState();
+    setInterval(this.checkLeader, CHECK_INTERVAL);
+    document.addEventListener("visibilitychange", this.checkLeader);
+    document.addEventListener("freeze", this.suspend);
+    document.addEventListener("resume", this.resume);
+    addEventListener("pagehide", this.suspend);
+    addEventListener("pageshow", this.resume);
+    addEventListener("online", this.reconnect);
+    addEventListener("offline", this.goOffline);
     return makeLeaderElection(name, (term) => this.lead(term));
   }
 
-  private sayHello(): void {
-    this.heardAt = Date.now() - LOST + UNANSWERED;
-    this.say({ hello: true });
+  private requestState(): void {
+    this.lastMessageAt = Date.now() - LEADER_TIMEOUT + HELLO_TIMEOUT;
+    this.broadcast({ hello: true });
   }
 
   private async lead(term: AbortSignal): Promise<void> {
-    this.leads = true;
-    this.heardAt = Date.now();
+    this.isLeader = true;
+    this.lastMessageAt = Date.now();
     try {
-      await this.keepReading(term);
+      await this.readUntilAborted(term);
     } finally {
-      this.leads = false;
+      this.isLeader = false;
     }
   }
 
-  private async keepReading(term: AbortSignal): Promise<void> {
+  private async readUntilAborted(term: AbortSignal): Promise<void> {
     let failures = 0;
     while (!term.aborted) {
-      const began = Date.now();
+      const startedAt = Date.now();
       const status = await this.read(term).catch(() => 0);
       if (term.aborted) return;
-      if (status === 401 || status === 403) return this.become("signed out");
-      failures = Date.now() - began > STEADY ? 0 : failures + 1;
-      this.become(failures > 1 || !navigator.onLine ? "offline" : "connecting");
-      await this.pause(PAUSES[Math.min(failures, PAUSES.length - 1)] ?? 0, term);
+      if (status === 401 || status === 403) return this.setState("signed out");
+      failures = Date.now() - startedAt > STABLE_AFTER ? 0 : failures + 1;
+      this.setState(failures > 1 || !navigator.onLine ? "offline" : "connecting");
+      await this.pause(RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length - 1)] ?? 0, term);
     }
   }
 
   private read(term: AbortSignal): Promise<number> {
-    const fresh = !this.place.at;
-    const cut = new AbortController();
-    this.cut = () => cut.abort();
-    this.heardAt = Date.now();
+    const isFirstRead = !this.position.at;
+    const abortStream = new AbortController();
+    this.abortStream = () => abortStream.abort();
+    this.lastMessageAt = Date.now();
     return readEventStream({
       url: "/api/events",
-      after: this.place.at,
-      signal: AbortSignal.any([term, cut.signal]),
+      after: this.position.at,
+      signal: AbortSignal.any([term, abortStream.signal]),
       onOpen: () => {
-        this.become("live");
-        if (fresh) this.tell({ after: "", at: "", sent: RESET_EVENT });
+        this.setState("live");
+        if (isFirstRead) this.publish({ after: "", at: "", sent: RESET_EVENT });
       },
-      onEvent: (sent) => this.tell({ after: this.place.at, at: sent.id, sent }),
-      onPlace: (at) => this.tell({ after: this.place.at, at }),
+      onEvent: (sent) => this.publish({ after: this.position.at, at: sent.id, sent }),
+      onPosition: (at) => this.publish({ after: this.position.at, at }),
     });
   }
 
-  private tell(step: LedgerStep): void {
-    this.heardAt = Date.now();
-    this.say({ step });
-    this.take(step);
+  private publish(step: LedgerStep): void {
+    this.lastMessageAt = Date.now();
+    this.broadcast({ step });
+    this.apply(step);
   }
 
-  private say(told: Told): void {
-    this.channel?.postMessage(told);
+  private broadcast(message: TabMessage): void {
+    this.channel?.postMessage(message);
   }
 
-  private hear(told: Told): void {
-    if ("hello" in told) return this.answer();
-    this.heardAt = Date.now();
-    if ("step" in told) this.take(told.step);
-    else if (!this.leads) this.become(told.state, "heard");
+  private receive(message: TabMessage): void {
+    if ("hello" in message) return this.sendState();
+    this.lastMessageAt = Date.now();
+    if ("step" in message) this.apply(message.step);
+    else if (!this.isLeader) this.setState(message.state, "broadcast");
   }
 
-  private answer(): void {
-    if (!this.leads) return;
-    this.say({ state: this.state });
-    if (this.place.at) this.say({ step: { after: this.place.at, at: this.place.at } });
+  private sendState(): void {
+    if (!this.isLeader) return;
+    this.broadcast({ state: this.state });
+    if (this.position.at) this.broadcast({ step: { after: this.position.at, at: this.position.at } });
   }
 
-  private take(step: LedgerStep): void {
-    for (const sent of this.place.take(step)) this.pass(sent);
+  private apply(step: LedgerStep): void {
+    for (const sent of this.position.advance(step)) this.notifyListeners(sent);
   }
 
-  private pass(sent: ServerEvent): void {
+  private notifyListeners(sent: ServerEvent): void {
     const entry = { kind: sent.event, ...(parseJson(sent.data) as object) } as LedgerEntry;
     for (const listener of this.listeners) {
       try {
         listener(entry);
       } catch (error) {
-        reportError(error); // one that fails must not keep it from the others
+        reportError(error); // a failing listener must not block the others
       }
     }
   }
 
-  private become(state: StreamState, how: "led" | "heard" = "led"): void {
-    if (how === "led") this.say({ state });
+  private setState(state: StreamState, source: "leader" | "broadcast" = "leader"): void {
+    if (source === "leader") this.broadcast({ state });
     if (state === this.state) return;
     this.state = state;
     for (const watcher of this.watchers) watcher();
   }
 
-  /** By the wall clock, which goes on while a laptop sleeps; one that was set counts as silence. */
-  private look = (): void => {
-    const silent = Math.abs(Date.now() - this.heardAt);
-    if (this.rests || !this.office?.stands) return;
-    if (this.leads && silent > SILENT) this.cut();
-    else if (!this.leads && !document.hidden && silent > LOST) {
-      this.heardAt = Date.now();
-      this.office.stand("by force");
+  /** By the wall clock, which continues while a laptop sleeps; a changed clock counts as silence. */
+  private checkLeader = (): void => {
+    const silentFor = Math.abs(Date.now() - this.lastMessageAt);
+    if (this.isSuspended || !this.election?.isCandidate) return;
+    if (this.isLeader && silentFor > STREAM_TIMEOUT) this.abortStream();
+    else if (!this.isLeader && !document.hidden && silentFor > LEADER_TIMEOUT) {
+      this.lastMessageAt = Date.now();
+      this.election.join("steal");
     }
   };
 
-  /** A tab that is frozen, or kept for the back button, must not hold up the others. */
-  private rest = (): void => {
-    this.rests = true;
-    this.office?.leave();
+  /** A frozen tab, or one in the back-forward cache, must not block the others. */
+  private suspend = (): void => {
+    this.isSuspended = true;
+    this.election?.leave();
   };
 
-  /** What was told meanwhile may not have been heard. */
-  private rise = (): void => {
-    if (!this.rests) return;
-    this.rests = false;
-    this.pass(RESET_EVENT);
-    this.sayHello();
-    this.office?.stand();
+  /** Events may have been missed in the meantime. */
+  private resume = (): void => {
+    if (!this.isSuspended) return;
+    this.isSuspended = false;
+    this.notifyListeners(RESET_EVENT);
+    this.requestState();
+    this.election?.join();
   };
 
-  private hurry = (): void => {
-    this.cut();
-    this.wakeUp();
+  private reconnect = (): void => {
+    this.abortStream();
+    this.endPause();
   };
 
-  private unplugged = (): void => {
-    if (this.leads) this.become("offline");
-    this.cut();
+  private goOffline = (): void => {
+    if (this.isLeader) this.setState("offline");
+    this.abortStream();
   };
 
   private pause(milliseconds: number, term: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, milliseconds);
-      this.wakeUp = () => {
+      this.endPause = () => {
         clearTimeout(timer);
         resolve();
       };
-      term.addEventListener("abort", this.wakeUp, { once: true });
+      term.addEventListener("abort", this.endPause, { once: true });
     });
   }
 }
 
 export const live = new Live();
 
-/** Whether what is on the screen is what is so now. */
+/** The state of the live connection. */
 export function useLiveState(): StreamState {
   return useSyncExternalStore(live.watch, () => live.state);
 }

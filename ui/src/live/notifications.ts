@@ -4,43 +4,43 @@ import type { CurrentUser } from "../api/currentUser";
 import { visible } from "../components/visible";
 import { live, type LedgerEntry } from "./live";
 
-const WANTED = "interlock-notifications";
-const RENDERED = 700; // milliseconds in which a page that is open shows what is new
-const ANSWERED = 300;
-const MOST = 5; // at once; more of them would only be in the way
-type Word = { shows: string } | { shown: string };
+const SETTING_KEY = "interlock-notifications";
+const RENDER_TIME = 700; // milliseconds until an open page shows a new approval
+const ANSWER_TIME = 300;
+const MAX_OPEN = 5; // notifications at a time
+type ScreenMessage = { query: string } | { shownId: string };
 
 export type NotificationState = "on" | "off" | "denied" | "impossible";
 
-/** Whether this browser tells of what waits, and may. */
+/** Whether notifications are enabled and allowed in this browser. */
 export function readNotificationState(): NotificationState {
   if (typeof Notification === "undefined") return "impossible";
   if (Notification.permission === "denied") return "denied";
-  return Notification.permission === "granted" && localStorage.getItem(WANTED) === "on" ? "on" : "off";
+  return Notification.permission === "granted" && localStorage.getItem(SETTING_KEY) === "on" ? "on" : "off";
 }
 
-/** Only after a click: the browser asks the person, once. */
+/** Call only after a click: the browser asks for permission once. */
 export async function enableNotifications(): Promise<NotificationState> {
-  if ((await Notification.requestPermission()) === "granted") localStorage.setItem(WANTED, "on");
+  if ((await Notification.requestPermission()) === "granted") localStorage.setItem(SETTING_KEY, "on");
   return readNotificationState();
 }
 
 export function disableNotifications(): NotificationState {
-  localStorage.removeItem(WANTED);
+  localStorage.removeItem(SETTING_KEY);
   return readNotificationState();
 }
 
-/** Of what waits for this person and is on no screen of theirs, the leading tab tells the browser. */
+/** The leading tab notifies of approvals that need the user's decision and are visible in no tab. */
 export function useNotifications(me: CurrentUser): void {
   useEffect(() => {
-    const screens = new Screens();
+    const screenQuery = new ScreenQuery();
     const unsubscribe = live.subscribe((entry) => {
-      if (live.leads && readNotificationState() === "on" && isNew(entry))
-        void tellOf(entry.approval_id, screens);
+      if (live.isLeader && readNotificationState() === "on" && isNew(entry))
+        void notifyIfHidden(entry.approval_id, screenQuery);
     });
     return () => {
       unsubscribe();
-      screens.close();
+      screenQuery.close();
     };
   }, [me.name]);
 }
@@ -49,20 +49,20 @@ function isNew(entry: LedgerEntry): boolean {
   return entry.kind === "proposed" && entry.data.status === "pending";
 }
 
-async function tellOf(id: string, screens: Screens): Promise<void> {
+async function notifyIfHidden(id: string, screenQuery: ScreenQuery): Promise<void> {
   const approval = await readApproval(id).catch(() => null);
-  if (!approval || !waitsForMe(approval) || (await screens.show(id))) return;
-  tell(approval);
+  if (!approval || !needsMyDecision(approval) || (await screenQuery.isShown(id))) return;
+  showNotification(approval);
 }
 
-function waitsForMe(approval: ApprovalSnapshot): boolean {
+function needsMyDecision(approval: ApprovalSnapshot): boolean {
   return approval.status === "pending" && approval.may_decide.length > 0;
 }
 
-const open: Notification[] = [];
+const openNotifications: Notification[] = [];
 
-/** The tool and who asked. Nothing of the arguments, and so not the sentence: a lock screen is no place for them. */
-function tell({ id, card, requester }: ApprovalSnapshot): void {
+/** Shows the tool and the requester. No arguments, and so no sentence: a lock screen is public. */
+function showNotification({ id, card, requester }: ApprovalSnapshot): void {
   try {
     const notification = new Notification("Approval needed", {
       body: requester ? `${card.tool}, for ${visible(requester)}` : card.tool,
@@ -71,32 +71,33 @@ function tell({ id, card, requester }: ApprovalSnapshot): void {
     });
     notification.onclick = () => {
       notification.close();
-      window.open(`/a/${encodeURIComponent(id)}`, "interlock-asks"); // a tab of its own: what is typed in this one stays
+      window.open(`/a/${encodeURIComponent(id)}`, "interlock-asks"); // in a new tab, to keep the input in this one
     };
-    open.push(notification);
-    if (open.length > MOST) open.shift()?.close();
+    openNotifications.push(notification);
+    if (openNotifications.length > MAX_OPEN) openNotifications.shift()?.close();
   } catch {
     disableNotifications(); // phones have no notifications without an installed app
   }
 }
 
-/** Asks all tabs of the browser whether somebody is looking at an approval already. */
-class Screens {
+/** Asks all tabs of the browser whether an approval is visible. */
+class ScreenQuery {
   private readonly channel = new BroadcastChannel("interlock-screens");
-  private readonly shown = new Set<string>();
+  private readonly reportedIds = new Set<string>();
 
   constructor() {
-    this.channel.addEventListener("message", ({ data }: MessageEvent<Word>) => {
-      if ("shown" in data) this.shown.add(data.shown);
-      else if (isOnScreen(data.shows)) this.channel.postMessage({ shown: data.shows } satisfies Word);
+    this.channel.addEventListener("message", ({ data }: MessageEvent<ScreenMessage>) => {
+      if ("shownId" in data) this.reportedIds.add(data.shownId);
+      else if (isOnScreen(data.query))
+        this.channel.postMessage({ shownId: data.query } satisfies ScreenMessage);
     });
   }
 
-  async show(id: string): Promise<boolean> {
-    await after(RENDERED);
-    this.channel.postMessage({ shows: id } satisfies Word);
-    await after(ANSWERED);
-    return isOnScreen(id) || this.shown.delete(id);
+  async isShown(id: string): Promise<boolean> {
+    await delay(RENDER_TIME);
+    this.channel.postMessage({ query: id } satisfies ScreenMessage);
+    await delay(ANSWER_TIME);
+    return isOnScreen(id) || this.reportedIds.delete(id);
   }
 
   close(): void {
@@ -105,13 +106,13 @@ class Screens {
 }
 
 function isOnScreen(id: string): boolean {
-  const mark = CSS.escape(id);
+  const escapedId = CSS.escape(id);
   return (
     document.visibilityState === "visible" &&
-    document.querySelector(`[data-approval="${mark}"], [data-row="${mark}"]`) !== null
+    document.querySelector(`[data-approval="${escapedId}"], [data-row="${escapedId}"]`) !== null
   );
 }
 
-function after(milliseconds: number): Promise<void> {
+function delay(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

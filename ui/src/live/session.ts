@@ -4,61 +4,61 @@ import { ApiError, callApi } from "../api/client";
 import { useMe, type CurrentUser } from "../api/currentUser";
 import { live, useLiveState } from "./live";
 
-/** What the tabs of one browser tell each other about its session. */
-type Word = { entered: string } | { left: true };
+/** Messages between the tabs of a browser about its session. */
+type SessionMessage = { entered: string } | { left: true };
 
 const channel = new BroadcastChannel("interlock-account");
 
-/** Ends this session, or all of one's own, and leaves no page of it open in this browser. */
-export async function signOut(where: "here" | "everywhere"): Promise<void> {
-  await callApi("delete", where === "here" ? "/api/session" : "/api/sessions").catch(unlessOver);
-  channel.postMessage({ left: true } satisfies Word);
+/** Ends this session, or all sessions of the user, and leaves the page in every tab. */
+export async function signOut(scope: "here" | "everywhere"): Promise<void> {
+  await callApi("delete", scope === "here" ? "/api/session" : "/api/sessions").catch(ignoreSignedOut);
+  channel.postMessage({ left: true } satisfies SessionMessage);
   location.assign("/signin");
 }
 
-/** Keeps a tab in step with the session: it heals when somebody signs in again, and starts anew for somebody else. */
+/** Keeps a tab in sync with the session: it recovers after a new sign-in, and reloads for another user. */
 export function useSessionSync(me: CurrentUser): void {
   const queries = useQueryClient();
   const { dataUpdatedAt, error } = useMe();
-  const who = `${me.workspace}/${me.name}`;
-  const first = useRef(who);
-  const wasOut = useRef(false);
+  const user = `${me.workspace}/${me.name}`;
+  const initialUser = useRef(user);
+  const wasSignedOut = useRef(false);
   useEffect(() => {
-    if (first.current !== who) location.reload();
-  }, [who]);
-  useEffect(() => channel.postMessage({ entered: who } satisfies Word), [who]);
+    if (initialUser.current !== user) location.reload();
+  }, [user]);
+  useEffect(() => channel.postMessage({ entered: user } satisfies SessionMessage), [user]);
   useEffect(() => {
     if (error) return;
-    live.start(who);
-    if (wasOut.current) void queries.invalidateQueries();
-    wasOut.current = false;
-  }, [who, dataUpdatedAt, error, queries]);
+    live.start(user);
+    if (wasSignedOut.current) void queries.invalidateQueries();
+    wasSignedOut.current = false;
+  }, [user, dataUpdatedAt, error, queries]);
   useEffect(() => {
-    if (isOut(error)) wasOut.current = true;
+    if (isSignedOut(error)) wasSignedOut.current = true;
   }, [error]);
   useEffect(() => {
-    const hear = ({ data }: MessageEvent<Word>) => {
+    const onMessage = ({ data }: MessageEvent<SessionMessage>) => {
       if ("left" in data) location.assign("/signin");
-      else if (data.entered !== who || live.state === "signed out")
+      else if (data.entered !== user || live.state === "signed out")
         void queries.invalidateQueries({ queryKey: ["me"] });
     };
-    channel.addEventListener("message", hear);
-    return () => channel.removeEventListener("message", hear);
-  }, [who, queries]);
+    channel.addEventListener("message", onMessage);
+    return () => channel.removeEventListener("message", onMessage);
+  }, [user, queries]);
 }
 
 /** Whether the session ended while the page was open. */
 export function useSignedOut(): boolean {
   const { error } = useMe();
   const state = useLiveState();
-  return isOut(error) || state === "signed out";
+  return isSignedOut(error) || state === "signed out";
 }
 
-function isOut(error: Error | null): boolean {
+function isSignedOut(error: Error | null): boolean {
   return error instanceof ApiError && error.status === 401;
 }
 
-/** A session that has ended already is what was wanted. */
-function unlessOver(error: Error): void {
-  if (!isOut(error)) throw error;
+/** A session that has already ended is not an error. */
+function ignoreSignedOut(error: Error): void {
+  if (!isSignedOut(error)) throw error;
 }

@@ -1,33 +1,33 @@
-/** One server-sent event, as it came. */
+/** A server-sent event. */
 export interface ServerEvent {
   id: string;
   event: string;
   data: string;
 }
 
-/** Cuts a stream of text into events; what is not whole yet is kept for the next piece. */
+/** Parses a text stream into events; incomplete events are buffered. */
 export class EventParser {
-  private rest = "";
+  private buffer = "";
   private id = "";
 
-  take(piece: string): ServerEvent[] {
-    this.rest += piece;
-    const blocks = this.rest.split(/\r?\n\r?\n/);
-    this.rest = blocks.pop() ?? "";
-    return blocks.map((block) => this.read(block)).filter((sent) => sent !== null);
+  push(piece: string): ServerEvent[] {
+    this.buffer += piece;
+    const blocks = this.buffer.split(/\r?\n\r?\n/);
+    this.buffer = blocks.pop() ?? "";
+    return blocks.map((block) => this.parseBlock(block)).filter((sent) => sent !== null);
   }
 
   get lastId(): string {
     return this.id;
   }
 
-  private read(block: string): ServerEvent | null {
+  private parseBlock(block: string): ServerEvent | null {
     let event = "message";
     const data: string[] = [];
     for (const line of block.split(/\r?\n/)) {
-      const at = line.indexOf(":");
-      const name = at < 0 ? line : line.slice(0, at);
-      const value = at < 0 ? "" : line.slice(at + 1).replace(/^ /, "");
+      const colon = line.indexOf(":");
+      const name = colon < 0 ? line : line.slice(0, colon);
+      const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
       if (name === "id") this.id = value;
       else if (name === "event") event = value;
       else if (name === "data") data.push(value);
@@ -40,33 +40,33 @@ interface StreamOptions {
   url: string;
   after: string;
   signal: AbortSignal;
-  /** The head of the answer came: what happens from now on is in the stream. */
+  /** The response has started: later events are in the stream. */
   onOpen: () => void;
   onEvent: (sent: ServerEvent) => void;
-  /** Also for signs of life, which move the place on without an event. */
-  onPlace: (id: string) => void;
+  /** Also called for keep-alives, which advance the position without an event. */
+  onPosition: (id: string) => void;
 }
 
-/** Reads one stream to its end with fetch: EventSource gives up for good on the first refusal. */
+/** Reads one stream to its end with fetch: EventSource never reconnects after an error response. */
 export async function readEventStream({
   url,
   after,
   signal,
   onOpen,
   onEvent,
-  onPlace,
+  onPosition,
 }: StreamOptions): Promise<number> {
   const headers: Record<string, string> = { accept: "text/event-stream" };
   if (after) headers["last-event-id"] = after;
-  const answer = await fetch(url, { headers, signal, credentials: "same-origin", cache: "no-store" });
-  if (!answer.ok || !answer.body) return answer.status;
+  const response = await fetch(url, { headers, signal, credentials: "same-origin", cache: "no-store" });
+  if (!response.ok || !response.body) return response.status;
   onOpen();
-  const cutter = new EventParser();
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new EventParser();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return answer.status;
-    for (const sent of cutter.take(value)) onEvent(sent);
-    if (cutter.lastId) onPlace(cutter.lastId);
+    if (done) return response.status;
+    for (const sent of parser.push(value)) onEvent(sent);
+    if (parser.lastId) onPosition(parser.lastId);
   }
 }

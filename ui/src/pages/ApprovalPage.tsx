@@ -11,10 +11,10 @@ import css from "./ApprovalPage.module.css";
 
 const DeliveryList = lazy(() => import("./DeliveryList"));
 
-/** Where links from mail, Slack and pagers lead: the card, alone. */
+/** The target of links in notifications: the card alone. */
 export default function ApprovalPage() {
   const { id = "" } = useParams();
-  const byLink = useCounts(id);
+  const byLink = useLinkIsMine(id);
   const inbox = (
     <Anchor component={Link} href="/inbox" size="sm">
       Inbox
@@ -23,16 +23,16 @@ export default function ApprovalPage() {
   return (
     <div className={css.page} data-by-link={byLink || undefined}>
       <Page title="Approval" actions={inbox}>
-        <ForWhom id={id} />
-        <ApprovalCard id={id} place="page" />
-        <Who id={id} />
+        <LinkOwnerNotice id={id} />
+        <ApprovalCard id={id} location="page" />
+        <NotificationsSection id={id} />
       </Page>
     </div>
   );
 }
 
-/** Read when somebody wants to know. */
-function Who({ id }: { id: string }) {
+/** Loaded when it is opened. */
+function NotificationsSection({ id }: { id: string }) {
   const [open, setOpen] = useState(false);
   return (
     <details className={css.who} onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -46,23 +46,23 @@ function Who({ id }: { id: string }) {
   );
 }
 
-/** Whether what one decides here is decided through the link that one came by. */
-function useCounts(id: string): boolean {
+/** Whether a decision on this page uses the link that opened it. */
+function useLinkIsMine(id: string): boolean {
   const { data: me } = useMe();
   const { data: link } = useLinkPreview(readLinkToken(id));
-  const counts = link?.person === me?.name && link?.workspace === me?.workspace && link?.spent === false;
-  useEffect(() => setLinkCounts(counts), [counts]);
-  return counts;
+  const isMine = link?.person === me?.name && link?.workspace === me?.workspace && link?.spent === false;
+  useEffect(() => setLinkCounts(isMine), [isMine]);
+  return isMine;
 }
 
-/** A link that was made for somebody else is said to be; what one decides is one's own all the same. */
-function ForWhom({ id }: { id: string }) {
+/** A notice for a link that was made for another user; decisions still count as the signed-in user's. */
+function LinkOwnerNotice({ id }: { id: string }) {
   const { data: me } = useMe();
   const { data: link } = useLinkPreview(readLinkToken(id));
   if (!link || !me || (link.person === me.name && link.workspace === me.workspace)) return null;
-  const where = link.workspace === me.workspace ? "" : ` in the workspace ${link.workspace}`;
+  const workspaceSuffix = link.workspace === me.workspace ? "" : ` in the workspace ${link.workspace}`;
   return (
-    <Alert color="yellow" title={`This link is for ${link.person}${where}`} role="note">
+    <Alert color="yellow" title={`This link is for ${link.person}${workspaceSuffix}`} role="note">
       You are signed in as {me.name}. A decision you make here is recorded as yours.
     </Alert>
   );

@@ -8,7 +8,7 @@ import css from "./ApprovalPage.module.css";
 
 type Delivery = Schemas["DeliveryInfo"];
 
-const STANDS: Record<Delivery["status"], string> = {
+const STATUS_LABELS: Record<Delivery["status"], string> = {
   due: "queued",
   sending: "sending",
   sent: "up to date",
@@ -17,28 +17,29 @@ const STANDS: Record<Delivery["status"], string> = {
   grouped: "sent in a batch",
 };
 
-/** Where people heard of a request, and whether what they see is up to date. */
+/** The notifications of a request, and whether each is up to date. */
 export default function DeliveryList({ id }: { id: string }) {
-  const told = useQuery({
+  const deliveries = useQuery({
     queryKey: ["deliveries", id],
     queryFn: ({ signal }) =>
       callApi("get", "/api/approvals/{approval_id}/deliveries", { path: { approval_id: id }, signal }),
     refetchInterval: 5_000,
   });
-  if (told.isPending) return <Loading />;
-  if (!told.data) return <ErrorMessage error={told.error} again={() => void told.refetch()} />;
-  if (!told.data.items.length)
+  if (deliveries.isPending) return <Loading />;
+  if (!deliveries.data)
+    return <ErrorMessage error={deliveries.error} onRetry={() => void deliveries.refetch()} />;
+  if (!deliveries.data.items.length)
     return <Text size="sm">No notifications were sent. The request is in the inbox.</Text>;
   return (
     <ul className={css.told} aria-label="Notifications">
-      {told.data.items.map((delivery) => (
-        <Told key={delivery.id} delivery={delivery} />
+      {deliveries.data.items.map((delivery) => (
+        <DeliveryItem key={delivery.id} delivery={delivery} />
       ))}
     </ul>
   );
 }
 
-function Told({ delivery }: { delivery: Delivery }) {
+function DeliveryItem({ delivery }: { delivery: Delivery }) {
   const { person, place, channel, status, sent_at, error } = delivery;
   const to = person ?? place;
   return (
@@ -50,7 +51,7 @@ function Told({ delivery }: { delivery: Delivery }) {
           sent <TimeAgo at={sent_at} />,{" "}
         </>
       )}
-      {STANDS[status]}
+      {STATUS_LABELS[status]}
       {error && ` (${error})`}
     </Text>
   );

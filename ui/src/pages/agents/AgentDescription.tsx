@@ -6,7 +6,7 @@ import { makeAgentChange, type AgentFields } from "./agentChange";
 import css from "./Agents.module.css";
 import { useChangeAgent, type AgentInfo } from "./queries";
 
-/** What an agent is told and may spend; admins change it. */
+/** An agent's instructions and limits; admins can change them. */
 export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit: boolean }) {
   const [editing, setEditing] = useState(false);
   if (agent.source === "calls")
@@ -60,16 +60,16 @@ function Fact({ name, value }: { name: string; value: string }) {
   );
 }
 
-/** Only what differs is sent: the rest stays as the configuration file has it, also when that changes. */
+/** Sends only changed fields: the others keep following the configuration file. */
 function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }) {
-  const [filled, setFilled] = useState(() => initialValues(agent));
+  const [values, setValues] = useState(() => initialValues(agent));
   const [reason, setReason] = useState("");
   const change = useChangeAgent(agent.name);
   const set = (name: keyof AgentFormValues) => (event: { currentTarget: { value: string } }) =>
-    setFilled({ ...filled, [name]: event.currentTarget.value });
-  const wrong = (pointer: string) => problemAt(change.error, pointer);
+    setValues({ ...values, [name]: event.currentTarget.value });
+  const problem = (pointer: string) => problemAt(change.error, pointer);
   const save = () =>
-    change.mutate(makeAgentChange(agent, changedFields(filled, agent), reason), { onSuccess: onClose });
+    change.mutate(makeAgentChange(agent, changedFields(values, agent), reason), { onSuccess: onClose });
   return (
     <form
       onSubmit={(event) => {
@@ -81,32 +81,32 @@ function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }
         <TextInput
           label="Model"
           description="provider:name; empty for the default model"
-          value={filled.model}
+          value={values.model}
           onChange={set("model")}
-          error={wrong("/model")}
+          error={problem("/model")}
         />
         <Textarea
           label="Instructions"
           autosize={false}
           rows={5}
-          value={filled.instructions}
+          value={values.instructions}
           onChange={set("instructions")}
         />
         <Textarea
           label="Tools"
           description="One per line: names, patterns such as cms_list_*, packs such as cms, mcp:server, or *"
           rows={4}
-          value={filled.tools}
+          value={values.tools}
           onChange={set("tools")}
-          error={wrong("/tools")}
+          error={problem("/tools")}
         />
         <Textarea
           label="Agents it may call"
           description="One per line"
           rows={2}
-          value={filled.agents}
+          value={values.agents}
           onChange={set("agents")}
-          error={wrong("/agents")}
+          error={problem("/agents")}
         />
         <SimpleGrid cols={{ base: 1, sm: 3 }}>
           {AGENT_LIMITS.map(({ name, label, placeholder }) => (
@@ -114,9 +114,9 @@ function AgentForm({ agent, onClose }: { agent: AgentInfo; onClose: () => void }
               key={name}
               label={label}
               placeholder={placeholder}
-              value={filled[name]}
+              value={values[name]}
               onChange={set(name)}
-              error={wrong(`/limits/${name}`)}
+              error={problem(`/limits/${name}`)}
             />
           ))}
         </SimpleGrid>
@@ -172,30 +172,30 @@ export function initialValues(agent: AgentInfo): AgentFormValues {
   };
 }
 
-/** What differs from the agent as it is, in the server's words. */
-export function changedFields(filled: AgentFormValues, agent: AgentInfo): AgentFields {
+/** The changed fields, as the API names them. */
+export function changedFields(values: AgentFormValues, agent: AgentInfo): AgentFields {
   const before = initialValues(agent);
   const differs = (...names: (keyof AgentFormValues)[]) =>
-    names.some((name) => filled[name] !== before[name]);
+    names.some((name) => values[name] !== before[name]);
   return {
-    ...(differs("model") && { model: filled.model.trim() }),
-    ...(differs("instructions") && { instructions: filled.instructions }),
-    ...(differs("tools") && { tools: lines(filled.tools) }),
-    ...(differs("agents") && { agents: lines(filled.agents) }),
-    ...(differs("turns", "tokens", "time") && { limits: limits(filled) }),
+    ...(differs("model") && { model: values.model.trim() }),
+    ...(differs("instructions") && { instructions: values.instructions }),
+    ...(differs("tools") && { tools: splitLines(values.tools) }),
+    ...(differs("agents") && { agents: splitLines(values.agents) }),
+    ...(differs("turns", "tokens", "time") && { limits: toLimits(values) }),
   };
 }
 
-function lines(text: string): string[] {
+function splitLines(text: string): string[] {
   return text
     .split(/[\n,]/)
     .map((line) => line.trim())
     .filter(Boolean);
 }
 
-/** A whole number is one; anything else goes as it is, and the server says what is wrong with it. */
-function limits(filled: AgentFormValues): Record<string, unknown> {
+/** Integers are converted; the server validates everything else. */
+function toLimits(values: AgentFormValues): Record<string, unknown> {
   const number = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : text);
-  const said = { turns: number(filled.turns), tokens: number(filled.tokens), time: filled.time };
-  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== ""));
+  const limitValues = { turns: number(values.turns), tokens: number(values.tokens), time: values.time };
+  return Object.fromEntries(Object.entries(limitValues).filter(([, value]) => value !== ""));
 }

@@ -11,10 +11,10 @@ import { DeclaredTools } from "./DeclaredTools";
 import { useAgent, useAgents, type AgentInfo } from "./queries";
 import { ToolList } from "./ToolList";
 
-/** All agents, or one of them with its tools. */
+/** All agents, or one agent with its tools. */
 export default function Agents() {
-  useLocation(); // another address is another agent
-  const name = decodeURIComponent(location.pathname.split("/")[2] ?? ""); // the router decodes only half of it
+  useLocation(); // rerenders for another agent
+  const name = decodeURIComponent(location.pathname.split("/")[2] ?? ""); // the router decodes only a part of it
   return name ? <AgentDetails key={name} name={name} /> : <AgentList />;
 }
 
@@ -24,7 +24,7 @@ function AgentList() {
   return (
     <Page title="Agents">
       {agents.isPending && <Loading />}
-      {agents.error && <ErrorMessage error={agents.error} again={() => void agents.refetch()} />}
+      {agents.error && <ErrorMessage error={agents.error} onRetry={() => void agents.refetch()} />}
       {agents.data?.items.length === 0 && (
         <EmptyState title="No agents">
           Agents appear here once they are configured or have made a call.
@@ -64,7 +64,7 @@ function Row({ agent }: { agent: AgentInfo }) {
       </Group>
       <Text size="sm" c="dimmed">
         {agent.source === "calls" ? "Known from its calls" : agent.model || "The default model"}
-        {agent.tools.length > 0 && ` · tools: ${few(agent.tools)}`}
+        {agent.tools.length > 0 && ` · tools: ${shortList(agent.tools)}`}
         {gates.length > 0 && ` · ${gates.length === 1 ? "1 switch" : `${gates.length} switches`} set`}
         {agent.version > 0 && ` · version ${agent.version}`}
       </Text>
@@ -72,11 +72,11 @@ function Row({ agent }: { agent: AgentInfo }) {
   );
 }
 
-function few(names: string[]): string {
+function shortList(names: string[]): string {
   return names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", ");
 }
 
-/** One agent: what it is, what is odd about it, and which of its tools ask. */
+/** One agent: its description, its warnings, and its tools. */
 function AgentDetails({ name }: { name: string }) {
   const agent = useAgent(name);
   return (
@@ -85,13 +85,15 @@ function AgentDetails({ name }: { name: string }) {
         All agents
       </Anchor>
       {agent.isPending && <Loading />}
-      {agent.error && !agent.data && <ErrorMessage error={agent.error} again={() => void agent.refetch()} />}
-      {agent.data && <Shown agent={agent.data} />}
+      {agent.error && !agent.data && (
+        <ErrorMessage error={agent.error} onRetry={() => void agent.refetch()} />
+      )}
+      {agent.data && <AgentSections agent={agent.data} />}
     </Page>
   );
 }
 
-function Shown({ agent }: { agent: AgentInfo }) {
+function AgentSections({ agent }: { agent: AgentInfo }) {
   const me = useMe().data;
   return (
     <Stack gap="md">

@@ -20,7 +20,7 @@ import {
 
 const EFFECTS: ToolEffect[] = ["read", "write", "destructive"];
 
-/** For admins: the tools that only agents declared, of one of them or of all, and the pins. */
+/** For admins: tools declared by one or all agents, and their pins. */
 export function DeclaredTools({ agent = "" }: { agent?: string }) {
   const tools = useListedTools(agent);
   const items = tools.data?.items.filter((tool) => tool.standing !== "registered") ?? [];
@@ -30,8 +30,8 @@ export function DeclaredTools({ agent = "" }: { agent?: string }) {
         <Title order={2} size="h4" id="declared">
           Declared by agents
         </Title>
-        {tools.isPending && <Loading what="Loading tools" />}
-        {tools.error && <ErrorMessage error={tools.error} again={() => void tools.refetch()} />}
+        {tools.isPending && <Loading label="Loading tools" />}
+        {tools.error && <ErrorMessage error={tools.error} onRetry={() => void tools.refetch()} />}
         {tools.data && (
           <Text size="sm">
             {items.length > 0 ? describeTrust(tools.data) : "No agent has declared a tool of its own yet."}
@@ -168,7 +168,7 @@ function Definition({ tool }: { tool: ListedTool }) {
   );
 }
 
-/** All tools of an agent in one step; each effect is shown before, and what is left out with its reason. */
+/** Pins all tools of an agent in one step, after a preview of their effects and of the tools left out. */
 function PinAll({ agent, tools }: { agent: string; tools: ListedTool[] }) {
   const [open, setOpen] = useState(false);
   const pinAll = usePinAll(agent);
@@ -227,9 +227,9 @@ function Preview({ tools, error, sending, onClose, onPin }: PreviewProps) {
               Not included, pin one by one:
             </Text>
             <List size="sm">
-              {leftOut.map(({ name, why }) => (
+              {leftOut.map(({ name, reason }) => (
                 <List.Item key={name}>
-                  {name}: {why}
+                  {name}: {reason}
                 </List.Item>
               ))}
             </List>

@@ -7,11 +7,11 @@ import css from "./Agents.module.css";
 import { useTools, type AgentInfo } from "./queries";
 import { ToolRow } from "./ToolRow";
 
-/** The agent's tools in pages, searched on the server; search and choice live in the address. */
+/** The agent's tools in pages, searched on the server; search and selection are in the URL. */
 export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
-  const elsewhere = agent.source === "calls";
+  const isExternal = agent.source === "calls";
   const { q, all, search, choose } = useFilter();
-  const tools = useTools({ agent: agent.name, q, offered: all || elsewhere ? undefined : true });
+  const tools = useTools({ agent: agent.name, q, offered: all || isExternal ? undefined : true });
   const items = tools.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="sm">
@@ -22,7 +22,7 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
           defaultValue={q}
           onChange={(event) => search(event.currentTarget.value)}
         />
-        {!elsewhere && (
+        {!isExternal && (
           <NativeSelect
             label="Show"
             value={all ? "all" : "own"}
@@ -34,8 +34,8 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
           />
         )}
       </div>
-      {tools.isPending && <Loading what="Loading tools" />}
-      {tools.error && <ErrorMessage error={tools.error} again={() => void tools.refetch()} />}
+      {tools.isPending && <Loading label="Loading tools" />}
+      {tools.error && <ErrorMessage error={tools.error} onRetry={() => void tools.refetch()} />}
       {tools.data && items.length === 0 && (
         <EmptyState title="No tools">{q ? "No tool name matches." : "This agent has no tools."}</EmptyState>
       )}
@@ -54,13 +54,13 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
         </Button>
       )}
       <Text size="sm" c="dimmed" role="status">
-        {tools.data && items.length > 0 && shownWords(items.length, tools.hasNextPage)}
+        {tools.data && items.length > 0 && countLabel(items.length, tools.hasNextPage)}
       </Text>
     </Stack>
   );
 }
 
-function shownWords(count: number, more: boolean): string {
+function countLabel(count: number, more: boolean): string {
   const tools = count === 1 ? "1 tool" : `${count} tools`;
   return more ? `${tools} shown; there are more.` : `${tools}.`;
 }
@@ -70,14 +70,14 @@ function useFilter() {
   const [typed, setTyped] = useState(params.get("q") ?? "");
   const [q] = useDebouncedValue(typed, 250);
   useEffect(() => {
-    setParams((before) => with_(before, "q", q), { replace: true });
+    setParams((before) => withParam(before, "q", q), { replace: true });
   }, [q, setParams]);
   const choose = (value: string) =>
-    setParams((before) => with_(before, "show", value === "all" ? "all" : ""));
+    setParams((before) => withParam(before, "show", value === "all" ? "all" : ""));
   return { q, all: params.get("show") === "all", search: setTyped, choose };
 }
 
-function with_(before: URLSearchParams, name: string, value: string): URLSearchParams {
+function withParam(before: URLSearchParams, name: string, value: string): URLSearchParams {
   const after = new URLSearchParams(before);
   if (value) after.set(name, value);
   else after.delete(name);

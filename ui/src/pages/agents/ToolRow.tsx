@@ -21,20 +21,20 @@ import {
   type VerdictReason,
 } from "./queries";
 
-const MEANS =
+const SWITCH_HELP =
   "On: this agent needs approval to run the tool, even where a rule would allow it. " +
   "Off: it runs without approval, unless a policy rule asks.";
-const NOT_YOURS = "Only admins, and people who may approve every call of this tool, can turn approval off.";
+const NOT_ALLOWED = "Only admins, and people who may approve every call of this tool, can turn approval off.";
 
-/** One tool: what it is, whether it asks and why, and the switch. */
+/** One tool: its description, its verdict with the reason, and its switch. */
 export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInfo; role: string }) {
-  const [closing, setClosing] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   const change = useChangeAgent(agent.name);
   const gated = isGated(tool);
-  const fixed = whyFixed(tool, role, gated);
-  const turn = (on: boolean) => {
+  const lockedReason = fixedReason(tool, role, gated);
+  const setGate = (on: boolean) => {
     if (on) change.mutate(makeGateChange(agent, tool, true, ""));
-    else setClosing(true);
+    else setConfirming(true);
   };
   return (
     <li className={css.tool} data-tool={tool.name}>
@@ -56,10 +56,10 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
           labelPosition="left"
           classNames={{ label: css.touch }}
           aria-label={`Require approval for ${tool.name}?`}
-          title={fixed || MEANS}
+          title={lockedReason || SWITCH_HELP}
           checked={gated}
-          disabled={fixed !== "" || change.isPending}
-          onChange={(event) => turn(event.currentTarget.checked)}
+          disabled={lockedReason !== "" || change.isPending}
+          onChange={(event) => setGate(event.currentTarget.checked)}
         />
       </div>
       {change.error && (
@@ -67,14 +67,16 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
           <ErrorMessage error={change.error} />
         </div>
       )}
-      {closing && gated && <GateOffForm agent={agent} tool={tool} onClose={() => setClosing(false)} />}
+      {isConfirming && gated && (
+        <GateOffForm agent={agent} tool={tool} onClose={() => setConfirming(false)} />
+      )}
       <details className={css.more}>
         <summary>
           <Text component="span" size="sm">
-            {why(tool)}
+            {firstReason(tool)}
           </Text>
         </summary>
-        <Details tool={tool} fixed={fixed} />
+        <Details tool={tool} lockedReason={lockedReason} />
       </details>
     </li>
   );
@@ -97,7 +99,7 @@ function Verdict({ tool }: { tool: ToolInfo }) {
   );
 }
 
-function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
+function Details({ tool, lockedReason }: { tool: ToolInfo; lockedReason: string }) {
   return (
     <>
       {tool.reasons.map((reason, number) => (
@@ -106,9 +108,9 @@ function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
           {terms(reason)}
         </Text>
       ))}
-      {fixed && <Text size="sm">{fixed}</Text>}
+      {lockedReason && <Text size="sm">{lockedReason}</Text>}
       <Text size="sm" c="dimmed">
-        Source: {sourceWords(tool)}
+        Source: {sourceLabel(tool)}
         {tool.confirm === "chat" && "; confirmed in the chat first"}
         {tool.definitions > 1 && `; ${tool.definitions} definitions were seen`}.
       </Text>
@@ -121,18 +123,18 @@ function Details({ tool, fixed }: { tool: ToolInfo; fixed: string }) {
   );
 }
 
-/** On which terms people are asked. */
+/** The terms of an approval. */
 function terms({ verdict, needs, answers, expires_in }: VerdictReason): string {
   if (verdict !== "ask") return "";
   return `Needs ${needs}. Answers: ${answers.join(", ")}. Expires after ${expires_in}.`;
 }
 
-function why(tool: ToolInfo): string {
+function firstReason(tool: ToolInfo): string {
   const first = tool.reasons[0];
   return first ? explainReason(first, tool) : "";
 }
 
-function sourceWords(tool: ToolInfo): string {
+function sourceLabel(tool: ToolInfo): string {
   if (tool.source === "pack") return `the pack ${tool.pack}`;
   if (tool.source === "seen") return "recorded calls";
   if (tool.source === "pin") return "a pin";
@@ -141,14 +143,14 @@ function sourceWords(tool: ToolInfo): string {
   return tool.source === "documents" ? "the documents" : "the configuration";
 }
 
-/** Why the switch cannot be moved; empty if it can. */
-function whyFixed(tool: ToolInfo, role: string, gated: boolean): string {
+/** The reason why the switch is fixed; empty if it is not. */
+function fixedReason(tool: ToolInfo, role: string, gated: boolean): string {
   if (tool.always_asks) return `It always needs approval: ${tool.always_asks}.`;
   if (role === "viewer") return "Viewers cannot change settings.";
-  return gated && !tool.may_switch_off ? NOT_YOURS : "";
+  return gated && !tool.may_switch_off ? NOT_ALLOWED : "";
 }
 
-/** Before a gate is switched off: what will run unasked then, how often that was, and why it is wanted. */
+/** Before approval is turned off: what will run without it, how often it was called, and the reason. */
 function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInfo; onClose: () => void }) {
   const title = useId();
   const [reason, setReason] = useState("");
@@ -177,7 +179,7 @@ function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInf
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
           />
-          {change.error && <ErrorMessage error={inWords(change.error)} />}
+          {change.error && <ErrorMessage error={explainConflict(change.error)} />}
           <Group>
             <Button type="submit" color="red" disabled={!reason.trim()} loading={change.isPending}>
               Turn off approval
@@ -194,15 +196,15 @@ function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInf
 
 function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
   const calls = useToolCalls(agent.name, tool.name);
-  const holding = remainingRules(tool);
+  const remaining = remainingRules(tool);
   return (
     <Stack gap={4}>
       <Text size="sm" fw={600}>
         {liftsGate(tool)
-          ? `From then on ${agent.name} runs ${tool.name} without approval${holding.length ? ", except where a rule says otherwise" : ""}.`
+          ? `From then on ${agent.name} runs ${tool.name} without approval${remaining.length ? ", except where a rule says otherwise" : ""}.`
           : "Nothing will run without approval: a rule decides every call."}
       </Text>
-      {holding.map((each) => (
+      {remaining.map((each) => (
         <Text size="sm" key={each.rule}>
           A rule still {each.verdict === "ask" ? "asks" : "denies"}: “{each.rule}”
           {each.conditional && ", depending on the arguments"}.
@@ -217,7 +219,7 @@ function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
   );
 }
 
-function inWords(error: Error): Error {
+function explainConflict(error: Error): Error {
   if (error instanceof ApiError && error.code === "stale")
     return new Error(
       "Somebody else changed this agent in the meantime. The current state is shown now, and your reason is kept. Try again.",

@@ -36,9 +36,9 @@ describe("pinning all tools of an agent", () => {
     ]);
     expect(plan.pinned.map(({ name }) => name)).toEqual(["look"]);
     expect(plan.leftOut).toEqual([
-      { name: "drop_users", why: "the rule 'nobody drops' names it" },
-      { name: "odd", why: "its effect is not declared" },
-      { name: "s\u0435nd_letter", why: "its name, s\\u{435}nd_letter, looks like send_letter" },
+      { name: "drop_users", reason: "the rule 'nobody drops' names it" },
+      { name: "odd", reason: "its effect is not declared" },
+      { name: "s\u0435nd_letter", reason: "its name, s\\u{435}nd_letter, looks like send_letter" },
     ]);
     expect(plan.shown).toEqual({ look: "sha of look" });
   });

@@ -7,7 +7,7 @@ export type ListedTool = Schemas["ToolTrustInfo"];
 export type ListedTools = Schemas["ToolTrustList"];
 export type ToolEffect = "read" | "write" | "destructive";
 
-export const MAX_LISTED_TOOLS = 500; // tools of one list
+export const MAX_LISTED_TOOLS = 500; // tools in one list
 
 export function useListedTools(agent: string) {
   const queries = useQueryClient();
@@ -25,8 +25,8 @@ export function useListedTools(agent: string) {
   });
 }
 
-/** What was read of tools is read again, whatever became of the change. */
-function useChanging<V, A>(mutationFn: (given: V) => Promise<A>) {
+/** Reloads the tools after a change, successful or not. */
+function useToolMutation<V, A>(mutationFn: (variables: V) => Promise<A>) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn,
@@ -38,34 +38,34 @@ function useChanging<V, A>(mutationFn: (given: V) => Promise<A>) {
 }
 
 export const usePin = (agent: string) =>
-  useChanging(({ tool, effect }: { tool: ListedTool; effect: ToolEffect }) =>
+  useToolMutation(({ tool, effect }: { tool: ListedTool; effect: ToolEffect }) =>
     callApi("post", "/api/pins", {
       body: { tool: tool.name, agent, effect, spec_sha256: tool.declared_sha256 ?? "" },
     }),
   );
 
 export const useUnpin = () =>
-  useChanging((tool: string) => callApi("delete", "/api/pins/{tool}", { path: { tool } }));
+  useToolMutation((tool: string) => callApi("delete", "/api/pins/{tool}", { path: { tool } }));
 
 export const usePinAll = (agent: string) =>
-  useChanging((shown: Record<string, string>) =>
+  useToolMutation((shown: Record<string, string>) =>
     callApi("post", "/api/pins/all", { body: { agent, shown } }),
   );
 
 interface PinPlan {
   pinned: ListedTool[];
-  leftOut: { name: string; why: string }[];
-  /** The digests of what is shown: nothing else is pinned. */
+  leftOut: { name: string; reason: string }[];
+  /** The digests of the displayed tools: nothing else is pinned. */
   shown: Record<string, string>;
 }
 
-/** What "pin all" would do, as the server decides it: what a rule names is pinned by itself. */
+/** The effect of "pin all", as the server decides it: tools that a rule names are pinned one by one. */
 export function makePinPlan(tools: ListedTool[]): PinPlan {
   const declared = tools.filter((tool) => tool.standing === "declared");
-  const why = (tool: ListedTool) =>
+  const reason = (tool: ListedTool) =>
     tool.named_by || describeLookalikes(tool) || (tool.effect ? "" : "its effect is not declared");
-  const pinned = declared.filter((tool) => !why(tool));
-  const leftOut = declared.filter(why).map((tool) => ({ name: tool.name, why: why(tool) }));
+  const pinned = declared.filter((tool) => !reason(tool));
+  const leftOut = declared.filter(reason).map((tool) => ({ name: tool.name, reason: reason(tool) }));
   return {
     pinned,
     leftOut,
@@ -74,10 +74,10 @@ export function makePinPlan(tools: ListedTool[]): PinPlan {
 }
 
 export function describeTrust(list: ListedTools): string {
-  return [believedWords(list), ...list.bounds].join(" ");
+  return [trustSentence(list), ...list.bounds].join(" ");
 }
 
-function believedWords({ on_word, trust_declared }: ListedTools): string {
+function trustSentence({ on_word, trust_declared }: ListedTools): string {
   if (!trust_declared)
     return "The policy does not trust declared effects: declared tools need approval until they are pinned.";
   if (on_word === 0) return "No tool runs on its declared effect alone.";
@@ -88,11 +88,11 @@ function believedWords({ on_word, trust_declared }: ListedTools): string {
   return `${tools}: only agents state what ${them === "it" ? "it does" : "they do"}. Pin ${them}, or set trust_declared: false in the policy.`;
 }
 
-/** With every character but plain ASCII by its number, so that two names that look alike do not. */
+/** With non-ASCII characters as code points, so that similar names differ. */
 const spellOut = (name: string): string =>
   name.replace(/[^ -~]/gu, (letter) => `\\u{${letter.codePointAt(0)!.toString(16)}}`);
 
-/** Empty where no other tool has a name that a reader would take for this one. */
+/** Empty if no other tool has a similar name. */
 export const describeLookalikes = ({ name, looks_like }: ListedTool): string =>
   looks_like.length ? `its name, ${spellOut(name)}, looks like ${looks_like.map(spellOut).join(", ")}` : "";
 

@@ -10,7 +10,7 @@ export type VerdictReason = Schemas["VerdictReason"];
 export type ToolCallCounts = Schemas["ToolCallCountsJson"];
 
 export const COUNTED_DAYS = 30;
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 export function useAgents() {
   return useQuery({
@@ -29,12 +29,12 @@ export function useAgent(name: string) {
 interface ToolQuery {
   agent: string;
   q: string;
-  /** Only what the agent has, or every tool that is known. */
+  /** Only the agent's tools, or all known tools. */
   offered?: boolean;
 }
 
-/** Page by page; what a policy or a switch makes of tools is read again when one of them changes. */
-export function useTools(wanted: ToolQuery) {
+/** In pages; reloaded when a policy, a switch or a pin changes. */
+export function useTools(query: ToolQuery) {
   const queries = useQueryClient();
   useEffect(
     () =>
@@ -44,9 +44,9 @@ export function useTools(wanted: ToolQuery) {
     [queries],
   );
   return useInfiniteQuery({
-    queryKey: ["tools", wanted],
+    queryKey: ["tools", query],
     queryFn: ({ pageParam, signal }) =>
-      callApi("get", "/api/tools", { query: { ...wanted, cursor: pageParam, limit: PAGE }, signal }),
+      callApi("get", "/api/tools", { query: { ...query, cursor: pageParam, limit: PAGE_SIZE }, signal }),
     initialPageParam: "",
     getNextPageParam: (page) => page.next ?? undefined,
   });
@@ -64,7 +64,7 @@ export function useToolCalls(agent: string, tool: string) {
   });
 }
 
-/** Bound to the version that was looked at; after a refusal, what is there now is read. */
+/** Bound to the displayed version; after a refusal the current version is loaded. */
 export function useChangeAgent(name: string) {
   const queries = useQueryClient();
   return useMutation({

@@ -3,28 +3,30 @@ import css from "./Message.module.css";
 import type { ThreadState } from "./threadState";
 import type { TranscriptItem } from "./transcriptItems";
 
-const MOST = 600; // a screen reader reads on in the log itself
+const MAX_LENGTH = 600; // the rest is in the log itself
 
-/** Says what is finished, once and politely; the log itself keeps quiet while words come. */
+/** Announces finished items once; the log itself is silent while text streams in. */
 export function Announcer({ items, status }: { items: TranscriptItem[]; status: ThreadState["status"] }) {
-  const [said, setSaid] = useState("");
-  const known = useRef<Set<string> | null>(null);
+  const [announcement, setAnnouncement] = useState("");
+  const knownKeys = useRef<Set<string> | null>(null);
   useEffect(() => {
     if (items.length === 0) return;
-    const before = known.current;
-    known.current = new Set(items.map((item) => item.key));
-    const fresh = before ? items.filter((item) => !before.has(item.key)).map(wordsOf) : [];
-    const words = fresh.filter(Boolean).join(" ");
-    if (words) setSaid(words.slice(0, MOST));
+    const previousKeys = knownKeys.current;
+    knownKeys.current = new Set(items.map((item) => item.key));
+    const fresh = previousKeys
+      ? items.filter((item) => !previousKeys.has(item.key)).map(announcementFor)
+      : [];
+    const text = fresh.filter(Boolean).join(" ");
+    if (text) setAnnouncement(text.slice(0, MAX_LENGTH));
   }, [items, status]);
   return (
     <div className={css.who} role="status" aria-live="polite">
-      {said}
+      {announcement}
     </div>
   );
 }
 
-function wordsOf(item: TranscriptItem): string {
+function announcementFor(item: TranscriptItem): string {
   switch (item.kind) {
     case "reply":
       return `Agent: ${item.text}`;

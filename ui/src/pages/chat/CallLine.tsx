@@ -3,9 +3,9 @@ import { stringifyJson } from "../../api/json";
 import css from "./CallLine.module.css";
 import type { ChatCall, ResultEntry } from "./threadState";
 
-const MOST = 4_000; // characters of arguments or a result
+const MAX_LENGTH = 4_000; // characters of arguments or a result
 
-const STATES: Record<string, [words: string, color: string]> = {
+const STATUS_LABELS: Record<string, [label: string, color: string]> = {
   succeeded: ["done", "green"],
   allowed: ["done", "green"],
   answered: ["answered", "green"],
@@ -20,11 +20,11 @@ const STATES: Record<string, [words: string, color: string]> = {
   unknown: ["outcome unknown", "red"],
 };
 
-/** One call of a tool: its name and what became of it; what it was given and gave is folded. */
+/** One tool call: its name and status; arguments and result are folded. */
 export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntry }) {
   const [isOpen, setOpen] = useState(false);
-  const [words, color] = result
-    ? (STATES[result.status] ?? [result.status || "done", "gray"])
+  const [label, color] = result
+    ? (STATUS_LABELS[result.status] ?? [result.status || "done", "gray"])
     : ["pending", "gray"];
   return (
     <details
@@ -36,7 +36,7 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
       <summary className={css.head}>
         <span className={css.name}>{call.name}</span>
         <span className={css.state} data-color={color}>
-          {words}
+          {label}
         </span>
       </summary>
       {isOpen && (
@@ -51,12 +51,14 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
 
 function Value({ name, value }: { name: string; value: unknown }) {
   const text = typeof value === "string" ? value : stringifyJson(value, 2);
-  const cut = text.length - MOST;
+  const omitted = text.length - MAX_LENGTH;
   return (
     <>
       <div>{name}</div>
       <pre className={css.value} tabIndex={0} aria-label={name}>
-        {cut > 0 ? `${text.slice(0, MOST)}\n… ${cut.toLocaleString("en")} more characters` : text}
+        {omitted > 0
+          ? `${text.slice(0, MAX_LENGTH)}\n… ${omitted.toLocaleString("en")} more characters`
+          : text}
       </pre>
     </>
   );

@@ -13,7 +13,7 @@ import { Transcript } from "./Transcript";
 import { buildTranscript, openCards } from "./transcriptItems";
 import { useSendMessage } from "./useSendMessage";
 
-/** The conversations at the side, one of them or a new one in the middle. */
+/** The list of conversations, and the open or a new one. */
 export default function Chat() {
   const { thread } = useParams<{ thread?: string }>();
   const me = useMe();
@@ -29,81 +29,81 @@ export default function Chat() {
   );
 }
 
-/** One thread, or the beginning of one: what was said, what came of it, and the place to write. */
+/** One thread, or a new one: the transcript and the composer. */
 function Conversation({ thread }: { thread: string | undefined }) {
-  const [, go] = useLocation();
-  const [reader, reading] = useThreadReader(thread);
+  const [, navigate] = useLocation();
+  const [reader, snapshot] = useThreadReader(thread);
   const agents = useChatAgents();
-  const saying = useSendMessage(thread, agents.chosen, (accepted, text) => {
-    if (thread) reader?.said(accepted.line, text);
-    else go(`/chat/${accepted.thread}`);
+  const sender = useSendMessage(thread, agents.chosen, (accepted, text) => {
+    if (thread) reader?.addSent(accepted.line, text);
+    else navigate(`/chat/${accepted.thread}`);
   });
-  const facts = reading?.story.facts;
-  const items = useMemo(() => (facts ? buildTranscript(facts) : []), [facts]);
-  const isTheirs = useIsTheirs(reading);
+  const entries = snapshot?.state.entries;
+  const items = useMemo(() => (entries ? buildTranscript(entries) : []), [entries]);
+  const isReadOnly = useIsReadOnly(snapshot);
   return (
     <section className={css.conversation} aria-label="Conversation">
-      <Head thread={thread} reading={reading} />
-      {reader && reading ? (
+      <Head thread={thread} snapshot={snapshot} />
+      {reader && snapshot ? (
         <Transcript
           key={reader.id}
           reader={reader}
-          reading={reading}
+          snapshot={snapshot}
           items={items}
-          onSay={isTheirs ? null : saying.say}
+          onSend={isReadOnly ? null : sender.send}
         />
       ) : (
-        <NewConversation agents={agents} onSay={saying.say} isSending={saying.isSending} />
+        <NewConversation agents={agents} onSend={sender.send} isSending={sender.isSending} />
       )}
       <footer className={css.foot}>
         <div className={css.column}>
-          {isTheirs ? (
+          {isReadOnly ? (
             <Text size="sm">
-              This conversation belongs to {reading?.thread?.user}. You can read it and stop it.
+              This conversation belongs to {snapshot?.thread?.user}. You can read it and stop it.
             </Text>
           ) : (
             <Composer
               thread={thread ?? ""}
-              saying={saying}
-              replaces={openCards(items).length}
-              works={(reading?.story.status ?? "idle") !== "idle" ? reader : null}
+              sender={sender}
+              withdrawnCount={openCards(items).length}
+              workingReader={(snapshot?.state.status ?? "idle") !== "idle" ? reader : null}
             />
           )}
         </div>
       </footer>
-      {reading && <Announcer items={items} status={reading.story.status} />}
+      {snapshot && <Announcer items={items} status={snapshot.state.status} />}
     </section>
   );
 }
 
-function Head({ thread, reading }: { thread: string | undefined; reading: ThreadSnapshot | null }) {
-  const about = reading?.thread;
+function Head({ thread, snapshot }: { thread: string | undefined; snapshot: ThreadSnapshot | null }) {
+  const details = snapshot?.thread;
   return (
     <div className={css.head}>
       <ThreadSheet current={thread} />
-      <Title order={1} size="h4" className={css.title} title={about?.title}>
-        {thread ? about?.title || "Conversation" : "New conversation"}
+      <Title order={1} size="h4" className={css.title} title={details?.title}>
+        {thread ? details?.title || "Conversation" : "New conversation"}
       </Title>
-      {about && (
+      {details && (
         <>
           <Text size="sm" visibleFrom="sm">
-            with {about.agent}
+            with {details.agent}
           </Text>
-          <Anchor component={Link} href={`/history?thread_id=${encodeURIComponent(about.id)}`} size="sm">
+          <Anchor component={Link} href={`/history?thread_id=${encodeURIComponent(details.id)}`} size="sm">
             History
           </Anchor>
         </>
       )}
-      {reading?.refused && reading.refused.status >= 400 && !about && (
-        <ErrorMessage error={reading.refused} />
+      {snapshot?.refused && snapshot.refused.status >= 400 && !details && (
+        <ErrorMessage error={snapshot.refused} />
       )}
     </div>
   );
 }
 
-/** Admins may look at other people's threads, and never speak in them. */
-function useIsTheirs(reading: ThreadSnapshot | null): boolean {
+/** Admins may read other people's threads, but not write in them. */
+function useIsReadOnly(snapshot: ThreadSnapshot | null): boolean {
   const me = useMe();
-  const user = reading?.thread?.user;
+  const user = snapshot?.thread?.user;
   return user !== undefined && me.data !== undefined && user !== me.data.name;
 }

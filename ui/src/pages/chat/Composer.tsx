@@ -6,36 +6,36 @@ import css from "./Composer.module.css";
 import type { ThreadReader } from "./threadReader";
 import type { MessageSender } from "./useSendMessage";
 
-const MOST = 100_000;
+const MAX_LENGTH = 100_000;
 
-/** Where one writes. Nothing that was typed is lost: not by a reload, nor when it could not be sent. */
+/** The message input. Unsent text survives a reload and a failed request. */
 export function Composer({
   thread,
-  saying,
-  replaces,
-  works,
+  sender,
+  withdrawnCount,
+  workingReader,
 }: {
   thread: string;
-  saying: MessageSender;
-  /** How many open requests a message would withdraw. */
-  replaces: number;
-  /** The thread's reader while it is at work. */
-  works: ThreadReader | null;
+  sender: MessageSender;
+  /** Number of open requests that a message would withdraw. */
+  withdrawnCount: number;
+  /** The thread's reader while the agent is working. */
+  workingReader: ThreadReader | null;
 }) {
   const [draft, setDraft] = useDraft(thread);
   const field = useRef<HTMLTextAreaElement>(null);
   const note = useId();
   const isEmpty = !draft.text.trim();
   const send = () => {
-    if (isEmpty || saying.isSending) return;
-    const once = draft.once || crypto.randomUUID();
-    setDraft({ text: draft.text, once });
-    saying.say(draft.text, once, () => {
-      setDraft({ text: "", once: "" });
+    if (isEmpty || sender.isSending) return;
+    const idempotencyKey = draft.idempotencyKey || crypto.randomUUID();
+    setDraft({ text: draft.text, idempotencyKey });
+    sender.send(draft.text, idempotencyKey, () => {
+      setDraft({ text: "", idempotencyKey: "" });
       field.current?.focus();
     });
   };
-  const press = (event: KeyboardEvent) => {
+  const handleKey = (event: KeyboardEvent) => {
     const isComposing = event.nativeEvent.isComposing || event.keyCode === 229;
     if (event.key !== "Enter" || event.shiftKey || isComposing) return;
     event.preventDefault();
@@ -44,12 +44,12 @@ export function Composer({
   return (
     <>
       <div className={css.note} id={note} role="status">
-        {saying.refused ? (
+        {sender.refused ? (
           <span>
-            <strong>Not sent.</strong> {saying.refused.message}
+            <strong>Not sent.</strong> {sender.refused.message}
           </span>
         ) : (
-          replaces > 0 && !isEmpty && <span>{willReplace(replaces)}</span>
+          withdrawnCount > 0 && !isEmpty && <span>{withdrawNotice(withdrawnCount)}</span>
         )}
       </div>
       <form
@@ -66,21 +66,21 @@ export function Composer({
           aria-describedby={note}
           placeholder="Write a message"
           rows={1}
-          maxLength={MOST}
+          maxLength={MAX_LENGTH}
           value={draft.text}
-          readOnly={saying.isSending}
+          readOnly={sender.isSending}
           onChange={(event) => {
-            setDraft({ text: event.currentTarget.value, once: "" });
-            if (saying.refused) saying.forget();
+            setDraft({ text: event.currentTarget.value, idempotencyKey: "" });
+            if (sender.refused) sender.clearError();
           }}
-          onKeyDown={press}
+          onKeyDown={handleKey}
           autoFocus={matchMedia("(min-width: 48em)").matches}
         />
-        {works && isEmpty ? (
-          <StopButton reader={works} />
+        {workingReader && isEmpty ? (
+          <StopButton reader={workingReader} />
         ) : (
-          <Button type="submit" mih={44} disabled={isEmpty} loading={saying.isSending}>
-            {saying.refused && !isEmpty ? "Try again" : "Send"}
+          <Button type="submit" mih={44} disabled={isEmpty} loading={sender.isSending}>
+            {sender.refused && !isEmpty ? "Try again" : "Send"}
           </Button>
         )}
       </form>
@@ -88,13 +88,13 @@ export function Composer({
   );
 }
 
-function willReplace(count: number): string {
+function withdrawNotice(count: number): string {
   return count === 1
     ? "Sending this withdraws the open request."
     : `Sending this withdraws ${count} open requests.`;
 }
 
-/** What has started already is not undone by it. */
+/** Does not undo calls that have already started. */
 function StopButton({ reader }: { reader: ThreadReader }) {
   const stop = useMutation({
     mutationFn: () =>
@@ -115,42 +115,42 @@ function StopButton({ reader }: { reader: ThreadReader }) {
 }
 
 function useDraft(thread: string) {
-  const [held, setHeld] = useState(() => ({ thread, draft: readDraft(thread) }));
-  if (held.thread !== thread) setHeld({ thread, draft: readDraft(thread) }); // rendered anew before anything shows
-  const change = (now: typeof held.draft) => {
-    keepDraft(thread, now);
-    setHeld({ thread, draft: now });
+  const [stored, setStored] = useState(() => ({ thread, draft: readDraft(thread) }));
+  if (stored.thread !== thread) setStored({ thread, draft: readDraft(thread) }); // rerenders before anything is displayed
+  const change = (now: typeof stored.draft) => {
+    storeDraft(thread, now);
+    setStored({ thread, draft: now });
   };
-  return [held.draft, change] as const;
+  return [stored.draft, change] as const;
 }
 
-/** What was typed and not sent, for each thread: a reload or a look elsewhere loses nothing. */
+/** The unsent message of each thread, stored in this tab. */
 interface MessageDraft {
   text: string;
-  /** The key under which it was tried to send; empty if it was not, or if it was changed since. */
-  once: string;
+  /** The idempotency key of the failed attempt; empty if there was none or the text has changed. */
+  idempotencyKey: string;
 }
 
-const EMPTY: MessageDraft = { text: "", once: "" };
+const EMPTY: MessageDraft = { text: "", idempotencyKey: "" };
 
 function readDraft(thread: string): MessageDraft {
   try {
     return {
       ...EMPTY,
-      ...(JSON.parse(sessionStorage.getItem(place(thread)) ?? "{}") as Partial<MessageDraft>),
+      ...(JSON.parse(sessionStorage.getItem(storageKey(thread)) ?? "{}") as Partial<MessageDraft>),
     };
   } catch {
     return EMPTY;
   }
 }
 
-function keepDraft(thread: string, draft: MessageDraft): void {
+function storeDraft(thread: string, draft: MessageDraft): void {
   try {
-    if (draft.text) sessionStorage.setItem(place(thread), JSON.stringify(draft));
-    else sessionStorage.removeItem(place(thread));
+    if (draft.text) sessionStorage.setItem(storageKey(thread), JSON.stringify(draft));
+    else sessionStorage.removeItem(storageKey(thread));
   } catch {
-    // full or switched off: then it lives as long as the page
+    // without storage the draft lives as long as the page
   }
 }
 
-const place = (thread: string) => `interlock-draft-${thread || "new"}`;
+const storageKey = (thread: string) => `interlock-draft-${thread || "new"}`;

@@ -4,20 +4,22 @@ import { stringifyJson } from "../../api/json";
 import css from "./Confirmation.module.css";
 import type { TranscriptItem } from "./transcriptItems";
 
-/** What would happen, in Interlock's own words and not in the model's. The buttons say what one could also type. */
+/**
+ * A confirmation with Interlock's own text, not the model's. The buttons send the answers that one could also type.
+ */
 export function Confirmation({
   question,
-  onSay,
+  onSend,
 }: {
   question: TranscriptItem & { kind: "confirmation" };
-  onSay: ((text: string) => void) | null;
+  onSend: ((text: string) => void) | null;
 }) {
   const [isAnswered, setAnswered] = useState(false);
   const answer = (text: string) => {
     setAnswered(true);
-    onSay?.(text);
+    onSend?.(text);
   };
-  const isOpen = question.state === "open" && onSay !== null;
+  const isOpen = question.state === "open" && onSend !== null;
   return (
     <div role="group" className={css.box} aria-label="Confirmation" data-confirmation={question.state}>
       <Text size="sm">

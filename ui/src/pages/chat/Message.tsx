@@ -3,39 +3,39 @@ import { useEffect, useRef, useState, type RefObject } from "react";
 import { Markdown } from "./Markdown";
 import css from "./Message.module.css";
 
-const MOST = 20_000; // characters that are shown at once
-const SAYING = 8_000; // characters that are rendered anew with each piece that comes
+const MAX_LENGTH = 20_000; // characters shown before "Show all"
+const MAX_STREAMED = 8_000; // characters rendered as Markdown while the reply streams in
 
-/** What the person said, as it was typed. */
+/** A message of the user, as typed. */
 export function UserMessage({ text }: { text: string }) {
   return (
     <div className={css.said} data-said dir="auto">
       <span className={css.who}>You: </span>
-      <Long text={text}>{(shown) => shown}</Long>
+      <LongText text={text}>{(shown) => shown}</LongText>
     </div>
   );
 }
 
-/** What the model says; rich only near the screen and while that keeps up, and never more than words. */
-export function ModelMessage({ text, isWhole }: { text: string; isWhole: boolean }) {
-  const [place, isNear] = useNearScreen<HTMLDivElement>();
-  const isRich = isNear && (isWhole || text.length < SAYING);
+/** A reply of the model; rendered as Markdown only near the viewport and while it is short enough. */
+export function ModelMessage({ text, isComplete }: { text: string; isComplete: boolean }) {
+  const [container, isNear] = useNearScreen<HTMLDivElement>();
+  const isRich = isNear && (isComplete || text.length < MAX_STREAMED);
   return (
-    <div className={css.reply} ref={place} data-reply={isWhole ? "whole" : "saying"} dir="auto">
+    <div className={css.reply} ref={container} data-reply={isComplete ? "whole" : "saying"} dir="auto">
       <span className={css.who}>Agent: </span>
-      <Long text={text}>
+      <LongText text={text}>
         {(shown) => (isRich ? <Markdown text={shown} /> : <div className={css.plain}>{shown}</div>)}
-      </Long>
+      </LongText>
     </div>
   );
 }
 
-function Long({ text, children }: { text: string; children: (shown: string) => React.ReactNode }) {
+function LongText({ text, children }: { text: string; children: (shown: string) => React.ReactNode }) {
   const [isOpen, setOpen] = useState(false);
-  if (text.length <= MOST || isOpen) return children(text);
+  if (text.length <= MAX_LENGTH || isOpen) return children(text);
   return (
     <>
-      {children(text.slice(0, MOST))}
+      {children(text.slice(0, MAX_LENGTH))}
       <div>
         <Button className={css.more} variant="default" size="xs" mih={44} onClick={() => setOpen(true)}>
           Show all {text.length.toLocaleString("en")} characters
@@ -45,18 +45,18 @@ function Long({ text, children }: { text: string; children: (shown: string) => R
   );
 }
 
-/** Whether an element came near the screen; once it did, that stays. */
+/** Whether an element has been near the viewport. */
 export function useNearScreen<E extends Element>(): [RefObject<E | null>, boolean] {
-  const place = useRef<E>(null);
+  const container = useRef<E>(null);
   const [isNear, setNear] = useState(false);
   useEffect(() => {
-    if (isNear || !place.current) return;
-    const seen = new IntersectionObserver(
+    if (isNear || !container.current) return;
+    const observer = new IntersectionObserver(
       (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
-      { root: place.current.closest("[data-scroller]"), rootMargin: "800px" },
+      { root: container.current.closest("[data-scroller]"), rootMargin: "800px" },
     );
-    seen.observe(place.current);
-    return () => seen.disconnect();
+    observer.observe(container.current);
+    return () => observer.disconnect();
   }, [isNear]);
-  return [place, isNear];
+  return [container, isNear];
 }

@@ -4,7 +4,7 @@ import { useSearchParams } from "wouter";
 import { callApi, type Schemas } from "../../api/client";
 import css from "./Transcript.module.css";
 
-const PHRASES = [
+const SUGGESTIONS = [
   'Create an issue titled "Fix the login page"',
   "List pages",
   'Publish the post "hello-world"',
@@ -12,14 +12,14 @@ const PHRASES = [
   "Ask me which colour to use",
 ];
 
-/** A new conversation: whom it is with, and what could be said. */
+/** A new conversation: the agent, and suggestions. */
 export function NewConversation({
   agents,
-  onSay,
+  onSend,
   isSending,
 }: {
   agents: ChatAgents;
-  onSay: (text: string) => void;
+  onSend: (text: string) => void;
   isSending: boolean;
 }) {
   return (
@@ -31,12 +31,12 @@ export function NewConversation({
         <Text>
           {agents.isDemo
             ? "This is the demo: a small script that understands a few sentences. "
-            : `${agents.chosen} answers, looks things up, and acts with ${toolsOf(agents)}. `}
+            : `${agents.chosen} answers, looks things up, and acts with ${toolsLabel(agents)}. `}
           Calls that change something wait here for your approval.
         </Text>
         {agents.isDemo && (
           <div className={css.phrases}>
-            {PHRASES.map((phrase) => (
+            {SUGGESTIONS.map((phrase) => (
               <Button
                 key={phrase}
                 variant="default"
@@ -45,7 +45,7 @@ export function NewConversation({
                 fw={500}
                 classNames={{ label: css.phrase }}
                 disabled={isSending}
-                onClick={() => onSay(phrase)}
+                onClick={() => onSend(phrase)}
               >
                 {phrase}
               </Button>
@@ -67,7 +67,7 @@ export function NewConversation({
   );
 }
 
-function toolsOf({ all, chosen }: ChatAgents): string {
+function toolsLabel({ all, chosen }: ChatAgents): string {
   const tools = all.find((agent) => agent.name === chosen)?.tools ?? [];
   if (tools.length === 0) return "no tools";
   return tools.includes("*") ? "all configured tools" : tools.slice(0, 8).join(", ");
@@ -75,9 +75,9 @@ function toolsOf({ all, chosen }: ChatAgents): string {
 
 type ChatAgent = Schemas["AgentInfo"];
 
-const USUAL = "assistant";
+const DEFAULT_AGENT = "assistant";
 
-/** Whom one can talk to, and who is chosen: that is part of the address of a new conversation. */
+/** The available agents and the selected one, which is in the URL. */
 export function useChatAgents() {
   const [search, setSearch] = useSearchParams();
   const found = useQuery({
@@ -87,18 +87,25 @@ export function useChatAgents() {
   });
   const all = (found.data?.items ?? []).filter((agent) => agent.source !== "calls");
   const names = all.map((agent) => agent.name);
-  const chosen = search.get("agent") ?? (names.includes(USUAL) ? USUAL : (names[0] ?? USUAL));
+  const chosen =
+    search.get("agent") ?? (names.includes(DEFAULT_AGENT) ? DEFAULT_AGENT : (names[0] ?? DEFAULT_AGENT));
   const choose = (name: string) =>
     setSearch((now) => {
       now.set("agent", name);
       return now;
     });
-  return { all, chosen, choose, isDemo: chosen === USUAL && all.some(isTheDemos), error: found.error };
+  return {
+    all,
+    chosen,
+    choose,
+    isDemo: chosen === DEFAULT_AGENT && all.some(isDemoAgent),
+    error: found.error,
+  };
 }
 
 type ChatAgents = ReturnType<typeof useChatAgents>;
 
-/** The writer comes with the demo's content, and with nothing else. */
-function isTheDemos(agent: ChatAgent): boolean {
+/** The writer exists only in the demo. */
+function isDemoAgent(agent: ChatAgent): boolean {
   return agent.name === "writer" && agent.source === "built-in";
 }

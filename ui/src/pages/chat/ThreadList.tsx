@@ -9,13 +9,17 @@ import { TimeAgo } from "../../components/TimeAgo";
 import { live } from "../../live/live";
 import css from "./ThreadList.module.css";
 
-const SAYS: Record<string, string> = { waiting: "waiting for you", running: "working", ready: "working" };
+const STATUS_LABELS: Record<string, string> = {
+  timer: "waiting for you",
+  running: "working",
+  ready: "working",
+};
 
-/** Conversations, the newest first; more of them come as one scrolls down. */
+/** Conversations, newest first; more are loaded while scrolling. */
 export function ThreadList({ current }: { current: string | undefined }) {
-  const [words, setWords] = useState("");
-  const [sought] = useDebouncedValue(words.trim(), 200);
-  const threads = useThreads(sought);
+  const [query, setQuery] = useState("");
+  const [search] = useDebouncedValue(query.trim(), 200);
+  const threads = useThreads(search);
   return (
     <>
       <div className={css.search}>
@@ -27,8 +31,8 @@ export function ThreadList({ current }: { current: string | undefined }) {
           size="md"
           aria-label="Search conversations"
           placeholder="Search"
-          value={words}
-          onChange={(event) => setWords(event.currentTarget.value)}
+          value={query}
+          onChange={(event) => setQuery(event.currentTarget.value)}
         />
       </div>
       <ul className={css.list}>
@@ -38,7 +42,7 @@ export function ThreadList({ current }: { current: string | undefined }) {
           </li>
         ))}
         <li>
-          <End threads={threads} sought={sought} />
+          <ListEnd threads={threads} search={search} />
         </li>
       </ul>
     </>
@@ -51,29 +55,29 @@ function Row({ thread, isCurrent }: { thread: ThreadInfo; isCurrent: boolean }) 
       <span className={css.name}>{thread.title || "Erased"}</span>
       <span className={css.about}>
         <TimeAgo at={thread.updated_at} />
-        {SAYS[thread.status] && <span>· {SAYS[thread.status]}</span>}
+        {STATUS_LABELS[thread.status] && <span>· {STATUS_LABELS[thread.status]}</span>}
       </span>
     </Link>
   );
 }
 
-function End({ threads, sought }: { threads: ReturnType<typeof useThreads>; sought: string }) {
+function ListEnd({ threads, search }: { threads: ReturnType<typeof useThreads>; search: string }) {
   const end = useRef<HTMLDivElement>(null);
   const { hasNextPage, fetchNextPage, isFetchingNextPage } = threads;
   useEffect(() => {
-    const seen = new IntersectionObserver(([entry]) => {
+    const observer = new IntersectionObserver(([entry]) => {
       if (entry?.isIntersecting && hasNextPage && !isFetchingNextPage) void fetchNextPage();
     });
-    if (end.current) seen.observe(end.current);
-    return () => seen.disconnect();
+    if (end.current) observer.observe(end.current);
+    return () => observer.disconnect();
   }, [hasNextPage, fetchNextPage, isFetchingNextPage]);
-  if (threads.error) return <ErrorMessage error={threads.error} again={() => void threads.refetch()} />;
+  if (threads.error) return <ErrorMessage error={threads.error} onRetry={() => void threads.refetch()} />;
   return (
     <div ref={end}>
       {(threads.isPending || isFetchingNextPage) && <Loader size="sm" m="sm" />}
       {!threads.isPending && !hasNextPage && threads.items.length === 0 && (
         <Text size="sm" p="xs">
-          {sought ? "No conversation title matches." : "You have no conversations yet."}
+          {search ? "No conversation title matches." : "You have no conversations yet."}
         </Text>
       )}
     </div>
@@ -82,20 +86,20 @@ function End({ threads, sought }: { threads: ReturnType<typeof useThreads>; soug
 
 type ThreadInfo = Schemas["ThreadInfo"];
 
-const SOON = 400; // a thread at work changes many times a second
-const MOVES = new Set(["thread_said", "thread_asked", "thread_ended", "thread_erased"]);
+const REFRESH_DELAY = 400; // a working thread changes many times a second
+const REFRESH_EVENTS = new Set(["thread_said", "thread_asked", "thread_ended", "thread_erased"]);
 
-/** One's own conversations, the newest first, as it is now. Looked for by words, a page may be empty and not the last. */
-function useThreads(words: string) {
+/** The user's conversations, newest first. In a search, a page can be empty without being the last. */
+function useThreads(query: string) {
   const found = useInfiniteQuery({
-    queryKey: ["threads", words],
+    queryKey: ["threads", query],
     queryFn: ({ pageParam, signal }) =>
-      callApi("get", "/api/threads", { query: { q: words, cursor: pageParam, limit: 30 }, signal }),
+      callApi("get", "/api/threads", { query: { q: query, cursor: pageParam, limit: 30 }, signal }),
     initialPageParam: "",
     getNextPageParam: (page) => page.next ?? undefined,
     placeholderData: (before) => before,
   });
-  useFresh();
+  useRefresh();
   const items = unique(found.data?.pages.flatMap((page) => page.items) ?? []);
   const { hasNextPage, isFetching, fetchNextPage } = found;
   const isEmptySoFar = items.length === 0;
@@ -105,25 +109,25 @@ function useThreads(words: string) {
   return { ...found, items };
 }
 
-function useFresh(): void {
+function useRefresh(): void {
   const queries = useQueryClient();
   useEffect(() => {
-    let waiting: ReturnType<typeof setTimeout> | undefined;
-    const leave = live.subscribe(({ kind }) => {
-      if (MOVES.has(kind))
-        waiting ??= setTimeout(() => {
-          waiting = undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const unsubscribe = live.subscribe(({ kind }) => {
+      if (REFRESH_EVENTS.has(kind))
+        timer ??= setTimeout(() => {
+          timer = undefined;
           void queries.invalidateQueries({ queryKey: ["threads"] });
-        }, SOON);
+        }, REFRESH_DELAY);
     });
     return () => {
-      leave();
-      clearTimeout(waiting);
+      unsubscribe();
+      clearTimeout(timer);
     };
   }, [queries]);
 }
 
-/** One that moved up between two pages is on both. */
+/** A thread that moved up between two pages is on both. */
 function unique(items: ThreadInfo[]): ThreadInfo[] {
   return [...new Map(items.map((item) => [item.id, item])).values()];
 }

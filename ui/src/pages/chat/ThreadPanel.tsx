@@ -4,7 +4,7 @@ import { useSearchParams } from "wouter";
 import css from "./Chat.module.css";
 import { ThreadList } from "./ThreadList";
 
-/** Beside the conversation where there is room. */
+/** A side panel on wide screens. */
 export function ThreadPanel({ current }: { current: string | undefined }) {
   return (
     <nav className={css.panel} aria-label="Conversations">
@@ -13,7 +13,7 @@ export function ThreadPanel({ current }: { current: string | undefined }) {
   );
 }
 
-/** On a phone it is behind a button; whether it is open is part of the address, so that "back" closes it. */
+/** A sheet behind a button on phones; its state is in the URL, so that "back" closes it. */
 export function ThreadSheet({ current }: { current: string | undefined }) {
   const [search, setSearch] = useSearchParams();
   const isOpen = search.get("list") === "open";

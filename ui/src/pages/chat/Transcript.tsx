@@ -16,21 +16,21 @@ const ApprovalCard = lazy(async () => ({ default: (await import("../../card/Appr
 
 interface Props {
   reader: ThreadReader;
-  reading: ThreadSnapshot;
+  snapshot: ThreadSnapshot;
   items: TranscriptItem[];
-  /** Null where one may only look. */
-  onSay: ((text: string) => void) | null;
+  /** Null if the thread is read-only. */
+  onSend: ((text: string) => void) | null;
 }
 
-/** What was said and done, the newest below. It stays where one reads, and follows if one is at its end. */
-export function Transcript({ reader, reading, items, onSay }: Props) {
-  const { story } = reading;
+/** Messages and calls, newest last. It follows the end, and keeps the scroll position elsewhere. */
+export function Transcript({ reader, snapshot, items, onSend }: Props) {
+  const { state } = snapshot;
   const column = useRef<HTMLDivElement>(null);
-  const { scroller, onScroll, hasNews, toEnd } = useScrollPosition(column, items, reading.saidHere);
+  const { scroller, onScroll, hasNewItems, toEnd } = useScrollPosition(column, items, snapshot.sentHere);
   const open = openCards(items).length;
-  const onMoved = useCallback(() => {
+  const onChanged = useCallback(() => {
     reader.wake();
-    if (open <= 1) toEnd(); // what comes of it comes below
+    if (open <= 1) toEnd(); // the result appears below
   }, [reader, open, toEnd]);
   return (
     <div className={css.frame}>
@@ -43,26 +43,26 @@ export function Transcript({ reader, reading, items, onSay }: Props) {
           aria-label="Messages"
           tabIndex={0}
         >
-          {reading.hasEarlier && <Earlier reader={reader} />}
+          {snapshot.hasEarlier && <EarlierButton reader={reader} />}
           {items.map((item) => (
             <div key={item.key} className={item.kind === "card" ? `${css.item} ${css.card}` : css.item}>
-              <One
+              <Item
                 item={item}
                 reader={reader}
-                onSay={onSay}
-                onMoved={onMoved}
-                isAtRest={story.status === "idle"}
+                onSend={onSend}
+                onChanged={onChanged}
+                isIdle={state.status === "idle"}
               />
             </div>
           ))}
-          {story.draft && <ModelMessage text={story.draft.words} isWhole={false} />}
-          <Working reading={reading} items={items} />
-          {reading.refused && reading.thread && reading.refused.status >= 400 && (
-            <ErrorMessage error={reading.refused} again={() => reader.wake()} />
+          {state.draft && <ModelMessage text={state.draft.text} isComplete={false} />}
+          <WorkingIndicator snapshot={snapshot} items={items} />
+          {snapshot.refused && snapshot.thread && snapshot.refused.status >= 400 && (
+            <ErrorMessage error={snapshot.refused} onRetry={() => reader.wake()} />
           )}
         </div>
       </div>
-      {hasNews && (
+      {hasNewItems && (
         <Button className={css.newer} size="sm" mih={44} onClick={toEnd}>
           New messages
         </Button>
@@ -71,35 +71,35 @@ export function Transcript({ reader, reading, items, onSay }: Props) {
   );
 }
 
-interface OneProps {
+interface ItemProps {
   item: TranscriptItem;
   reader: ThreadReader;
-  onSay: Props["onSay"];
-  onMoved: () => void;
-  isAtRest: boolean;
+  onSend: Props["onSend"];
+  onChanged: () => void;
+  isIdle: boolean;
 }
 
-const One = memo(function One({ item, reader, onSay, onMoved, isAtRest }: OneProps) {
+const Item = memo(function Item({ item, reader, onSend, onChanged, isIdle }: ItemProps) {
   switch (item.kind) {
     case "said":
       return <UserMessage text={item.text} />;
     case "reply":
-      return <ModelMessage text={item.text} isWhole />;
+      return <ModelMessage text={item.text} isComplete />;
     case "call":
       return <CallLine call={item.call} result={item.result} />;
     case "card":
-      return <CardItem asked={item.asked} decided={item.decided} onMoved={onMoved} />;
+      return <CardItem asked={item.asked} decided={item.decided} onChanged={onChanged} />;
     case "confirmation":
-      return <Confirmation question={item} onSay={isAtRest ? onSay : null} />;
+      return <Confirmation question={item} onSend={isIdle ? onSend : null} />;
     case "end":
-      return <TurnEnd ended={item.ended} reader={item.isLast && isAtRest && onSay ? reader : null} />;
+      return <TurnEnd ended={item.ended} reader={item.isLast && isIdle && onSend ? reader : null} />;
     case "note":
       return <LogNote text={item.text} />;
   }
-}, isSame);
+}, isUnchanged);
 
-/** Items are told anew with every fact; most of them are as before. */
-function isSame(before: OneProps, now: OneProps): boolean {
+/** Items are rebuilt for every entry; most of them are unchanged. */
+function isUnchanged(before: ItemProps, now: ItemProps): boolean {
   const { item: one, ...others } = before;
   const { item: other, ...rest } = now;
   const keys = Object.keys({ ...one, ...other }) as (keyof TranscriptItem)[];
@@ -109,14 +109,14 @@ function isSame(before: OneProps, now: OneProps): boolean {
   );
 }
 
-function Working({
-  reading: { story, thread },
+function WorkingIndicator({
+  snapshot: { state, thread },
   items,
 }: {
-  reading: ThreadSnapshot;
+  snapshot: ThreadSnapshot;
   items: TranscriptItem[];
 }) {
-  if (story.status === "idle" || story.draft || !thread) return null;
+  if (state.status === "idle" || state.draft || !thread) return null;
   const cards = openCards(items).length;
   if (cards > 0)
     return (
@@ -131,8 +131,8 @@ function Working({
   );
 }
 
-function Earlier({ reader }: { reader: ThreadReader }) {
-  const load = useMutation({ mutationFn: () => reader.earlier() });
+function EarlierButton({ reader }: { reader: ThreadReader }) {
+  const load = useMutation({ mutationFn: () => reader.loadEarlier() });
   return (
     <>
       {load.error && <ErrorMessage error={load.error} />}
@@ -143,20 +143,20 @@ function Earlier({ reader }: { reader: ThreadReader }) {
   );
 }
 
-/** A request of this thread or of a sub-agent's; far from the screen it is only a line. */
+/** A request of this thread or of a sub-agent; far from the viewport it is only a line. */
 function CardItem({
   asked,
   decided,
-  onMoved,
+  onChanged,
 }: {
   asked: AskedEntry;
   decided?: DecidedEntry;
-  onMoved: () => void;
+  onChanged: () => void;
 }) {
-  const [place, isNear] = useNearScreen<HTMLDivElement>();
+  const [container, isNear] = useNearScreen<HTMLDivElement>();
   const line = <Text size="sm">A request{decided ? `, ${decided.status}` : ""}</Text>;
   return (
-    <div ref={place} data-card={asked.approval}>
+    <div ref={container} data-card={asked.approval}>
       {asked.path.length > 1 && (
         <Text size="sm" mb={4}>
           Requested by {asked.path.join(" › ")}
@@ -164,7 +164,7 @@ function CardItem({
       )}
       {isNear ? (
         <Suspense fallback={line}>
-          <ApprovalCard id={asked.approval} place="chat" initial={asked.shown} onMoved={onMoved} />
+          <ApprovalCard id={asked.approval} location="chat" initial={asked.shown} onChanged={onChanged} />
         </Suspense>
       ) : (
         line
@@ -173,13 +173,13 @@ function CardItem({
   );
 }
 
-/** A turn that did not come to its end, and the way on where there is one. */
+/** A turn that ended early, with a retry button if possible. */
 function TurnEnd({ ended, reader }: { ended: EndedEntry; reader: ThreadReader | null }) {
   if (ended.status === "stopped") return <LogNote text="Stopped." />;
   return (
     <Alert color="red" title={ended.status === "limit" ? "Limit reached" : "The agent could not continue"}>
       <Text size="sm">{ended.reason}</Text>
-      {reader && ended.status !== "limit" && <Retry reader={reader} />}
+      {reader && ended.status !== "limit" && <RetryButton reader={reader} />}
     </Alert>
   );
 }
@@ -192,12 +192,12 @@ function LogNote({ text }: { text: string }) {
   );
 }
 
-/** From where the thread stands: nothing that was recorded is done again. */
-function Retry({ reader }: { reader: ThreadReader }) {
+/** Continues from the recorded state: nothing is repeated. */
+function RetryButton({ reader }: { reader: ThreadReader }) {
   const retry = useMutation({
     mutationFn: () =>
       callApi("post", "/api/threads/{thread_id}/retry", { path: { thread_id: reader.id }, body: {} }),
-    onSuccess: () => reader.works(),
+    onSuccess: () => reader.markWorking(),
     onError: () => reader.wake(),
   });
   return (

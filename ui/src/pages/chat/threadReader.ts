@@ -14,56 +14,56 @@ import {
   type ThreadState,
 } from "./threadState";
 
-const LINES = 400; // in one read; earlier ones when somebody wants them
-const PAUSES = [300, 1_000, 2_000, 5_000];
-const QUIET = 1_000; // after which it is asked whether there is anything to wait for
-const PATIENT = 5_000; // and asked again, while it is at work and says nothing
-const DEAD = 40_000; // the server gives a sign of life every 15 seconds
-const FRAME = 40;
-const BESIDE_THE_STREAM = new Set(["thread_said", "thread_failed"]); // which the stream does not tell
+const LINES_PER_READ = 400; // per request; earlier ones are loaded on demand
+const RETRY_DELAYS = [300, 1_000, 2_000, 5_000];
+const CHECK_AFTER = 1_000; // after which the reader checks whether the agent is still working
+const RECHECK_AFTER = 5_000; // the same, after a check without a change
+const STREAM_TIMEOUT = 40_000; // the server sends a keep-alive every 15 seconds
+const NOTIFY_INTERVAL = 40;
+const NOT_IN_STREAM = new Set(["thread_said", "thread_failed"]); // not in the thread's own stream
 
 export interface ThreadSnapshot {
-  story: ThreadState;
-  /** Whose it is, with whom, and what about; null before it was read. */
+  state: ThreadState;
+  /** Owner, agent and title; null before the first read. */
   thread: Omit<ThreadDetails, "lines"> | null;
-  /** Whether lines before those that are shown may be there. */
+  /** Whether there are lines before the displayed ones. */
   hasEarlier: boolean;
-  /** The last line that was said on this page. */
-  saidHere: number;
+  /** The last line sent from this page. */
+  sentHere: number;
   refused: ApiError | null;
 }
 
 /**
- * Reads one thread while it is on the screen. A stream is open only while the thread is at work; otherwise the browser's
- * one live connection says when to look again. What breaks is taken up where it stood.
+ * Reads one thread while it is displayed. A stream is open only while the agent is working; otherwise the live
+ * connection reports changes. After an error it continues at the same position.
  */
 export class ThreadReader {
-  private reading: ThreadSnapshot = {
-    story: EMPTY_THREAD,
+  private snapshot: ThreadSnapshot = {
+    state: EMPTY_THREAD,
     thread: null,
     hasEarlier: false,
-    saidHere: 0,
+    sentHere: 0,
     refused: null,
   };
   private watchers = new Set<() => void>();
-  private ending = new AbortController();
+  private abort = new AbortController();
   private stream: AbortController | null = null;
-  private heard = 0;
-  private asked = 0;
-  private news = false;
-  private telling: ReturnType<typeof setTimeout> | undefined;
-  private wakeUp: () => void = () => undefined;
+  private lastEventAt = 0;
+  private lastCheckAt = 0;
+  private hasNews = false;
+  private notifyTimer: ReturnType<typeof setTimeout> | undefined;
+  private endPause: () => void = () => undefined;
 
   constructor(readonly id: string) {}
 
   start(): () => void {
-    const ending = (this.ending = new AbortController());
+    const abort = (this.abort = new AbortController());
     const wake = () => this.wake();
-    const unsubscribe = [live.subscribe((entry) => this.hear(entry)), live.watch(wake)];
+    const unsubscribe = [live.subscribe((entry) => this.receive(entry)), live.watch(wake)];
     document.addEventListener("visibilitychange", wake);
-    void this.run(ending.signal);
+    void this.run(abort.signal);
     return () => {
-      ending.abort();
+      abort.abort();
       this.stream?.abort();
       this.wake();
       document.removeEventListener("visibilitychange", wake);
@@ -76,69 +76,71 @@ export class ThreadReader {
     return () => this.watchers.delete(watcher);
   };
 
-  now = (): ThreadSnapshot => this.reading;
+  now = (): ThreadSnapshot => this.snapshot;
 
-  /** There may be something new, or it may be time to stop reading. */
+  /** There may be new lines, or the stream may be closed. */
   wake(): void {
-    this.news = true;
-    if (this.stream && !this.isFollowed()) this.stream.abort();
-    this.wakeUp();
+    this.hasNews = true;
+    if (this.stream && !this.shouldStream()) this.stream.abort();
+    this.endPause();
   }
 
-  said(line: number, text: string): void {
-    if (line) this.tell({ story: addUserMessage(this.reading.story, line, text), saidHere: line });
-    this.works();
+  addSent(line: number, text: string): void {
+    if (line) this.update({ state: addUserMessage(this.snapshot.state, line, text), sentHere: line });
+    this.markWorking();
   }
 
-  /** Something was begun that will show. */
-  works(): void {
-    this.tell({ story: { ...this.reading.story, status: "working" } });
+  /** Work has started whose result will appear. */
+  markWorking(): void {
+    this.update({ state: { ...this.snapshot.state, status: "working" } });
     this.wake();
   }
 
-  async earlier(): Promise<void> {
-    const before = firstLine(this.reading.story);
-    const thread = await this.get({ before, last: LINES });
-    const story = addEarlierLines(this.reading.story, thread.lines);
-    this.tell({ story, hasEarlier: thread.lines.length > 0 && firstLine(story) > 1 });
+  async loadEarlier(): Promise<void> {
+    const before = firstLine(this.snapshot.state);
+    const thread = await this.get({ before, last: LINES_PER_READ });
+    const state = addEarlierLines(this.snapshot.state, thread.lines);
+    this.update({ state, hasEarlier: thread.lines.length > 0 && firstLine(state) > 1 });
   }
 
   private async run(signal: AbortSignal): Promise<void> {
     let failures = 0;
     while (!signal.aborted) {
-      this.news = false;
-      const went = (await this.look(signal)) && (!this.isFollowed() || (await this.follow(signal)));
-      failures = went ? 0 : failures + 1;
+      this.hasNews = false;
+      const succeeded =
+        (await this.load(signal)) && (!this.shouldStream() || (await this.followStream(signal)));
+      failures = succeeded ? 0 : failures + 1;
       if (signal.aborted) return;
-      if (!went && !this.isGone()) await this.rest(PAUSES[Math.min(failures, PAUSES.length) - 1]);
-      else if (!this.news && !this.isFollowed()) await this.rest();
+      if (!succeeded && !this.isRejected())
+        await this.pause(RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length) - 1]);
+      else if (!this.hasNews && !this.shouldStream()) await this.pause();
     }
   }
 
-  /** A stream is worth its connection while words may come; with no live connection also while somebody is asked. */
-  private isFollowed(): boolean {
-    const { status } = this.reading.story;
-    if (status === "idle" || document.hidden || this.reading.refused) return false;
+  /** A stream is open while a reply may come; without a live connection also while an approval is pending. */
+  private shouldStream(): boolean {
+    const { status } = this.snapshot.state;
+    if (status === "idle" || document.hidden || this.snapshot.refused) return false;
     return status === "working" || live.state !== "live";
   }
 
-  private isGone(): boolean {
-    const status = this.reading.refused?.status ?? 0;
+  private isRejected(): boolean {
+    const status = this.snapshot.refused?.status ?? 0;
     return status >= 400 && status < 500 && status !== 429;
   }
 
-  private async look(signal: AbortSignal): Promise<boolean> {
-    const known = this.reading.thread !== null;
-    const after = known ? lastLine(this.reading.story) : 0;
+  private async load(signal: AbortSignal): Promise<boolean> {
+    const known = this.snapshot.thread !== null;
+    const after = known ? lastLine(this.snapshot.state) : 0;
     try {
-      const thread = await this.get(known ? { after } : { last: LINES }, signal);
-      const story = applyThread(this.reading.story, thread, after, this.stream ? "followed" : "resting");
-      const hasEarlier = known ? this.reading.hasEarlier : firstLine(story) > 1;
-      const { lines: _, ...rest } = thread;
-      this.tell({ story, hasEarlier, thread: rest, refused: null });
+      const thread = await this.get(known ? { after } : { last: LINES_PER_READ }, signal);
+      const state = applyThread(this.snapshot.state, thread, after, this.stream ? "followed" : "resting");
+      const hasEarlier = known ? this.snapshot.hasEarlier : firstLine(state) > 1;
+      const { lines: _, ...pause } = thread;
+      this.update({ state, hasEarlier, thread: pause, refused: null });
       return true;
     } catch (error) {
-      if (!signal.aborted && error instanceof ApiError) this.tell({ refused: error });
+      if (!signal.aborted && error instanceof ApiError) this.update({ refused: error });
       return false;
     }
   }
@@ -150,75 +152,75 @@ export class ThreadReader {
     return callApi("get", "/api/threads/{thread_id}", { path: { thread_id: this.id }, query, signal });
   }
 
-  /** To the end of the stream; false if it broke. */
-  private async follow(signal: AbortSignal): Promise<boolean> {
+  /** Reads to the end of the stream; false if it broke. */
+  private async followStream(signal: AbortSignal): Promise<boolean> {
     const stream = (this.stream = new AbortController());
-    const asking = setInterval(() => void this.ask(signal, stream), QUIET);
-    this.heard = performance.now();
+    const checkTimer = setInterval(() => void this.checkIdle(signal, stream), CHECK_AFTER);
+    this.lastEventAt = performance.now();
     try {
       const status = await readEventStream({
         url: `/api/threads/${encodeURIComponent(this.id)}/events`,
-        after: `${this.reading.story.place.line}.${this.reading.story.place.n}`,
+        after: `${this.snapshot.state.position.line}.${this.snapshot.state.position.n}`,
         signal: stream.signal,
-        onOpen: () => (this.heard = performance.now()),
+        onOpen: () => (this.lastEventAt = performance.now()),
         onEvent: (sent) => {
-          this.heard = performance.now();
-          this.tell({ story: applyEvent(this.reading.story, sent, performance.now()) });
-          if (!this.isFollowed()) stream.abort();
+          this.lastEventAt = performance.now();
+          this.update({ state: applyEvent(this.snapshot.state, sent, performance.now()) });
+          if (!this.shouldStream()) stream.abort();
         },
-        onPlace: () => (this.heard = performance.now()),
+        onPosition: () => (this.lastEventAt = performance.now()),
       });
-      if (status === 400) this.forget();
+      if (status === 400) this.reset();
       return status < 400 && stream.signal.aborted;
     } catch {
-      return stream.signal.aborted && !this.isDead();
+      return stream.signal.aborted && !this.isTimedOut();
     } finally {
-      clearInterval(asking);
+      clearInterval(checkTimer);
       this.stream = null;
     }
   }
 
-  /** Where nothing comes, perhaps somebody is asked, and nothing will; or the connection is dead and does not say so. */
-  private async ask(signal: AbortSignal, stream: AbortController): Promise<void> {
-    if (this.isDead()) return stream.abort();
-    const waits = this.asked > this.heard ? PATIENT : QUIET;
-    if (performance.now() - Math.max(this.heard, this.asked) < waits) return;
-    this.asked = performance.now();
-    await this.look(signal);
-    if (this.stream === stream && !this.isFollowed()) stream.abort();
+  /** Without events, checks whether the agent waits for an approval, or the connection is dead. */
+  private async checkIdle(signal: AbortSignal, stream: AbortController): Promise<void> {
+    if (this.isTimedOut()) return stream.abort();
+    const checkAfter = this.lastCheckAt > this.lastEventAt ? RECHECK_AFTER : CHECK_AFTER;
+    if (performance.now() - Math.max(this.lastEventAt, this.lastCheckAt) < checkAfter) return;
+    this.lastCheckAt = performance.now();
+    await this.load(signal);
+    if (this.stream === stream && !this.shouldStream()) stream.abort();
   }
 
-  private isDead(): boolean {
-    return performance.now() - this.heard > DEAD;
+  private isTimedOut(): boolean {
+    return performance.now() - this.lastEventAt > STREAM_TIMEOUT;
   }
 
-  private hear(entry: LedgerEntry): void {
+  private receive(entry: LedgerEntry): void {
     if (entry.kind === "reset") return this.wake();
     const data = (entry.data ?? {}) as { thread_id?: string; line?: number };
     if (data.thread_id !== this.id) return;
-    if (entry.kind === "thread_erased") this.forget();
-    else if ((data.line ?? 0) <= lastLine(this.reading.story)) return;
+    if (entry.kind === "thread_erased") this.reset();
+    else if ((data.line ?? 0) <= lastLine(this.snapshot.state)) return;
     if (!this.stream) this.wake();
-    else if (BESIDE_THE_STREAM.has(entry.kind)) void this.look(this.ending.signal);
+    else if (NOT_IN_STREAM.has(entry.kind)) void this.load(this.abort.signal);
   }
 
-  private forget(): void {
-    this.tell({ story: EMPTY_THREAD, thread: null });
+  private reset(): void {
+    this.update({ state: EMPTY_THREAD, thread: null });
   }
 
-  /** Watchers are told a few times a second, however fast words come. */
-  private tell(changed: Partial<ThreadSnapshot>): void {
-    this.reading = { ...this.reading, ...changed };
-    this.telling ??= setTimeout(() => {
-      this.telling = undefined;
+  /** Notifies watchers a few times a second at most. */
+  private update(changed: Partial<ThreadSnapshot>): void {
+    this.snapshot = { ...this.snapshot, ...changed };
+    this.notifyTimer ??= setTimeout(() => {
+      this.notifyTimer = undefined;
       for (const watcher of this.watchers) watcher();
-    }, FRAME);
+    }, NOTIFY_INTERVAL);
   }
 
-  private rest(milliseconds?: number): Promise<void> {
+  private pause(milliseconds?: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = milliseconds === undefined ? undefined : setTimeout(resolve, milliseconds);
-      this.wakeUp = () => {
+      this.endPause = () => {
         clearTimeout(timer);
         resolve();
       };
@@ -226,12 +228,12 @@ export class ThreadReader {
   }
 }
 
-const NOTHING = () => () => undefined;
-const NULL = () => null;
+const NO_SUBSCRIPTION = () => () => undefined;
+const NO_SNAPSHOT = () => null;
 
-/** The thread of this address, read while it is on the screen. */
+/** The thread in the URL, read while it is displayed. */
 export function useThreadReader(thread: string | undefined): [ThreadReader | null, ThreadSnapshot | null] {
   const reader = useMemo(() => (thread ? new ThreadReader(thread) : null), [thread]);
   useEffect(() => reader?.start(), [reader]);
-  return [reader, useSyncExternalStore(reader?.watch ?? NOTHING, reader?.now ?? NULL)];
+  return [reader, useSyncExternalStore(reader?.watch ?? NO_SUBSCRIPTION, reader?.now ?? NO_SNAPSHOT)];
 }

@@ -42,8 +42,8 @@ describe("thread state from the stream", () => {
   const whole = heard(LINES, "0.0", 3);
 
   it("equals the state from the log, except for details that only the log has", () => {
-    expect(buildTranscript(followed(whole).facts).map(plain)).toEqual(
-      buildTranscript(logged().facts).map(plain),
+    expect(buildTranscript(followed(whole).entries).map(plain)).toEqual(
+      buildTranscript(logged().entries).map(plain),
     );
     expect(followed(whole).status).toBe("idle");
     expect(followed(whole).draft).toBeNull();
@@ -61,15 +61,15 @@ describe("thread state from the stream", () => {
       const end = followed(first);
       for (let cut = 0; cut <= first.length; cut++) {
         const before = followed(first.slice(0, cut));
-        const { line: at, n } = before.place;
+        const { line: at, n } = before.position;
         const after = heard(LINES, `${at}.${n}`, size);
-        expect(after.reduce(hear, before).facts).toEqual(end.facts);
+        expect(after.reduce(hear, before).entries).toEqual(end.entries);
       }
     },
   );
 
   it("is the same if the log is read in the middle of the stream", () => {
-    const end = buildTranscript(followed(whole).facts).map(plain);
+    const end = buildTranscript(followed(whole).entries).map(plain);
     for (let cut = 0; cut <= whole.length; cut++) {
       const before = whole.slice(0, cut).reduce(hear, EMPTY_THREAD);
       const looked = applyThread(before, thread(LINES.slice(0, 8), "8.1"), lastLine(before), "followed");
@@ -77,7 +77,7 @@ describe("thread state from the stream", () => {
         (story, [n, text]) => addUserMessage(story, n, text),
         whole.slice(cut).reduce(hear, looked),
       );
-      expect(buildTranscript(after.facts).map(plain)).toEqual(end);
+      expect(buildTranscript(after.entries).map(plain)).toEqual(end);
     }
   });
 });
@@ -88,10 +88,10 @@ describe("a reply draft", () => {
       hear,
       addUserMessage(EMPTY_THREAD, 1, "go"),
     );
-    expect(half.draft?.words).toBe("Half of it");
+    expect(half.draft?.text).toBe("Half of it");
     const reset = hear(half, sent("2.0", "delta", { content: "", reset: true }));
     expect(reset.draft).toBeNull();
-    expect(hear(reset, delta("2.5", "Anew.")).draft?.words).toBe("Anew.");
+    expect(hear(reset, delta("2.5", "Anew.")).draft?.text).toBe("Anew.");
   });
 
   it("is not repeated when the log already has the reply", () => {
@@ -107,16 +107,16 @@ describe("a reply draft", () => {
       hear,
       addUserMessage(EMPTY_THREAD, 1, "go"),
     );
-    expect(story.draft?.words).toBe("Half of");
+    expect(story.draft?.text).toBe("Half of");
   });
 });
 
 describe("the log", () => {
   it("sets the stream position, unless a reply is being streamed", () => {
     const rested = applyThread(EMPTY_THREAD, thread(LINES, "14.1"), 0, "resting");
-    expect(rested.place).toEqual({ line: 14, n: 1, pieces: 1 });
+    expect(rested.position).toEqual({ line: 14, n: 1, events: 1 });
     const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
-    expect(applyThread(half, thread([], null), 1, "resting").place).toEqual(half.place);
+    expect(applyThread(half, thread([], null), 1, "resting").position).toEqual(half.position);
   });
 
   it("does not override a newer status from the stream", () => {
@@ -130,16 +130,16 @@ describe("the log", () => {
     const late = applyThread(EMPTY_THREAD, thread(LINES.slice(4), "14.1"), 0, "resting");
     expect(firstLine(late)).toBe(5);
     const all = addEarlierLines(late, LINES.slice(0, 4));
-    expect(buildTranscript(all.facts).map(plain)).toEqual(buildTranscript(logged().facts).map(plain));
-    expect(all.place).toEqual(late.place);
+    expect(buildTranscript(all.entries).map(plain)).toEqual(buildTranscript(logged().entries).map(plain));
+    expect(all.position).toEqual(late.position);
   });
 });
 
 describe("an event", () => {
   it("of an unknown kind only advances the position", () => {
     const story = hear(EMPTY_THREAD, sent("3.1", "something_new", { a: 1 }));
-    expect(story.facts.size).toBe(0);
-    expect(story.place.line).toBe(3);
+    expect(story.entries.size).toBe(0);
+    expect(story.position.line).toBe(3);
   });
 
   it.each([
@@ -149,15 +149,15 @@ describe("an event", () => {
     ["error", { error: "No.", status: "error" }, "error"],
   ])("%s ends the turn", (event, data, status) => {
     const story = hear(addUserMessage(EMPTY_THREAD, 1, "go"), sent("3.1", event, data));
-    expect(story.facts.get(3)).toMatchObject({ kind: "ended", status });
+    expect(story.entries.get(3)).toMatchObject({ kind: "ended", status });
     expect(story.status).toBe("idle");
   });
 
   it("of an approval request keeps its snapshot", () => {
     const story = hear(EMPTY_THREAD, sent("3.1", "approval_request", { approval: { id: "a1", tool: "t" } }));
-    expect(story.facts.get(3)).toMatchObject({ kind: "asked", approval: "a1", shown: { tool: "t" } });
+    expect(story.entries.get(3)).toMatchObject({ kind: "asked", approval: "a1", shown: { tool: "t" } });
     const looked = addEarlierLines(story, LINES.slice(2, 3));
-    expect(looked.facts.get(3)).toMatchObject({ shown: { tool: "t" } });
+    expect(looked.entries.get(3)).toMatchObject({ shown: { tool: "t" } });
   });
 });
 

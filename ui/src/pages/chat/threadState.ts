@@ -20,8 +20,8 @@ interface RepliedEntry {
   kind: "replied";
   text: string;
   calls: ChatCall[];
-  /** Read from the thread's log, not put together from its stream. */
-  whole: boolean;
+  /** Read from the thread's log, not assembled from its stream. */
+  isComplete: boolean;
 }
 export interface AskedEntry {
   kind: "asked";
@@ -57,180 +57,201 @@ interface ErasedEntry {
 export type ThreadEntry =
   SaidEntry | RepliedEntry | AskedEntry | DecidedEntry | ResultEntry | EndedEntry | FailedEntry | ErasedEntry;
 
-/** Where the stream stands: `line.n`, and how many events of that line were told. */
+/** The stream position `line.n`, and the number of events of that line. */
 interface StreamPosition {
   line: number;
   n: number;
-  pieces: number;
+  events: number;
 }
 
-/** Words that are being said, and the line that they began behind. */
+/** A reply that is being streamed, and the line before it. */
 interface ReplyDraft {
-  behind: number;
-  words: string;
+  afterLine: number;
+  text: string;
 }
 
-/** What is known of a thread: one fact for each line, from its log or its stream, and what is being said now. */
+/** The state of a thread: one entry per line, from its log or its stream, and the streamed reply. */
 export interface ThreadState {
-  facts: ReadonlyMap<number, ThreadEntry>;
+  entries: ReadonlyMap<number, ThreadEntry>;
   draft: ReplyDraft | null;
-  place: StreamPosition;
-  /** The last line known that ended what was being said: words behind earlier lines are in it already. */
-  over: number;
+  position: StreamPosition;
+  /** The last line that ended a reply: deltas of earlier lines are already in it. */
+  endedLine: number;
   status: "idle" | "working" | "waiting";
 }
 
 export const EMPTY_THREAD: ThreadState = {
-  facts: new Map(),
+  entries: new Map(),
   draft: null,
-  place: { line: 0, n: 0, pieces: 0 },
-  over: 0,
+  position: { line: 0, n: 0, events: 0 },
+  endedLine: 0,
   status: "idle",
 };
 
-const ENDS = new Set<string>(["replied", "failed", "stopped", "ended"]);
+const ENDING_KINDS = new Set<string>(["replied", "failed", "stopped", "ended"]);
 
-/** One event of the stream, heard at `now` of this browser's clock. Told again, it changes nothing. */
-export function applyEvent(story: ThreadState, sent: ServerEvent, now: number): ThreadState {
-  const at = placeOf(sent.id, story.place);
-  if (!isBehind(at, story.place)) return story;
-  const data = parseJson(sent.data) as Record<string, unknown>;
-  if (sent.event === "delta") return spoken(story, at, data);
-  const moved = { ...story, place: { ...at, pieces: at.pieces + 1 } };
-  switch (sent.event) {
+/** Applies one event, received at `now` of this browser's clock. A repeated event changes nothing. */
+export function applyEvent(state: ThreadState, event: ServerEvent, now: number): ThreadState {
+  const at = parsePosition(event.id, state.position);
+  if (!isAfter(at, state.position)) return state;
+  const data = parseJson(event.data) as Record<string, unknown>;
+  if (event.event === "delta") return applyDelta(state, at, data);
+  const moved = { ...state, position: { ...at, events: at.events + 1 } };
+  switch (event.event) {
     case "tool_call_start":
-      return started(moved, at.line, data.tool_call as ChatCall);
+      return addCall(moved, at.line, data.tool_call as ChatCall);
     case "tool_call_result":
-      return { ...noted(moved, at.line, resultOf(data.tool_call as ToolCall)), status: "working" };
+      return { ...addEntry(moved, at.line, toResultEntry(data.tool_call as ToolCall)), status: "working" };
     case "approval_request":
-      return asked(moved, at.line, data, now);
+      return addRequest(moved, at.line, data, now);
     case "approval_resolved":
-      return noted(moved, at.line, decisionOf(data, String(data.approval_id)));
+      return addEntry(moved, at.line, toDecidedEntry(data, String(data.approval_id)));
     case "done":
-      return ended(finished(moved, Number(data.message_id)), at.line, data.stopped ? "stopped" : "done", "");
+      return endTurn(
+        finishReply(moved, Number(data.message_id)),
+        at.line,
+        data.stopped ? "stopped" : "done",
+        "",
+      );
     case "error":
-      return ended(moved, at.line, String(data.status ?? "error"), String(data.error ?? ""));
+      return endTurn(moved, at.line, String(data.status ?? "error"), String(data.error ?? ""));
     default:
       return moved;
   }
 }
 
-/** What the person said, where the server put it. */
-export function addUserMessage(story: ThreadState, line: number, text: string): ThreadState {
-  return { ...noted(story, line, { kind: "said", text }), status: "working" };
+/** Adds the user's message at the server's line number. */
+export function addUserMessage(state: ThreadState, line: number, text: string): ThreadState {
+  return { ...addEntry(state, line, { kind: "said", text }), status: "working" };
 }
 
 /**
- * The thread's log, or what of it is new behind line `after`. While its stream is followed, that says where it stands;
- * otherwise it is followed from behind these lines on.
+ * Applies the thread's log, or its lines after `after`. While the stream is followed, it keeps its own position;
+ * otherwise it continues after these lines.
  */
 export function applyThread(
-  story: ThreadState,
+  state: ThreadState,
   thread: ThreadDetails,
   after: number,
-  how: "followed" | "resting",
+  mode: "followed" | "resting",
 ): ThreadState {
-  const shown = addEarlierLines(story, thread.lines);
-  const end = thread.position ? placeOf(thread.position, NOWHERE) : null;
-  const isOld = lastLine(story) > Math.max(after, end?.line ?? 0);
-  const draft = shown.draft && shown.over > shown.draft.behind ? null : shown.draft;
-  const moves = how === "resting" && !draft && end && isBehind(end, story.place);
+  const shown = addEarlierLines(state, thread.lines);
+  const end = thread.position ? parsePosition(thread.position, START) : null;
+  const isOld = lastLine(state) > Math.max(after, end?.line ?? 0);
+  const draft = shown.draft && shown.endedLine > shown.draft.afterLine ? null : shown.draft;
+  const advances = mode === "resting" && !draft && end && isAfter(end, state.position);
   return {
     ...shown,
     draft,
-    place: moves ? { ...end, pieces: end.n } : story.place,
-    status: isOld ? story.status : statusOf(thread.status),
+    position: advances ? { ...end, events: end.n } : state.position,
+    status: isOld ? state.status : toStatus(thread.status),
   };
 }
 
-/** Lines from before those that are known. */
-export function addEarlierLines(story: ThreadState, lines: Line[]): ThreadState {
-  const facts = new Map(story.facts);
-  let over = story.over;
+/** Adds earlier lines. */
+export function addEarlierLines(state: ThreadState, lines: Line[]): ThreadState {
+  const entries = new Map(state.entries);
+  let endedLine = state.endedLine;
   for (const line of lines) {
-    const fact = factOf(line);
-    const known = facts.get(line.n);
-    if (fact)
-      facts.set(line.n, fact.kind === "asked" && known?.kind === "asked" ? { ...known, ...fact } : fact);
-    if (ENDS.has(line.kind)) over = Math.max(over, line.n);
+    const entry = toEntry(line);
+    const known = entries.get(line.n);
+    if (entry)
+      entries.set(line.n, entry.kind === "asked" && known?.kind === "asked" ? { ...known, ...entry } : entry);
+    if (ENDING_KINDS.has(line.kind)) endedLine = Math.max(endedLine, line.n);
   }
-  return lines.length ? { ...story, facts, over } : story;
+  return lines.length ? { ...state, entries, endedLine } : state;
 }
 
-export function lastLine(story: ThreadState): number {
-  let last = Math.max(story.place.line, story.over);
-  for (const line of story.facts.keys()) last = Math.max(last, line);
+export function lastLine(state: ThreadState): number {
+  let last = Math.max(state.position.line, state.endedLine);
+  for (const line of state.entries.keys()) last = Math.max(last, line);
   return last;
 }
 
-/** Lines count from 1; 1 also if nothing is known. */
-export function firstLine(story: ThreadState): number {
+/** Lines count from 1; also 1 without lines. */
+export function firstLine(state: ThreadState): number {
   let first = Infinity;
-  for (const line of story.facts.keys()) first = Math.min(first, line);
-  return story.facts.size ? first : 1;
+  for (const line of state.entries.keys()) first = Math.min(first, line);
+  return state.entries.size ? first : 1;
 }
 
-const NOWHERE: StreamPosition = { line: 0, n: 0, pieces: 0 };
+const START: StreamPosition = { line: 0, n: 0, events: 0 };
 
-function placeOf(id: string, known: StreamPosition): StreamPosition {
+function parsePosition(id: string, known: StreamPosition): StreamPosition {
   const [line = 0, n = 0] = id.split(".").map(Number);
-  return { line, n, pieces: line === known.line ? known.pieces : 0 };
+  return { line, n, events: line === known.line ? known.events : 0 };
 }
 
-function isBehind(at: StreamPosition, known: StreamPosition): boolean {
+function isAfter(at: StreamPosition, known: StreamPosition): boolean {
   return at.line > known.line || (at.line === known.line && at.n > known.n);
 }
 
-function statusOf(status: string): ThreadState["status"] {
+function toStatus(status: string): ThreadState["status"] {
   return status === "idle" || status === "waiting" ? status : "working";
 }
 
-function spoken(story: ThreadState, at: StreamPosition, data: Record<string, unknown>): ThreadState {
-  if (data.reset) return { ...story, place: at, draft: null, over: Math.max(story.over, at.line) };
-  if (at.line < story.over) return { ...story, place: at };
-  const words = String(data.content);
-  const begins = at.n - [...words].length === at.pieces; // a position counts characters behind the events of its line
-  const before = begins ? finished(story, at.line) : story;
+function applyDelta(state: ThreadState, at: StreamPosition, data: Record<string, unknown>): ThreadState {
+  if (data.reset)
+    return { ...state, position: at, draft: null, endedLine: Math.max(state.endedLine, at.line) };
+  if (at.line < state.endedLine) return { ...state, position: at };
+  const text = String(data.content);
+  const isNewReply = at.n - [...text].length === at.events; // a position counts the characters after the events of its line
+  const before = isNewReply ? finishReply(state, at.line) : state;
   const draft = before.draft
-    ? { ...before.draft, words: before.draft.words + words }
-    : { behind: at.line, words };
-  return { ...before, place: at, draft, status: "working" };
+    ? { ...before.draft, text: before.draft.text + text }
+    : { afterLine: at.line, text };
+  return { ...before, position: at, draft, status: "working" };
 }
 
-/** What was being said is a reply now, of this line. */
-function finished(story: ThreadState, line: number): ThreadState {
-  if (!story.draft) return story;
-  const reply: RepliedEntry = { kind: "replied", text: story.draft.words, calls: [], whole: false };
-  return { ...noted(story, line, reply), draft: null, over: Math.max(story.over, line) };
+/** The streamed reply becomes the entry of this line. */
+function finishReply(state: ThreadState, line: number): ThreadState {
+  if (!state.draft) return state;
+  const reply: RepliedEntry = { kind: "replied", text: state.draft.text, calls: [], isComplete: false };
+  return { ...addEntry(state, line, reply), draft: null, endedLine: Math.max(state.endedLine, line) };
 }
 
-function started(story: ThreadState, line: number, call: ChatCall): ThreadState {
-  const ending = finished(story, line);
-  const known = ending.facts.get(line);
-  const over = Math.max(ending.over, line);
-  if (known?.kind === "replied" && known.whole) return { ...ending, over, status: "working" };
+function addCall(state: ThreadState, line: number, call: ChatCall): ThreadState {
+  const ending = finishReply(state, line);
+  const known = ending.entries.get(line);
+  const endedLine = Math.max(ending.endedLine, line);
+  if (known?.kind === "replied" && known.isComplete) return { ...ending, endedLine, status: "working" };
   const before = known?.kind === "replied" ? known : { text: "", calls: [] };
   const calls = [...before.calls, { id: call.id, name: call.name }];
-  const facts = new Map(ending.facts).set(line, { kind: "replied", text: before.text, calls, whole: false });
-  return { ...ending, facts, over, status: "working" };
+  const entries = new Map(ending.entries).set(line, {
+    kind: "replied",
+    text: before.text,
+    calls,
+    isComplete: false,
+  });
+  return { ...ending, entries, endedLine, status: "working" };
 }
 
-function asked(story: ThreadState, line: number, data: Record<string, unknown>, now: number): ThreadState {
+function addRequest(
+  state: ThreadState,
+  line: number,
+  data: Record<string, unknown>,
+  now: number,
+): ThreadState {
   const approval = data.approval as ApprovalJson;
   const shown = { ...approval, read_at: now };
   const path = (data.agent_path as string[] | undefined) ?? [];
-  const facts = new Map(story.facts).set(line, { kind: "asked", approval: approval.id, path, shown });
-  return { ...story, facts };
+  const entries = new Map(state.entries).set(line, { kind: "asked", approval: approval.id, path, shown });
+  return { ...state, entries };
 }
 
-function ended(story: ThreadState, line: number, status: string, reason: string): ThreadState {
-  const over = Math.max(story.over, line);
-  return { ...noted(story, line, { kind: "ended", status, reason }), over, draft: null, status: "idle" };
+function endTurn(state: ThreadState, line: number, status: string, reason: string): ThreadState {
+  const endedLine = Math.max(state.endedLine, line);
+  return {
+    ...addEntry(state, line, { kind: "ended", status, reason }),
+    endedLine,
+    draft: null,
+    status: "idle",
+  };
 }
 
-/** What the log said of a line stays: it says more than the stream. */
-function noted(story: ThreadState, line: number, fact: ThreadEntry): ThreadState {
-  return story.facts.has(line) ? story : { ...story, facts: new Map(story.facts).set(line, fact) };
+/** An entry from the log is kept: it has more detail than the stream. */
+function addEntry(state: ThreadState, line: number, entry: ThreadEntry): ThreadState {
+  return state.entries.has(line) ? state : { ...state, entries: new Map(state.entries).set(line, entry) };
 }
 
 interface ToolCall extends ChatCall {
@@ -238,15 +259,15 @@ interface ToolCall extends ChatCall {
   status?: string;
 }
 
-function resultOf({ id, name, result, status = "" }: ToolCall): ResultEntry {
+function toResultEntry({ id, name, result, status = "" }: ToolCall): ResultEntry {
   return { kind: "resulted", call: id, name, result, status };
 }
 
-function decisionOf(data: Record<string, unknown>, approval: string): DecidedEntry {
+function toDecidedEntry(data: Record<string, unknown>, approval: string): DecidedEntry {
   return { kind: "decided", approval, status: String(data.status), reason: String(data.reason ?? "") };
 }
 
-function factOf({ kind, body }: Line): ThreadEntry | null {
+function toEntry({ kind, body }: Line): ThreadEntry | null {
   switch (kind) {
     case "said":
       return { kind, text: String(body.text) };
@@ -255,14 +276,14 @@ function factOf({ kind, body }: Line): ThreadEntry | null {
         kind,
         text: String(body.text),
         calls: (body.calls as ChatCall[] | undefined) ?? [],
-        whole: true,
+        isComplete: true,
       };
     case "asked":
-      return body.status === "pending" ? askedOf(body) : null;
+      return body.status === "pending" ? toAskedEntry(body) : null;
     case "decided":
-      return decisionOf(body, String(body.approval));
+      return toDecidedEntry(body, String(body.approval));
     case "resulted":
-      return resultOf({ ...body, id: String(body.call), name: String(body.tool) } as ToolCall);
+      return toResultEntry({ ...body, id: String(body.call), name: String(body.tool) } as ToolCall);
     case "ended":
       return { kind, status: String(body.status), reason: String(body.reason ?? "") };
     case "failed":
@@ -274,6 +295,6 @@ function factOf({ kind, body }: Line): ThreadEntry | null {
   }
 }
 
-function askedOf(body: Line["body"]): AskedEntry {
+function toAskedEntry(body: Line["body"]): AskedEntry {
   return { kind: "asked", approval: String(body.approval), path: (body.path as string[] | undefined) ?? [] };
 }

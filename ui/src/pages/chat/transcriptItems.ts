@@ -8,7 +8,7 @@ import type {
   ThreadState,
 } from "./threadState";
 
-/** What stands below each other on the page. */
+/** An item of the transcript. */
 export type TranscriptItem = { key: string } & (
   | { kind: "said"; text: string }
   | { kind: "reply"; text: string }
@@ -22,50 +22,50 @@ type CallItem = TranscriptItem & { kind: "call" };
 type CardItem = TranscriptItem & { kind: "card" };
 type Confirmation = TranscriptItem & { kind: "confirmation" };
 
-/** The facts in the order of their lines: results stand with their calls, decisions with their cards. */
-export function buildTranscript(facts: ThreadState["facts"]): TranscriptItem[] {
-  const telling = new Telling();
-  const lines = [...facts.keys()].sort((one, other) => one - other);
-  lines.forEach((line, index) => telling.take(line, facts.get(line)!, index === lines.length - 1));
-  return telling.items;
+/** The entries in order: results with their calls, decisions with their cards. */
+export function buildTranscript(entries: ThreadState["entries"]): TranscriptItem[] {
+  const builder = new TranscriptBuilder();
+  const lines = [...entries.keys()].sort((one, other) => one - other);
+  lines.forEach((line, index) => builder.add(line, entries.get(line)!, index === lines.length - 1));
+  return builder.items;
 }
 
-/** The cards that nobody has decided, as far as this thread was told. */
+/** The cards without a decision in this thread. */
 export function openCards(items: TranscriptItem[]): string[] {
   return items.flatMap((item) => (item.kind === "card" && !item.decided ? [item.asked.approval] : []));
 }
 
-class Telling {
+class TranscriptBuilder {
   items: TranscriptItem[] = [];
   private calls = new Map<string, CallItem>();
   private cards = new Map<string, CardItem>();
   private question: Confirmation | null = null;
 
-  take(line: number, fact: ThreadEntry, isLast: boolean): void {
-    const key = `${fact.kind}-${line}`;
-    switch (fact.kind) {
+  add(line: number, entry: ThreadEntry, isLast: boolean): void {
+    const key = `${entry.kind}-${line}`;
+    switch (entry.kind) {
       case "said":
         this.closeQuestion();
-        this.items.push({ key, kind: "said", text: fact.text });
+        this.items.push({ key, kind: "said", text: entry.text });
         break;
       case "replied":
-        if (fact.text) this.items.push({ key, kind: "reply", text: fact.text });
-        fact.calls.forEach((call, number) => this.call(`${key}-${number}`, call));
+        if (entry.text) this.items.push({ key, kind: "reply", text: entry.text });
+        entry.calls.forEach((call, number) => this.call(`${key}-${number}`, call));
         break;
       case "resulted":
-        this.result(key, fact);
+        this.result(key, entry);
         break;
       case "asked":
-        this.card(key, fact);
+        this.card(key, entry);
         break;
       case "decided":
-        this.decide(fact);
+        this.decide(entry);
         break;
       case "ended":
-        this.end(key, fact, isLast);
+        this.end(key, entry, isLast);
         break;
       case "failed":
-        if (isLast) this.items.push({ key, kind: "note", text: `${fact.reason} Retrying.` });
+        if (isLast) this.items.push({ key, kind: "note", text: `${entry.reason} Retrying.` });
         break;
       case "erased":
         this.items.push({ key, kind: "note", text: "These messages were erased." });
@@ -78,18 +78,18 @@ class Telling {
     this.items.push(item);
   }
 
-  private result(key: string, fact: ResultEntry): void {
-    const known = this.calls.get(fact.call);
-    if (known && !known.result) known.result = fact;
-    else this.items.push({ key, kind: "call", call: { id: fact.call, name: fact.name }, result: fact });
-    const { requires_confirmation, message, would } = (fact.result ?? {}) as Record<string, unknown>;
-    if (fact.status !== "confirming" || requires_confirmation !== true) return;
+  private result(key: string, entry: ResultEntry): void {
+    const known = this.calls.get(entry.call);
+    if (known && !known.result) known.result = entry;
+    else this.items.push({ key, kind: "call", call: { id: entry.call, name: entry.name }, result: entry });
+    const { requires_confirmation, message, would } = (entry.result ?? {}) as Record<string, unknown>;
+    if (entry.status !== "confirming" || requires_confirmation !== true) return;
     this.closeQuestion();
-    const asks = { key: `confirm-${key}`, tool: fact.name, message: String(message ?? ""), would };
-    this.question = { ...asks, kind: "confirmation", state: "over" };
+    const fields = { key: `confirm-${key}`, tool: entry.name, message: String(message ?? ""), would };
+    this.question = { ...fields, kind: "confirmation", state: "over" };
   }
 
-  /** It stands below what the agent says about it, at the end of the turn; only from then on it can be answered. */
+  /** Placed after the agent's reply at the end of the turn; only then can it be answered. */
   private end(key: string, ended: EndedEntry, isLast: boolean): void {
     if (this.question) {
       this.question.state = ended.status === "done" ? "open" : "over";

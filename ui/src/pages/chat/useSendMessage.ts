@@ -3,20 +3,21 @@ import { useCallback, useEffect, useRef } from "react";
 import { sendRequest, type ApiError } from "../../api/client";
 import { EventParser } from "../../live/sse";
 
-interface Wanted {
+interface SendRequest {
   text: string;
-  once: string;
+  idempotencyKey: string;
   onSent?: () => void;
 }
 
-/** Sends messages one at a time. One that did not get through is tried again under the same key. */
+/** Sends one message at a time. A failed one is retried with the same idempotency key. */
 export function useSendMessage(
   thread: string | undefined,
   agent: string,
   onAccepted: (accepted: AcceptedMessage, text: string) => void,
 ) {
   const sending = useMutation({
-    mutationFn: ({ text, once }: Wanted) => sendMessage({ text, once, thread, agent }),
+    mutationFn: ({ text, idempotencyKey }: SendRequest) =>
+      sendMessage({ text, idempotencyKey, thread, agent }),
     onSuccess: (accepted, { text, onSent }) => {
       onSent?.();
       onAccepted(accepted, text);
@@ -28,18 +29,18 @@ export function useSendMessage(
   const isBusy = useRef(false);
   isBusy.current = isPending;
   const send = useCallback(
-    (text: string, once: string = crypto.randomUUID(), onSent?: () => void) => {
+    (text: string, idempotencyKey: string = crypto.randomUUID(), onSent?: () => void) => {
       if (isBusy.current) return;
       isBusy.current = true;
-      mutate({ text, once, onSent });
+      mutate({ text, idempotencyKey, onSent });
     },
     [mutate],
   );
   return {
-    say: send,
+    send: send,
     isSending: isPending,
     refused: sending.error as ApiError | null,
-    forget: reset,
+    clearError: reset,
   };
 }
 
@@ -47,37 +48,47 @@ export type MessageSender = ReturnType<typeof useSendMessage>;
 
 interface OutgoingMessage {
   text: string;
-  /** The same for every try: sent twice, it is one message. */
-  once: string;
+  /** The same for every attempt, so that a repeated request is one message. */
+  idempotencyKey: string;
   thread?: string;
   agent?: string;
 }
 
 interface AcceptedMessage {
   thread: string;
-  /** Where the message stands in its thread; 0 if the connection broke before that was told. */
+  /** The message's line in its thread; 0 if the connection broke before the response. */
   line: number;
 }
 
-/** Sends a message. What comes of it is read elsewhere, so that no second stream stays open. */
-async function sendMessage({ text, once, thread, agent }: OutgoingMessage): Promise<AcceptedMessage> {
-  const reading = new AbortController();
+/** Sends a message. The reply is read from the thread's stream, so that no second stream stays open. */
+async function sendMessage({
+  text,
+  idempotencyKey,
+  thread,
+  agent,
+}: OutgoingMessage): Promise<AcceptedMessage> {
+  const abort = new AbortController();
   const body = { message: text, thread_id: thread, agent: thread ? undefined : agent };
   const headers = { accept: "text/event-stream" };
-  const answer = await sendRequest("post", "/api/chat", { body, once, headers, signal: reading.signal });
-  const line = await lineOf(answer).catch(() => 0);
-  reading.abort();
-  return { thread: answer.headers.get("x-thread-id") ?? "", line };
+  const response = await sendRequest("post", "/api/chat", {
+    body,
+    idempotencyKey,
+    headers,
+    signal: abort.signal,
+  });
+  const line = await readLine(response).catch(() => 0);
+  abort.abort();
+  return { thread: response.headers.get("x-thread-id") ?? "", line };
 }
 
-/** The stream begins with where it stands: at the message. */
-async function lineOf(answer: Response): Promise<number> {
-  const cutter = new EventParser();
-  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-  while (reader && !cutter.lastId) {
+/** The stream starts at the line of the message. */
+async function readLine(response: Response): Promise<number> {
+  const parser = new EventParser();
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  while (reader && !parser.lastId) {
     const { done, value } = await reader.read();
     if (done) return 0;
-    cutter.take(value);
+    parser.push(value);
   }
-  return Number.parseInt(cutter.lastId, 10) || 0;
+  return Number.parseInt(parser.lastId, 10) || 0;
 }

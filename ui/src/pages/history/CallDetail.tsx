@@ -9,7 +9,7 @@ import css from "./History.module.css";
 import { StatusBadge } from "./StatusBadge";
 import { RawData, Timeline } from "./Timeline";
 
-/** One call from its beginning to its end. */
+/** The details of one call. */
 export function CallDetail({ id, close }: { id: string; close: () => void }) {
   const approval = useApproval(id);
   return (
@@ -17,54 +17,54 @@ export function CallDetail({ id, close }: { id: string; close: () => void }) {
       <Button hiddenFrom="sm" variant="default" mb="sm" mih={44} onClick={close}>
         Back to the list
       </Button>
-      {approval.isPending && <Loading what="Loading call" />}
+      {approval.isPending && <Loading label="Loading call" />}
       {approval.error && !approval.data && (
-        <ErrorMessage error={approval.error} again={() => void approval.refetch()} />
+        <ErrorMessage error={approval.error} onRetry={() => void approval.refetch()} />
       )}
-      {approval.data && <Story now={approval.data} />}
+      {approval.data && <CallDetails approval={approval.data} />}
     </section>
   );
 }
 
-function Story({ now }: { now: ApprovalSnapshot }) {
-  const erased = now.card.facts.find((fact) => fact.label === "erased");
+function CallDetails({ approval }: { approval: ApprovalSnapshot }) {
+  const erased = approval.card.facts.find((fact) => fact.label === "erased");
   return (
-    <Stack gap="sm" data-story={now.id}>
+    <Stack gap="sm" data-story={approval.id}>
       <Group gap="xs">
-        <StatusBadge status={now.status} />
-        <Text size="sm">{now.card.tool}</Text>
+        <StatusBadge status={approval.status} />
+        <Text size="sm">{approval.card.tool}</Text>
       </Group>
       <Title order={2} size="h4">
-        {now.card.sentence}
+        {approval.card.sentence}
       </Title>
       <Text size="sm">
-        {now.agent ? `The agent ${visible(now.agent)}` : "An agent"}
-        {now.requester && `, for ${visible(now.requester)}`}
-        {now.rule && `; rule “${visible(now.rule)}”`}
+        {approval.agent ? `The agent ${visible(approval.agent)}` : "An agent"}
+        {approval.requester && `, for ${visible(approval.requester)}`}
+        {approval.rule && `; rule “${visible(approval.rule)}”`}
       </Text>
-      <Links now={now} />
+      <Links approval={approval} />
       {erased && (
         <Alert color="gray" title="The content was erased">
           {erased.text}. The record of who did what and when remains, and the ledger still proves it.
         </Alert>
       )}
-      <Timeline entries={now.timeline} />
-      <Values now={now} />
+      <Timeline entries={approval.timeline} />
+      <Values approval={approval} />
     </Stack>
   );
 }
 
-function Links({ now }: { now: ApprovalSnapshot }) {
+function Links({ approval }: { approval: ApprovalSnapshot }) {
   const [copied, setCopied] = useState(false);
   const copy = () =>
-    void navigator.clipboard.writeText(`${location.origin}/a/${now.id}`).then(() => setCopied(true));
+    void navigator.clipboard.writeText(`${location.origin}/a/${approval.id}`).then(() => setCopied(true));
   return (
     <Group gap="md">
-      <Anchor component={Link} href={`/a/${now.id}`} size="sm">
+      <Anchor component={Link} href={`/a/${approval.id}`} size="sm">
         Open the card
       </Anchor>
-      {now.thread_id.startsWith("thread-") && (
-        <Anchor component={Link} href={`/chat/${encodeURIComponent(now.thread_id)}`} size="sm">
+      {approval.thread_id.startsWith("thread-") && (
+        <Anchor component={Link} href={`/chat/${encodeURIComponent(approval.thread_id)}`} size="sm">
           Open the chat
         </Anchor>
       )}
@@ -75,27 +75,27 @@ function Links({ now }: { now: ApprovalSnapshot }) {
   );
 }
 
-/** The arguments as they stand, and what came of them. */
-function Values({ now }: { now: ApprovalSnapshot }) {
+/** The current arguments and the result. */
+function Values({ approval }: { approval: ApprovalSnapshot }) {
   return (
     <>
-      {now.card.fields.length > 0 && (
+      {approval.card.fields.length > 0 && (
         <details className={css.fold}>
-          <summary>Arguments ({now.card.fields.length})</summary>
-          {now.card.fields.map((field) => (
+          <summary>Arguments ({approval.card.fields.length})</summary>
+          {approval.card.fields.map((field) => (
             <Text key={field.pointer} ff="monospace" size="xs">
               {field.pointer === `/${field.name}` ? field.name : visible(field.pointer)}: {field.text}
             </Text>
           ))}
         </details>
       )}
-      {now.error_message && (
+      {approval.error_message && (
         <Text size="sm" c="red">
-          {visible(now.error_message)}
+          {visible(approval.error_message)}
         </Text>
       )}
-      {now.result !== null && now.result !== undefined && (
-        <RawData name="Result" text={visible(stringifyJson(now.result))} />
+      {approval.result !== null && approval.result !== undefined && (
+        <RawData name="Result" text={visible(stringifyJson(approval.result))} />
       )}
     </>
   );

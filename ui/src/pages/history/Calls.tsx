@@ -14,10 +14,10 @@ import { HistoryFilters } from "./HistoryFilters";
 import { StatusBadge } from "./StatusBadge";
 import { endOfDay, startOfDay, useAddressFilters } from "./useAddressFilters";
 
-const FEW = 4; // pages: whoever has scrolled further reads, and is not interrupted
-const HEIGHT = 68;
+const MAX_REFRESHED_PAGES = 4; // pages; further down, the list is not refreshed
+const ROW_HEIGHT = 68;
 
-/** Search on the left, the story of one call on the right; on a phone one after the other. */
+/** The search on the left, the details of a call on the right; on a phone one after the other. */
 export function Calls() {
   const [get, set] = useAddressFilters();
   const id = get("id");
@@ -27,8 +27,8 @@ export function Calls() {
     <div className={css.panes} data-open={id || undefined}>
       <div className={css.found}>
         <HistoryFilters />
-        {found.isPending && <Loading what="Searching" />}
-        {found.error && <ErrorMessage error={found.error} again={() => void found.refetch()} />}
+        {found.isPending && <Loading label="Searching" />}
+        {found.error && <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />}
         {found.data && items.length === 0 && (
           <EmptyState title="No calls found">Try fewer keywords or filters.</EmptyState>
         )}
@@ -75,39 +75,39 @@ function useCalls(get: (name: string) => string) {
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
   });
-  useFresh(() => (found.data?.pages.length ?? 0) <= FEW && void found.refetch());
+  useRefresh(() => (found.data?.pages.length ?? 0) <= MAX_REFRESHED_PAGES && void found.refetch());
   return found;
 }
 
-/** Looks again when something happened, every two seconds at most: searches are behind by less than that. */
-function useFresh(look: () => void) {
-  const newest = useRef(look);
+/** Reloads after changes, at most every two seconds: the search index is behind by less than that. */
+function useRefresh(refresh: () => void) {
+  const newest = useRef(refresh);
   useEffect(() => {
-    newest.current = look;
+    newest.current = refresh;
   });
   useEffect(() => {
-    let waiting: ReturnType<typeof setTimeout> | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const stop = live.subscribe((entry) => {
       if (!entry.approval_id) return;
-      waiting ??= setTimeout(() => {
-        waiting = undefined;
+      timer ??= setTimeout(() => {
+        timer = undefined;
         newest.current();
       }, 2_000);
     });
     return () => {
       stop();
-      clearTimeout(waiting);
+      clearTimeout(timer);
     };
   }, []);
 }
 
-/** As many rows as one sees, whatever was found; more are asked for near the end. */
+/** A virtual list; more rows are loaded near the end. */
 function CallList({ items, open, more }: { items: ApprovalItem[]; open: string; more?: () => void }) {
   const box = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
-    estimateSize: () => HEIGHT,
+    estimateSize: () => ROW_HEIGHT,
     overscan: 10,
   });
   const shown = rows.getVirtualItems();
@@ -141,7 +141,7 @@ function CallList({ items, open, more }: { items: ApprovalItem[]; open: string; 
 function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
   return (
     <Link
-      href={opened(item.id)}
+      href={urlOf(item.id)}
       className={css.row}
       aria-current={isOpen ? "true" : undefined}
       data-row={item.id}
@@ -166,8 +166,8 @@ function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
   );
 }
 
-/** The same list with this one open. */
-function opened(id: string): string {
+/** The same list with this call open. */
+function urlOf(id: string): string {
   const params = new URLSearchParams(location.search);
   params.set("id", id);
   return `/history?${params}`;

@@ -9,7 +9,7 @@ import { Calls } from "./Calls";
 
 const Ledger = lazy(() => import("./Ledger"));
 
-/** What became of every call, and the record that proves it. */
+/** All calls, and the ledger. */
 export default function History() {
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") === "ledger" ? "ledger" : "calls";
@@ -42,7 +42,7 @@ export default function History() {
   );
 }
 
-/** Said where contents are not kept for ever: what is missing below was erased, not lost. */
+/** A note on retention: missing content was erased, not lost. */
 function Retention() {
   const about = useQuery({
     queryKey: ["about", "retention"],

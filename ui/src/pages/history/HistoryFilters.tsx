@@ -4,19 +4,19 @@ import css from "./History.module.css";
 import { STATUSES } from "./StatusBadge";
 import { useAddressFilters } from "./useAddressFilters";
 
-const MORE = ["tool", "agent", "user", "thread_id", "since", "until"] as const;
+const MORE_FILTERS = ["tool", "agent", "user", "thread_id", "since", "until"] as const;
 
-/** Words and filters; nothing is sent before somebody says so, except by a choice. */
+/** Search and filters; submitted explicitly, or by a selection. */
 export function HistoryFilters() {
   const [get, set] = useAddressFilters();
   const form = useRef<HTMLFormElement>(null);
-  const names = ["q", "status", ...MORE];
+  const names = ["q", "status", ...MORE_FILTERS];
   const send = (event?: FormEvent) => {
     event?.preventDefault();
-    const given = new FormData(form.current ?? undefined);
-    set(Object.fromEntries(names.map((name) => [name, String(given.get(name) ?? "").trim()])));
+    const formData = new FormData(form.current ?? undefined);
+    set(Object.fromEntries(names.map((name) => [name, String(formData.get(name) ?? "").trim()])));
   };
-  const filled = MORE.filter((name) => get(name)).length;
+  const filled = MORE_FILTERS.filter((name) => get(name)).length;
   return (
     <form
       ref={form}

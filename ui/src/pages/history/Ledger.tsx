@@ -11,7 +11,7 @@ import { dotColor } from "./StatusBadge";
 import { TimelineStep } from "./Timeline";
 import { endOfDay, startOfDay, useAddressFilters } from "./useAddressFilters";
 
-/** Every entry of the record, newest first, and whether it can be trusted. */
+/** All ledger entries, newest first, and their verification. */
 export default function Ledger() {
   const [get] = useAddressFilters();
   const query = {
@@ -34,8 +34,8 @@ export default function Ledger() {
     <>
       <LedgerStatus />
       <LedgerFilters />
-      {found.isPending && <Loading what="Loading ledger" />}
-      {found.error && <ErrorMessage error={found.error} again={() => void found.refetch()} />}
+      {found.isPending && <Loading label="Loading ledger" />}
+      {found.error && <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />}
       {found.data && entries.length === 0 && !found.hasNextPage && (
         <EmptyState title="No entries">No ledger entries match these filters.</EmptyState>
       )}
@@ -62,8 +62,8 @@ function LedgerFilters() {
   const form = useRef<HTMLFormElement>(null);
   const send = (event?: FormEvent) => {
     event?.preventDefault();
-    const given = new FormData(form.current ?? undefined);
-    set(Object.fromEntries(NAMES.map((name) => [name, String(given.get(name) ?? "").trim()])));
+    const formData = new FormData(form.current ?? undefined);
+    set(Object.fromEntries(NAMES.map((name) => [name, String(formData.get(name) ?? "").trim()])));
   };
   return (
     <form
@@ -102,7 +102,7 @@ function LedgerFilters() {
   );
 }
 
-/** Entries of the ledger; each leads to the call that it is about. */
+/** Ledger entries with links to their calls. */
 function LedgerEntries({ entries }: { entries: TimelineEntry[] }) {
   return (
     <ol className={css.timeline} aria-label="Entries">

@@ -6,25 +6,25 @@ import { ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import css from "./History.module.css";
 
-/** Where the record ends, whether it was verified, and how to take it along. */
+/** The head of the ledger, its verification and export. */
 export function LedgerStatus() {
   return (
     <div className={css.status}>
-      <Head />
+      <HeadSection />
       <LedgerVerification />
-      <Export />
+      <ExportSection />
     </div>
   );
 }
 
-function Head() {
+function HeadSection() {
   const head = useQuery({
     queryKey: ["audit", "head"],
     queryFn: ({ signal }) => callApi("get", "/api/audit/head", { signal }),
     refetchInterval: 10_000,
   });
-  if (head.isPending) return <Loading what="Loading head" />;
-  if (head.error) return <ErrorMessage error={head.error} again={() => void head.refetch()} />;
+  if (head.isPending) return <Loading label="Loading head" />;
+  if (head.error) return <ErrorMessage error={head.error} onRetry={() => void head.refetch()} />;
   const { seq, link, at, fingerprint } = head.data;
   return (
     <Paper withBorder p="md" component="section" aria-label="Head">
@@ -57,7 +57,7 @@ function Head() {
   );
 }
 
-function Export() {
+function ExportSection() {
   const { data: me } = useMe();
   return (
     <Paper withBorder p="md" component="section" aria-label="Export">
@@ -92,7 +92,7 @@ function Export() {
 type Verification = Schemas["VerificationJson"];
 const KEY = ["audit", "verification"];
 
-/** Has the ledger checked beside the server, shows how far it is, and keeps what came of it in sight. */
+/** Starts a verification on the server, shows its progress, and keeps the result visible. */
 function LedgerVerification() {
   const queries = useQueryClient();
   const state = useQuery({
@@ -100,9 +100,9 @@ function LedgerVerification() {
     queryFn: ({ signal }) => callApi("get", "/api/audit/verification", { signal }),
     refetchInterval: (query) => (query.state.data?.running ? 400 : 30_000),
   });
-  const begin = useMutation({
+  const start = useMutation({
     mutationFn: () => callApi("post", "/api/audit/verify", {}),
-    onSuccess: (told) => queries.setQueryData(KEY, told),
+    onSuccess: (verification) => queries.setQueryData(KEY, verification),
     onError: () => queries.invalidateQueries({ queryKey: KEY }),
   });
   const running = state.data?.running;
@@ -113,15 +113,15 @@ function LedgerVerification() {
         <Title order={2} size="h5">
           Verification
         </Title>
-        {state.error && <ErrorMessage error={state.error} again={() => void state.refetch()} />}
-        {begin.error && <ErrorMessage error={begin.error} />}
-        {running && <Running now={running} />}
-        {!running && last && <Verdict last={last} />}
+        {state.error && <ErrorMessage error={state.error} onRetry={() => void state.refetch()} />}
+        {start.error && <ErrorMessage error={start.error} />}
+        {running && <VerificationProgress now={running} />}
+        {!running && last && <VerificationResult last={last} />}
         {!running && !last && state.data && <Text size="sm">Not verified since the server was started.</Text>}
         <Button
           style={{ alignSelf: "start" }}
-          loading={begin.isPending || Boolean(running)}
-          onClick={() => begin.mutate()}
+          loading={start.isPending || Boolean(running)}
+          onClick={() => start.mutate()}
         >
           Verify now
         </Button>
@@ -130,7 +130,7 @@ function LedgerVerification() {
   );
 }
 
-function Running({ now }: { now: Verification }) {
+function VerificationProgress({ now }: { now: Verification }) {
   const part = now.of ? (100 * now.done) / now.of : 0;
   return (
     <div role="status">
@@ -142,7 +142,7 @@ function Running({ now }: { now: Verification }) {
   );
 }
 
-function Verdict({ last }: { last: Verification }) {
+function VerificationResult({ last }: { last: Verification }) {
   const { title, color, text } = describeVerification(last);
   return (
     <Alert color={color} title={title} role="status" data-verified={last.state}>
@@ -163,12 +163,12 @@ function Verdict({ last }: { last: Verification }) {
   );
 }
 
-/** What a verification came to, for people: what was checked, up to where, and how long it took. */
+/** A verification in words: what was verified, up to which entry, and how long it took. */
 export function describeVerification(last: Verification): { title: string; color: string; text: string } {
   const took = `${last.seconds < 10 ? last.seconds.toFixed(1) : Math.round(last.seconds)} s`;
-  const checked = `${counted(last.entries, "entry", "entries")} and ${counted(last.approvals, "approval", "approvals")}`;
+  const checked = `${pluralize(last.entries, "entry", "entries")} and ${pluralize(last.approvals, "approval", "approvals")}`;
   const erased = last.erased
-    ? ` The content of ${counted(last.erased, "entry", "entries")} was erased, and the ledger says by whom.`
+    ? ` The content of ${pluralize(last.erased, "entry", "entries")} was erased, as recorded in the ledger.`
     : "";
   if (last.state === "valid")
     return {
@@ -178,15 +178,15 @@ export function describeVerification(last: Verification): { title: string; color
     };
   if (last.state === "invalid")
     return {
-      title: `The ledger is not intact: ${counted(last.fault_count, "violation", "violations")}`,
+      title: `The ledger is not intact: ${pluralize(last.fault_count, "violation", "violations")}`,
       color: "red",
-      text: `Keep a copy of the database as it is. ${checked} were checked in ${took}.${shown(last)} Verified`,
+      text: `Keep a copy of the database as it is. ${checked} were checked in ${took}.${truncationNote(last)} Verified`,
     };
   return { title: "The verification did not complete", color: "orange", text: `${last.problem} Tried` };
 }
 
-const shown = (last: Verification): string =>
+const truncationNote = (last: Verification): string =>
   last.fault_count > last.faults.length ? ` The first ${last.faults.length} violations are shown.` : "";
 
-const counted = (count: number, one: string, many: string): string =>
+const pluralize = (count: number, one: string, many: string): string =>
   `${count.toLocaleString()} ${count === 1 ? one : many}`;

@@ -9,7 +9,7 @@ export function StatusBadge({ status }: { status: ApprovalStatus }) {
   );
 }
 
-/** A word in a colour; the word alone is enough. */
+/** A colored status; the text alone is sufficient. */
 const STATUS_COLORS: Record<ApprovalStatus, string> = {
   pending: "steel",
   approved: "teal",

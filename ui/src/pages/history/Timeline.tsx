@@ -14,9 +14,9 @@ import {
 } from "./sentences";
 import { dotColor } from "./StatusBadge";
 
-const MOST = 20_000;
+const MAX_LENGTH = 20_000;
 
-/** What happened, in order; each step as a sentence, with what is kept about it. */
+/** The events in order, each as a sentence with its details. */
 export function Timeline({ entries }: { entries: TimelineEntry[] }) {
   return (
     <ol className={css.timeline} aria-label="Timeline">
@@ -32,7 +32,7 @@ export function Timeline({ entries }: { entries: TimelineEntry[] }) {
             {entry && !rest.length ? (
               <TimelineStep entry={entry} />
             ) : (
-              <Told entries={step as TimelineEntry[]} />
+              <NotificationGroup entries={step as TimelineEntry[]} />
             )}
           </li>
         );
@@ -41,8 +41,8 @@ export function Timeline({ entries }: { entries: TimelineEntry[] }) {
   );
 }
 
-/** Many messages are one line, so that they do not bury what happened. */
-function Told({ entries }: { entries: TimelineEntry[] }) {
+/** Several notifications are folded into one line. */
+function NotificationGroup({ entries }: { entries: TimelineEntry[] }) {
   return (
     <details className={css.fold}>
       <summary>
@@ -61,7 +61,7 @@ function Told({ entries }: { entries: TimelineEntry[] }) {
   );
 }
 
-/** One entry of the ledger as people read it; the same in the timeline and in the ledger. */
+/** One ledger entry as a sentence; used in the timeline and in the ledger. */
 export function TimelineStep({ entry }: { entry: TimelineEntry }) {
   return (
     <>
@@ -71,7 +71,7 @@ export function TimelineStep({ entry }: { entry: TimelineEntry }) {
       <Text size="xs" component="div">
         <TimeAgo at={entry.at} /> · entry {entry.seq}
         {listFacts(entry).map((fact) => (
-          <Said key={fact.label} fact={fact} />
+          <FactText key={fact.label} fact={fact} />
         ))}
       </Text>
       {wasErased(entry) && (
@@ -80,15 +80,15 @@ export function TimelineStep({ entry }: { entry: TimelineEntry }) {
         </Text>
       )}
       {listChanges(entry).map((change) => (
-        <Changed key={change.name} change={change} />
+        <ChangeLines key={change.name} change={change} />
       ))}
       <RawData name="Entry as stored" text={visible(stringifyJson(entry))} />
     </>
   );
 }
 
-function Said({ fact }: { fact: EntryFact }) {
-  if (fact.look === "quote")
+function FactText({ fact }: { fact: EntryFact }) {
+  if (fact.style === "quote")
     return (
       <blockquote className={css.quote}>
         <span>{fact.label}: </span>
@@ -99,12 +99,12 @@ function Said({ fact }: { fact: EntryFact }) {
     <>
       {" · "}
       {fact.label}{" "}
-      {fact.look === "code" ? <Code title={fact.text}>{fact.text.slice(0, 12)}</Code> : fact.text}
+      {fact.style === "code" ? <Code title={fact.text}>{fact.text.slice(0, 12)}</Code> : fact.text}
     </>
   );
 }
 
-function Changed({ change }: { change: EntryChange }) {
+function ChangeLines({ change }: { change: EntryChange }) {
   return (
     <div className={css.change}>
       {change.name.replace(/^\//, "")}
@@ -114,13 +114,15 @@ function Changed({ change }: { change: EntryChange }) {
   );
 }
 
-/** As it is stored, folded; what is very long is cut, and says so. */
+/** Raw JSON, folded, and shortened if it is very long. */
 export function RawData({ name, text }: { name: string; text: string }) {
   return (
     <details className={css.fold}>
       <summary>{name}</summary>
       <pre className={css.raw} tabIndex={0} aria-label={name}>
-        {text.length > MOST ? `${text.slice(0, MOST)} … and ${text.length - MOST} more characters` : text}
+        {text.length > MAX_LENGTH
+          ? `${text.slice(0, MAX_LENGTH)} … and ${text.length - MAX_LENGTH} more characters`
+          : text}
       </pre>
     </details>
   );
@@ -129,8 +131,8 @@ export function RawData({ name, text }: { name: string; text: string }) {
 interface EntryFact {
   label: string;
   text: string;
-  /** What people wrote is quoted, digests are set like code. */
-  look?: "quote" | "code";
+  /** Texts by people are quoted, digests are shown as code. */
+  style?: "quote" | "code";
 }
 
 interface EntryChange {
@@ -139,56 +141,56 @@ interface EntryChange {
   after: string | null;
 }
 
-/** How the actor came, what they saw, and what they wrote: as far as it is kept. */
+/** The channel, the digests and the texts of an entry, as far as they are stored. */
 export function listFacts(entry: TimelineEntry): EntryFact[] {
-  const said = (name: string, label: string): EntryFact[] => {
+  const contentFact = (name: string, label: string): EntryFact[] => {
     const found = entryContent(entry, name);
     return typeof found === "string" && found ? [{ label, text: visible(found) }] : [];
   };
   return [
-    ...said("via", "via"),
-    ...said("seat", "on behalf of"),
-    ...said("args_sha256", SEEN[entry.kind] ?? "saw arguments").map(coded),
-    ...said("result_sha256", "result").map(coded),
-    ...needed(entry),
-    ...acknowledged(entry),
+    ...contentFact("via", "via"),
+    ...contentFact("seat", "on behalf of"),
+    ...contentFact("args_sha256", DIGEST_LABELS[entry.kind] ?? "saw arguments").map(asCode),
+    ...contentFact("result_sha256", "result").map(asCode),
+    ...quorumFacts(entry),
+    ...acknowledgedFacts(entry),
     ...quotes(entry),
   ];
 }
 
-/** Of an edit; kept with it until it is erased. */
+/** The changes of an edit, until they are erased. */
 export function listChanges(entry: TimelineEntry): EntryChange[] {
   const found = entryContent(entry, "changes");
   return entry.kind === "edited" && Array.isArray(found) ? (found as EntryChange[]) : [];
 }
 
-// An agent brings arguments, an editor leaves others behind; everybody else saw them.
-const SEEN: Record<string, string> = {
+// An agent proposes arguments and an editor replaces them; everybody else saw them.
+const DIGEST_LABELS: Record<string, string> = {
   proposed: "arguments",
   allowed: "arguments",
   denied: "arguments",
   edited: "new arguments",
 };
 
-const coded = (fact: EntryFact): EntryFact => ({ ...fact, look: "code" });
+const asCode = (fact: EntryFact): EntryFact => ({ ...fact, style: "code" });
 
-function needed(entry: TimelineEntry): EntryFact[] {
+function quorumFacts(entry: TimelineEntry): EntryFact[] {
   const quorum = entryData(entry, "quorum");
   if (!Array.isArray(quorum) || (quorum.length === 1 && quorum[0] === 1)) return [];
   return [{ label: "needs", text: `${quorum.join(", then ")} ${quorum.at(-1) === 1 ? "person" : "people"}` }];
 }
 
-function acknowledged(entry: TimelineEntry): EntryFact[] {
+function acknowledgedFacts(entry: TimelineEntry): EntryFact[] {
   const found = entryContent(entry, "acknowledged");
   if (!Array.isArray(found) || !found.length) return [];
   return [{ label: "acknowledged", text: found.map((id) => visible(String(id))).join(", ") }];
 }
 
-const WRITTEN = ["text", "reason", "comment", "note", "error", "sentence"];
+const QUOTED_FIELDS = ["text", "reason", "comment", "note", "error", "sentence"];
 
 function quotes(entry: TimelineEntry): EntryFact[] {
-  return WRITTEN.flatMap((name) => {
+  return QUOTED_FIELDS.flatMap((name) => {
     const found = entryContent(entry, name);
-    return typeof found === "string" && found ? [{ label: name, text: found, look: "quote" as const }] : [];
+    return typeof found === "string" && found ? [{ label: name, text: found, style: "quote" as const }] : [];
   });
 }

@@ -75,10 +75,10 @@ describe("facts", () => {
     };
     expect(listFacts(entry("approved", { content, data: { quorum: [1, 2] } }))).toEqual([
       { label: "via", text: "web" },
-      { label: "saw arguments", text: "ab12", look: "code" },
+      { label: "saw arguments", text: "ab12", style: "code" },
       { label: "needs", text: "1, then 2 people" },
       { label: "acknowledged", text: "mixed:/to" },
-      { label: "comment", text: "fine", look: "quote" },
+      { label: "comment", text: "fine", style: "quote" },
     ]);
     expect(listChanges(entry("edited"))).toEqual([]);
   });

@@ -1,20 +1,20 @@
 import type { Schemas } from "../../api/client";
 import { visible } from "../../components/visible";
 
-const TELLING = new Set(["delivered", "delivery_parked", "delivery_again"]);
+const DELIVERY_KINDS = new Set(["delivered", "delivery_parked", "delivery_again"]);
 
 export type TimelineEntry = Schemas["TimelineEntryJson"];
-type Said = (entry: TimelineEntry) => string;
+type Describe = (entry: TimelineEntry) => string;
 
-/** What happened, in a sentence without the actor: "approved it", after "bob". */
-const SAYS: Record<string, Said> = {
+/** The action without the actor: "approved it", after "bob". */
+const DESCRIPTIONS: Record<string, Describe> = {
   proposed: (e) => `asked to run ${tool(e)}${rule(e)}`,
   allowed: (e) => `ran ${tool(e)} without asking: ${allowedBy(e)}`,
   denied: (e) => `wanted to run ${tool(e)} and was denied${rule(e)}`,
   voted: (e) => `approved it${stage(e)}; more approvals are needed`,
   approved: (e) =>
     entryData(e, "by") === "expiry" ? "approved it on expiry, as the rule says" : "approved it",
-  edited: (e) => `changed ${many(Number(entryContent(e, "changed") ?? 0), "argument", "the arguments")}`,
+  edited: (e) => `changed ${countOf(Number(entryContent(e, "changed") ?? 0), "argument", "the arguments")}`,
   responded: () => "answered it instead of running it",
   rejected: () => "rejected it",
   undone: () => "undid the rejection",
@@ -72,8 +72,8 @@ const SAYS: Record<string, Said> = {
   granted: (e) => `created a grant for ${tool(e)}`,
   grant_revoked: (e) => `revoked the grant for ${tool(e)}`,
   delivered: (e) => delivered(e),
-  delivery_parked: (e) => `could not notify ${told(e)}${because(e, "error")}`,
-  delivery_again: (e) => `retried the message to ${told(e)}`,
+  delivery_parked: (e) => `could not notify ${recipientVia(e)}${because(e, "error")}`,
+  delivery_again: (e) => `retried the message to ${recipientVia(e)}`,
   identity_bound: (e) => `linked the ${text(e, "channel")} account of ${text(e, "user")}`,
   identity_unbound: (e) => `unlinked the ${text(e, "channel")} account of ${text(e, "user") || "somebody"}`,
   channel_off: (e) => `disabled the channel ${text(e, "channel")}${because(e, "why")}`,
@@ -88,12 +88,12 @@ const SAYS: Record<string, Said> = {
   erased: (e) => `erased the content of ${erasedWhat(e)}`,
 };
 
-export const EVENT_KINDS = Object.keys(SAYS);
+export const EVENT_KINDS = Object.keys(DESCRIPTIONS);
 
-/** "bob approved it". A kind that is not known yet is told by its name. */
+/** "bob approved it". An unknown kind is described by its name. */
 export function describeEntry(entry: TimelineEntry): string {
-  const says = SAYS[entry.kind];
-  return `${nameActor(entry.actor)} ${says ? says(entry) : visible(entry.kind.replaceAll("_", " "))}`;
+  const describe = DESCRIPTIONS[entry.kind];
+  return `${nameActor(entry.actor)} ${describe ? describe(entry) : visible(entry.kind.replaceAll("_", " "))}`;
 }
 
 export function nameActor(name: string): string {
@@ -106,7 +106,7 @@ export function nameActor(name: string): string {
   return visible(name);
 }
 
-/** Content that was there and is not any more. */
+/** Whether its content was erased. */
 export const wasErased = (entry: TimelineEntry): boolean => !entry.content && Boolean(entry.digest);
 
 export const entryData = (entry: TimelineEntry, name: string): unknown => entry.data[name];
@@ -117,16 +117,16 @@ function text(entry: TimelineEntry, name: string): string {
   return typeof found === "string" || typeof found === "number" ? visible(String(found)) : "";
 }
 
-/** "ada through mail" */
-const told = (entry: TimelineEntry): string =>
+/** "ada via mail" */
+const recipientVia = (entry: TimelineEntry): string =>
   `${nameRecipient(entry) || "people"} via ${text(entry, "channel")}`;
 
 function delivered(entry: TimelineEntry): string {
-  if (entryData(entry, "what") === "reminded") return `reminded ${told(entry)}`;
-  if (entryData(entry, "what") === "changed") return `notified ${told(entry)} of a change`;
+  if (entryData(entry, "what") === "reminded") return `reminded ${recipientVia(entry)}`;
+  if (entryData(entry, "what") === "changed") return `notified ${recipientVia(entry)} of a change`;
   if (entryData(entry, "reason") === "woken")
     return `resumed the waiting workflow via ${text(entry, "channel")}`;
-  return `notified ${told(entry)}${entryData(entry, "reason") === "expired" ? " of the expiry" : ""}`;
+  return `notified ${recipientVia(entry)}${entryData(entry, "reason") === "expired" ? " of the expiry" : ""}`;
 }
 
 function because(entry: TimelineEntry, name: string): string {
@@ -149,7 +149,7 @@ function allowedBy(entry: TimelineEntry): string {
   return text(entry, "rule") ? `the rule “${text(entry, "rule")}” allows it` : "the policy allows it";
 }
 
-/** To whom, in names. */
+/** The recipients by name. */
 function people(entry: TimelineEntry): string {
   const to = entryContent(entry, "to") as { users?: string[]; teams?: string[] } | undefined;
   const names = [...(to?.users ?? []), ...(to?.teams ?? []).map((team) => `the team ${team}`)];
@@ -181,50 +181,53 @@ function erasedWhat(entry: TimelineEntry): string {
     ? (ranges as [number, number][]).reduce((sum, [first, last]) => sum + last - first + 1, 0)
     : 0;
   const why = entryData(entry, "scope") === "retention" ? ", past the retention period" : "";
-  return `${many(count, "entry", "entries", "entries")}${why}`;
+  return `${countOf(count, "entry", "entries", "entries")}${why}`;
 }
 
-function many(count: number, one: string, none: string, several = `${one}s`): string {
+function countOf(count: number, one: string, none: string, several = `${one}s`): string {
   if (!count) return none;
   return `${count} ${count === 1 ? one : several}`;
 }
 
-/** Steps of a story; what was told in one go is one step. */
+/** Timeline steps; consecutive notifications are one step. */
 export function groupDeliveries(entries: TimelineEntry[]): (TimelineEntry | TimelineEntry[])[] {
   const steps: (TimelineEntry | TimelineEntry[])[] = [];
   for (const entry of entries) {
     const last = steps.at(-1);
-    if (!TELLING.has(entry.kind)) steps.push(entry);
+    if (!DELIVERY_KINDS.has(entry.kind)) steps.push(entry);
     else if (Array.isArray(last)) last.push(entry);
     else steps.push([entry]);
   }
   return steps.map((step) => (Array.isArray(step) && step.length === 1 ? (step[0] as TimelineEntry) : step));
 }
 
-/** "Interlock told ada, bob through mail and people through pager; one message was given up" */
+/** "Interlock notified ada, bob via mail, and people via pager; one message failed" */
 export function summarizeDeliveries(entries: TimelineEntry[]): string {
-  const ways = new Map<string, Set<string>>();
+  const recipients = new Map<string, Set<string>>();
   for (const entry of entries.filter(({ kind }) => kind === "delivered")) {
     const channel = visible(String(entry.data.channel ?? "a channel"));
-    ways.set(channel, (ways.get(channel) ?? new Set()).add(nameRecipient(entry) || "people"));
+    recipients.set(channel, (recipients.get(channel) ?? new Set()).add(nameRecipient(entry) || "people"));
   }
-  const told = [...ways].map(([channel, names]) => `${few([...names])} via ${channel}`);
-  const lost = entries.filter(({ kind }) => kind === "delivery_parked").length;
-  if (!told.length) return `Interlock could not deliver ${lost === 1 ? "a message" : `${lost} messages`}`;
-  const given = lost ? `; ${lost === 1 ? "one message" : `${lost} messages`} failed` : "";
-  return `Interlock notified ${told.join(", and ")}${given}`;
+  const recipientVia = [...recipients].map(([channel, names]) => `${shortList([...names])} via ${channel}`);
+  const failedCount = entries.filter(({ kind }) => kind === "delivery_parked").length;
+  if (!recipientVia.length)
+    return `Interlock could not deliver ${failedCount === 1 ? "a message" : `${failedCount} messages`}`;
+  const failedNote = failedCount
+    ? `; ${failedCount === 1 ? "one message" : `${failedCount} messages`} failed`
+    : "";
+  return `Interlock notified ${recipientVia.join(", and ")}${failedNote}`;
 }
 
-/** The person or the place, as far as it is kept. */
+/** The person or the destination, if stored. */
 function nameRecipient(entry: TimelineEntry): string {
   const name = entry.content?.person ?? entry.content?.place;
   return typeof name === "string" ? visible(name) : "";
 }
 
-const FEW = 4;
+const MAX_NAMES = 4;
 
-function few(names: string[]): string {
-  return names.length > FEW
-    ? `${names.slice(0, FEW).join(", ")} and ${names.length - FEW} more`
+function shortList(names: string[]): string {
+  return names.length > MAX_NAMES
+    ? `${names.slice(0, MAX_NAMES).join(", ")} and ${names.length - MAX_NAMES} more`
     : names.join(", ");
 }

@@ -1,7 +1,7 @@
 import { useCallback } from "react";
 import { useSearchParams } from "wouter";
 
-/** Filters live in the address, so that a list can be sent to somebody; a new filter forgets what was open. */
+/** Filters in the URL, so that a list can be shared; a new filter closes the open item. */
 export function useAddressFilters(): [
   (name: string) => string,
   (changes: Record<string, string>, how?: "keep") => void,
@@ -26,7 +26,7 @@ export function useAddressFilters(): [
   return [get, set];
 }
 
-/** A day as people pick it is a stretch of their own time zone; the day that ends it is in it. */
+/** A day in the user's time zone; the last day is included. */
 export function startOfDay(day: string): string {
   const at = new Date(`${day}T00:00:00`);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();

@@ -16,35 +16,35 @@ export type BulkResult = Schemas["BulkDecisionResult"];
 interface Props {
   ids: readonly string[];
   onClose: () => void;
-  /** How each ended; those that failed are still selected. */
+  /** The result per request; failed ones stay selected. */
   onDone: (kind: BulkAnswer["kind"], results: BulkResult[]) => void;
   undo: PendingUndo;
 }
 
-/** Several calls of one tool, decided together: what differs is in columns, and each is answered by itself. */
+/** A bulk decision on several calls of one tool: differences in columns, one result per call. */
 export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
   const [done, setDone] = useState<{
-    wish: BulkAnswer;
+    answer: BulkAnswer;
     results: BulkResult[];
     calls: ApprovalSnapshot[];
   } | null>(null);
   const [sending, setSending] = useState<BulkAnswer["kind"] | "">("");
   const [problem, setProblem] = useState<Error | null>(null);
-  const { calls, left, missing } = useCalls(ids);
+  const { calls, excluded, missing } = useCalls(ids);
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), [done]); // where one begins to read, also for whoever hears it
+  useEffect(() => heading.current?.focus(), [done]); // where reading starts, also with a screen reader
 
-  const send = async (wish: BulkAnswer) => {
-    setSending(wish.kind);
+  const send = async (answer: BulkAnswer) => {
+    setSending(answer.kind);
     setProblem(null);
     try {
-      const decisions = calls.map(({ id, args_sha256 }) => ({ id, args_sha256, ...wish }));
+      const decisions = calls.map(({ id, args_sha256 }) => ({ id, args_sha256, ...answer }));
       const { results } = await callApi("post", "/api/approvals/bulk", {
         body: { decisions },
-        once: crypto.randomUUID(),
+        idempotencyKey: crypto.randomUUID(),
       });
-      setDone({ wish, results, calls });
-      onDone(wish.kind, results);
+      setDone({ answer, results, calls });
+      onDone(answer.kind, results);
     } catch (error) {
       setProblem(error as Error);
     }
@@ -64,19 +64,19 @@ export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
         <EmptyState title="Nothing selected">Select requests in the list first.</EmptyState>
       )}
       {done ? (
-        <BulkResults {...done} onAgain={() => setDone(null)} undo={undo} />
+        <BulkResults {...done} onRetry={() => setDone(null)} undo={undo} />
       ) : (
         <>
-          <Tool calls={calls} />
-          {missing > 0 && <Reading missing={missing} of={ids.length} />}
-          <LeftOut left={left} />
+          <ToolLine calls={calls} />
+          {missing > 0 && <LoadingProgress missing={missing} of={ids.length} />}
+          <ExcludedList excluded={excluded} />
           <Comparison calls={calls} />
           {problem && <ErrorMessage error={problem} />}
           <BulkForm
             calls={calls}
             reading={missing > 0}
             sending={sending}
-            onSend={(wish) => void send(wish)}
+            onSend={(answer) => void send(answer)}
           />
         </>
       )}
@@ -84,7 +84,7 @@ export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
   );
 }
 
-/** Read whole and kept up to date; what no longer fits is left out, and says why. */
+/** Loads all calls and keeps them up to date; calls that no longer qualify are excluded with a reason. */
 function useCalls(ids: readonly string[]) {
   const reads = useQueries({
     queries: ids.map((id) => ({
@@ -92,19 +92,19 @@ function useCalls(ids: readonly string[]) {
       queryFn: ({ signal }: { signal: AbortSignal }) => readApproval(id, signal),
     })),
   });
-  const known = reads.flatMap(({ data }) => (data ? [data] : []));
+  const loaded = reads.flatMap(({ data }) => (data ? [data] : []));
   const calls: ApprovalSnapshot[] = [];
-  const left: { call: ApprovalSnapshot; why: string }[] = [];
-  for (const one of known) {
-    const why = blockedReason(one as unknown as FeedRow, calls as unknown as FeedRow[]);
-    if (why) left.push({ call: one, why });
-    else calls.push(one);
+  const excluded: { call: ApprovalSnapshot; why: string }[] = [];
+  for (const call of loaded) {
+    const why = blockedReason(call as unknown as FeedRow, calls as unknown as FeedRow[]);
+    if (why) excluded.push({ call: call, why });
+    else calls.push(call);
   }
   const failed = reads.filter(({ isError }) => isError).length;
-  return { calls, left, missing: ids.length - known.length - failed };
+  return { calls, excluded, missing: ids.length - loaded.length - failed };
 }
 
-function Tool({ calls }: { calls: readonly ApprovalSnapshot[] }) {
+function ToolLine({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   const first = calls[0];
   if (!first) return null;
   return (
@@ -118,7 +118,7 @@ function Tool({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   );
 }
 
-function Reading({ missing, of }: { missing: number; of: number }) {
+function LoadingProgress({ missing, of }: { missing: number; of: number }) {
   return (
     <div role="status">
       <Text size="sm">
@@ -129,12 +129,12 @@ function Reading({ missing, of }: { missing: number; of: number }) {
   );
 }
 
-function LeftOut({ left }: { left: { call: ApprovalSnapshot; why: string }[] }) {
-  if (!left.length) return null;
+function ExcludedList({ excluded }: { excluded: { call: ApprovalSnapshot; why: string }[] }) {
+  if (!excluded.length) return null;
   return (
-    <Alert color="yellow" title={`${left.length} left out`} role="status">
+    <Alert color="yellow" title={`${excluded.length} left out`} role="status">
       <ul className={css.left}>
-        {left.map(({ call, why }) => (
+        {excluded.map(({ call, why }) => (
           <li key={call.id}>
             {call.card.sentence} {why}
           </li>
@@ -153,25 +153,25 @@ interface BulkFormProps {
   calls: readonly ApprovalSnapshot[];
   reading: boolean;
   sending: BulkAnswer["kind"] | "";
-  onSend: (wish: BulkAnswer) => void;
+  onSend: (answer: BulkAnswer) => void;
 }
 
-const FEW = 5; // above that the number is typed
-const LOOK = 600; // ms: what appeared or changed just now is not answered by accident
+const MAX_UNCONFIRMED = 5; // more have to be confirmed by typing their number
+const SETTLE_TIME = 600; // ms in which new content cannot be decided by accident
 
-/** One answer for all that are shown; many are counted by whoever answers. */
+/** One decision for all calls; many have to be confirmed by their number. */
 function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
   const [reason, setReason] = useState("");
   const [typed, setTyped] = useState("");
   const isSettled = useSettled(calls.map(({ args_sha256 }) => args_sha256).join());
   const count = calls.length;
-  const isCounted = count <= FEW || typed.trim() === String(count);
-  const isReady = count > 0 && !reading && isSettled && isCounted && !sending;
-  const all = (kind: BulkAnswer["kind"]) => calls.every(({ may_decide }) => may_decide.includes(kind));
+  const isCountConfirmed = count <= MAX_UNCONFIRMED || typed.trim() === String(count);
+  const isReady = count > 0 && !reading && isSettled && isCountConfirmed && !sending;
+  const allAllow = (kind: BulkAnswer["kind"]) => calls.every(({ may_decide }) => may_decide.includes(kind));
   const button = (kind: BulkAnswer["kind"]) => ({
     loading: sending === kind,
-    disabled: !isReady || !all(kind),
-    title: all(kind) ? undefined : `Not all of these requests allow ${kind}.`,
+    disabled: !isReady || !allAllow(kind),
+    title: allAllow(kind) ? undefined : `Not all of these requests allow ${kind}.`,
     onClick: () => onSend(reason.trim() ? { kind, reason: reason.trim() } : { kind }),
   });
   return (
@@ -183,7 +183,7 @@ function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}
         />
-        {count > FEW && (
+        {count > MAX_UNCONFIRMED && (
           <TextInput
             label={`Type ${count} to confirm all ${count}`}
             inputMode="numeric"
@@ -201,16 +201,16 @@ function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
           Reject {count}
         </Button>
       </Group>
-      {count > 0 && !reading && !isCounted && <Text size="sm">Type the number first.</Text>}
+      {count > 0 && !reading && !isCountConfirmed && <Text size="sm">Type the number first.</Text>}
     </Stack>
   );
 }
 
-function useSettled(what: string): boolean {
+function useSettled(value: string): boolean {
   const [settled, setSettled] = useState("");
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(what), LOOK);
+    const timer = setTimeout(() => setSettled(value), SETTLE_TIME);
     return () => clearTimeout(timer);
-  }, [what]);
-  return settled === what;
+  }, [value]);
+  return settled === value;
 }

@@ -8,25 +8,25 @@ import { compareArguments } from "./Comparison";
 import type { PendingUndo } from "./useDecisionFeedback";
 
 interface Props {
-  wish: BulkAnswer;
+  answer: BulkAnswer;
   results: readonly BulkResult[];
   calls: readonly ApprovalSnapshot[];
-  onAgain: () => void;
+  onRetry: () => void;
   undo: PendingUndo;
 }
 
-/** How each ended, in the server's words; what failed can be looked at again, a rejection can be taken back. */
-export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
+/** The result per request; failed ones can be reviewed again, rejections can be undone. */
+export function BulkResults({ answer, results, calls, onRetry, undo }: Props) {
   const [undone, setUndone] = useState<"" | "sending" | "sent">("");
   const { different, cells } = useMemo(() => compareArguments(calls), [calls]);
   const sentences = new Map(calls.map((call) => [call.id, call.card.sentence]));
-  const own = (id: string) =>
+  const listDifferences = (id: string) =>
     different.map(({ pointer, name }) => `${name}: ${cells.get(id)?.get(pointer)?.field.text ?? "not set"}`);
   const failed = results.filter(({ ok }) => !ok).length;
-  const taken = results.length - failed;
+  const succeeded = results.length - failed;
   useTick();
   const left = undo.left();
-  const takeBack = async () => {
+  const undoAll = async () => {
     setUndone("sending");
     await undo.last();
     setUndone("sent");
@@ -34,17 +34,18 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
   return (
     <>
       <Text role="status" fw={600}>
-        {summary(wish, taken, failed)}
+        {summary(answer, succeeded, failed)}
       </Text>
       <Group gap="sm">
         {failed > 0 && (
-          <Button mih={44} onClick={onAgain}>
+          <Button mih={44} onClick={onRetry}>
             {failed === 1 ? "Review the failed request" : `Review the ${failed} failed requests`}
           </Button>
         )}
-        {wish.kind === "reject" && taken > 0 && undone !== "sent" && left > 0 && (
-          <Button mih={44} variant="default" loading={undone === "sending"} onClick={() => void takeBack()}>
-            Undo {taken === 1 ? "the rejection" : `all ${taken} rejections`} ({Math.ceil(left / 1_000)} s)
+        {answer.kind === "reject" && succeeded > 0 && undone !== "sent" && left > 0 && (
+          <Button mih={44} variant="default" loading={undone === "sending"} onClick={() => void undoAll()}>
+            Undo {succeeded === 1 ? "the rejection" : `all ${succeeded} rejections`} (
+            {Math.ceil(left / 1_000)} s)
           </Button>
         )}
       </Group>
@@ -53,10 +54,10 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
           <li key={result.id} data-result={result.ok ? "done" : "failed"}>
             <Text size="sm">{sentences.get(result.id) ?? result.id}</Text>
             <Text size="sm" ff="monospace" lineClamp={2}>
-              {own(result.id).join(", ")}
+              {listDifferences(result.id).join(", ")}
             </Text>
             <Text size="sm" fw={600} className={result.ok ? undefined : css.bad}>
-              {result.ok ? ending(result) : result.message}
+              {result.ok ? statusLabel(result) : result.message}
             </Text>
           </li>
         ))}
@@ -65,11 +66,11 @@ export function BulkResults({ wish, results, calls, onAgain, undo }: Props) {
   );
 }
 
-function summary({ kind }: BulkAnswer, taken: number, failed: number): string {
-  const done = `${taken} ${kind === "approve" ? "approved" : "rejected"}.`;
+function summary({ kind }: BulkAnswer, succeeded: number, failed: number): string {
+  const done = `${succeeded} ${kind === "approve" ? "approved" : "rejected"}.`;
   return failed ? `${done} ${failed} failed and ${failed === 1 ? "is" : "are"} unchanged.` : done;
 }
 
-function ending({ status }: BulkResult): string {
+function statusLabel({ status }: BulkResult): string {
   return status === "pending" ? "Approved. More approvals are needed." : status;
 }

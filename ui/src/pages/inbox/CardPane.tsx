@@ -9,24 +9,24 @@ import css from "./Inbox.module.css";
 interface Props {
   id: string;
   card: Ref<CardHandle>;
-  onMoved: (now: ApprovalSnapshot) => void;
+  onChanged: (now: ApprovalSnapshot) => void;
   onBack: () => void;
 }
 
-const HELD = 150; // ms: whoever runs down the list with a key held down is shown where they stop
+const KEY_HOLD_DELAY = 150; // ms: while a key is held down, only the last row is opened
 
-/** The card beside the list; on a phone it covers the list, and there is a way back. */
-export default function CardPane({ id, card, onMoved, onBack }: Props) {
-  const [shown] = useDebouncedValue(id, HELD, { leading: true });
+/** The card next to the list; on a phone it covers the list, with a back button. */
+export default function CardPane({ id, card, onChanged, onBack }: Props) {
+  const [shown] = useDebouncedValue(id, KEY_HOLD_DELAY, { leading: true });
   return (
     <>
       <Button className={css.back} variant="default" mih={44} onClick={onBack}>
         Back to the list
       </Button>
       {shown === id ? (
-        <ApprovalCard key={id} ref={card} id={id} place="inbox" onMoved={onMoved} />
+        <ApprovalCard key={id} ref={card} id={id} location="inbox" onChanged={onChanged} />
       ) : (
-        <Loading what="Loading approval" />
+        <Loading label="Loading approval" />
       )}
     </>
   );

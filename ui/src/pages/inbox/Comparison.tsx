@@ -5,9 +5,9 @@ import { ArgumentValue } from "../../card/ArgumentValue";
 import { VisibleText } from "../../card/VisibleText";
 import css from "./BulkDecision.module.css";
 
-const WIDEST = 5; // columns; with more each call is a block, as on a phone
+const MAX_COLUMNS = 5; // columns; with more, each call is a block, as on a phone
 
-/** The arguments of all calls: what they share once, what differs in columns. */
+/** The arguments of all calls: common ones once, differing ones in columns. */
 export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   const { same, different, cells } = useMemo(() => compareArguments(calls), [calls]);
   if (!calls.length) return null;
@@ -32,7 +32,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
           </dl>
         </section>
       )}
-      <table className={css.table} data-blocks={different.length > WIDEST || undefined}>
+      <table className={css.table} data-blocks={different.length > MAX_COLUMNS || undefined}>
         <caption>{different.length ? "Differences" : "No differences except the sentence"}</caption>
         <thead>
           <tr>
@@ -64,7 +64,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   );
 }
 
-/** What is worth a second look and hinders nothing; alarms are never here. */
+/** Findings that do not block; alarms never get here. */
 function Notes({ call }: { call: ApprovalSnapshot }) {
   return call.findings.map(({ id, message }) => (
     <Text key={id} size="xs" fw={400}>
@@ -73,36 +73,41 @@ function Notes({ call }: { call: ApprovalSnapshot }) {
   ));
 }
 
-const SHORT = 200; // characters that are shown at once
+const MAX_UNFOLDED = 200; // characters before a value is folded
 
-/** The value as the card shows it; a long one is folded, so that the others can be seen. */
+/** The value as on the card; a long one is folded. */
 function Cell({ leaf }: { leaf: ArgumentCell | undefined }) {
-  const [whole, setWhole] = useState(false);
+  const [isExpanded, setExpanded] = useState(false);
   if (!leaf) return <span className={css.none}>not set</span>;
   const value = <ArgumentValue field={leaf.field} marked={false} />;
-  if (leaf.field.text.length <= SHORT) return value;
+  if (leaf.field.text.length <= MAX_UNFOLDED) return value;
   return (
     <>
-      <div className={whole ? undefined : css.folded}>{value}</div>
-      <button type="button" className={css.fold} aria-expanded={whole} onClick={() => setWhole(!whole)}>
-        {whole ? "Show less" : "Show more"}
+      <div className={isExpanded ? undefined : css.folded}>{value}</div>
+      <button
+        type="button"
+        className={css.fold}
+        aria-expanded={isExpanded}
+        onClick={() => setExpanded(!isExpanded)}
+      >
+        {isExpanded ? "Show less" : "Show more"}
       </button>
     </>
   );
 }
 
-/** `name` leads there through visible names; `pointer` is exact and is never shown. */
+/** `name` is the visible path; `pointer` is exact and never shown. */
 interface ArgumentColumn {
   pointer: string;
   name: string;
 }
 
-/** One argument of one call, as the server made it safe to show. */
+/** One argument of one call, escaped by the server. */
 interface ArgumentCell extends ArgumentColumn {
   field: Argument;
 }
 
-/** What all calls share is said once; what differs has a column. A cell is missing where a call has no such argument. */
+/** Common arguments once, differing ones in columns. A cell is missing if the call has no such argument. */
 interface ArgumentTable {
   same: ArgumentCell[];
   different: ArgumentColumn[];
@@ -124,8 +129,8 @@ export function compareArguments(calls: readonly ApprovalSnapshot[]): ArgumentTa
   return { same, different, cells };
 }
 
-/** What is said of a call besides its arguments, and whose words it is; no pointers: those begin with a slash. */
-const SAID = [
+/** Texts of a call besides its arguments, with their source; not pointers: those start with a slash. */
+const EXTRA_TEXTS = [
   ["preview", "preview"],
   ["agent_description", "agent's description (unverified)"],
   ["agent_preview", "agent's preview (unverified)"],
@@ -134,18 +139,18 @@ const CONTAINERS = new Set(["object", "array"]);
 const equal = ({ field: one }: ArgumentCell, { field: other }: ArgumentCell) =>
   one.text === other.text && one.type === other.type && one.sha256 === other.sha256;
 
-/** An object or a list is compared by what is in it; an empty one has nothing but itself. */
+/** Objects and lists are compared by their members; an empty one by itself. */
 function leaves(call: ApprovalSnapshot): ArgumentCell[] {
   const names = new Map<string, string>();
   const found: ArgumentCell[] = [];
   for (const field of call.card.fields) {
     const { pointer, name, type, length } = field;
-    const above = names.get(pointer.slice(0, pointer.lastIndexOf("/")));
-    const whole = above === undefined ? name : `${above} › ${name}`;
-    names.set(pointer, whole);
-    if (!(CONTAINERS.has(type) && length > 0)) found.push({ pointer, name: whole, field });
+    const parentName = names.get(pointer.slice(0, pointer.lastIndexOf("/")));
+    const isExpanded = parentName === undefined ? name : `${parentName} › ${name}`;
+    names.set(pointer, isExpanded);
+    if (!(CONTAINERS.has(type) && length > 0)) found.push({ pointer, name: isExpanded, field });
   }
-  const said = SAID.filter(([part]) => call.card[part]).map(([part, name]): ArgumentCell => {
+  const extraTexts = EXTRA_TEXTS.filter(([part]) => call.card[part]).map(([part, name]): ArgumentCell => {
     const field = {
       pointer: part,
       name,
@@ -157,5 +162,5 @@ function leaves(call: ApprovalSnapshot): ArgumentCell[] {
     };
     return { pointer: part, name, field };
   });
-  return [...found, ...said];
+  return [...found, ...extraTexts];
 }

@@ -12,7 +12,7 @@ interface Props {
   search: Ref<HTMLInputElement>;
 }
 
-const MORE: readonly [name: Exclude<TextFilterName, "q">, label: string][] = [
+const TEXT_FILTERS: readonly [name: Exclude<TextFilterName, "q">, label: string][] = [
   ["tool", "Tool"],
   ["agent", "Agent"],
   ["user", "Person"],
@@ -30,10 +30,10 @@ const STATUSES = [
   { value: "all", label: "All" },
 ];
 
-/** Narrows the list. The usual is at hand, the rest is folded; what is in use can be seen and taken away. */
+/** The filters: common ones visible, the rest folded; active ones can be removed. */
 export function FilterBar({ filters, feed, onChange, search }: Props) {
-  const used = activeFilters(filters);
-  const folded = used.filter(([name]) => name !== "q" && name !== "mine").length;
+  const active = activeFilters(filters);
+  const folded = active.filter(([name]) => name !== "q" && name !== "mine").length;
   return (
     <search className={css.bar} aria-label="Filter requests">
       <div className={css.first}>
@@ -61,10 +61,10 @@ export function FilterBar({ filters, feed, onChange, search }: Props) {
           Waiting for me
         </Button>
       </div>
-      <More filters={filters} feed={feed} onChange={onChange} count={folded} />
-      {used.length > 0 && (
+      <MoreFilters filters={filters} feed={feed} onChange={onChange} count={folded} />
+      {active.length > 0 && (
         <div className={css.used}>
-          {used.map(([name, text]) => (
+          {active.map(([name, text]) => (
             <button
               key={name}
               type="button"
@@ -81,14 +81,14 @@ export function FilterBar({ filters, feed, onChange, search }: Props) {
   );
 }
 
-function More({ filters, feed, onChange, count }: Omit<Props, "search"> & { count: number }) {
+function MoreFilters({ filters, feed, onChange, count }: Omit<Props, "search"> & { count: number }) {
   const [open, setOpen] = useState(false);
   return (
     <details className={css.more} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>More filters{count ? ` (${count})` : ""}</summary>
       {open && (
         <div className={css.fields}>
-          {MORE.map(([name, label]) => (
+          {TEXT_FILTERS.map(([name, label]) => (
             <TextFilter
               key={name}
               label={label}
@@ -103,19 +103,19 @@ function More({ filters, feed, onChange, count }: Omit<Props, "search"> & { coun
             value={filters.priority}
             onChange={(event) => onChange({ priority: event.currentTarget.value as Priority })}
           />
-          <Seen name="tool" feed={feed} />
-          <Seen name="agent" feed={feed} />
+          <Suggestions name="tool" feed={feed} />
+          <Suggestions name="agent" feed={feed} />
         </div>
       )}
     </details>
   );
 }
 
-const LOOKED_AT = 500;
+const MAX_SUGGESTION_ROWS = 500;
 
-/** What stands in the list already, so that nobody has to remember how it is spelled. */
-function Seen({ name, feed }: { name: "tool" | "agent"; feed: Feed }) {
-  const names = new Set(feed.ids.slice(0, LOOKED_AT).map((id) => feed.rows.get(id)?.[name] ?? ""));
+/** Names in the list, as suggestions. */
+function Suggestions({ name, feed }: { name: "tool" | "agent"; feed: Feed }) {
+  const names = new Set(feed.ids.slice(0, MAX_SUGGESTION_ROWS).map((id) => feed.rows.get(id)?.[name] ?? ""));
   return (
     <datalist id={`seen-${name}`}>
       {[...names].filter(Boolean).map((each) => (
@@ -131,16 +131,16 @@ interface TextFilterProps extends Omit<TextInputProps, "value" | "onChange"> {
   ref?: Ref<HTMLInputElement>;
 }
 
-const PAUSE = 300; // ms without a key before the list is read anew
+const TYPING_PAUSE = 300; // ms without a key press before the list is reloaded
 
-/** A filter that is typed: what the address says counts, unless somebody is typing. */
+/** A text filter: the URL decides, unless the user is typing. */
 function TextFilter({ value, onChange, ...props }: TextFilterProps) {
   const [text, setText] = useState(value);
   const sent = useRef(value);
   const send = useDebouncedCallback((typed: string) => {
     sent.current = typed.trim();
     onChange(sent.current);
-  }, PAUSE);
+  }, TYPING_PAUSE);
   useEffect(() => {
     if (value !== sent.current) setText(value);
     sent.current = value;

@@ -19,7 +19,7 @@ import { useSelection } from "./useSelection";
 const BulkDecision = lazy(() => import("./BulkDecision"));
 const KeyHelp = lazy(() => import("./KeyHelp"));
 const CardPane = lazy(() => import("./CardPane"));
-const NONE: Partial<InboxFilters> = {
+const NO_FILTERS: Partial<InboxFilters> = {
   mine: false,
   q: "",
   tool: "",
@@ -30,110 +30,114 @@ const NONE: Partial<InboxFilters> = {
   thread: "",
 };
 
-/** What waits for people, for somebody with hundreds of requests: a list, and the card of the one that is open. */
+/** Pending requests, for people with hundreds of them: a list, and the card of the open one. */
 export default function Inbox() {
   const [search, setSearch] = useSearchParams();
   const filters = readFilters(search);
   const { store, listing } = useFeed(filters);
-  const place = useInboxLocation();
-  const [note, say] = useState("");
-  const [helps, setHelps] = useState(false);
+  const location = useInboxLocation();
+  const [announcement, announce] = useState("");
+  const [isHelpOpen, setHelpOpen] = useState(false);
   const isNarrow = useMediaQuery("(max-width: 48em)", undefined, { getInitialValueInEffect: false });
   const list = useRef<InboxListHandle>(null);
   const card = useRef<CardHandle>(null);
-  const words = useRef<HTMLInputElement>(null);
-  const decides = mayDecide(useMe().data);
+  const searchInput = useRef<HTMLInputElement>(null);
+  const canDecide = mayDecide(useMe().data);
   const { feed } = listing;
-  const selection = useSelection(feed, say);
-  const { moved, movedMany, undo } = useDecisionFeedback(store, say);
+  const selection = useSelection(feed, announce);
+  const { handleDecision, handleBulk, undo } = useDecisionFeedback(store, announce);
 
-  const narrow = (changed: Partial<InboxFilters>) =>
+  const changeFilters = (changed: Partial<InboxFilters>) =>
     setSearch((old) => writeFilters(old, changed), { replace: true });
-  const { open, close } = place;
-  const choose = useCallback((id: string) => open(id, isNarrow ? "push" : "replace"), [open, isNarrow]);
+  const { open, close } = location;
+  const openRequest = useCallback((id: string) => open(id, isNarrow ? "push" : "replace"), [open, isNarrow]);
   const openRow = useCallback(
-    (id: string) => (id === place.id ? focusCard() : choose(id)),
-    [place.id, choose],
+    (id: string) => (id === location.id ? focusCard() : openRequest(id)),
+    [location.id, openRequest],
   );
   const reveal = () => {
-    const first = [...feed.waiting].sort((one, other) => one.place - other.place)[0];
-    say(`${feed.waiting.length} new shown.`);
+    const first = [...feed.waiting].sort((one, other) => one.sortKey - other.sortKey)[0];
+    announce(`${feed.waiting.length} new shown.`);
     store.reveal();
     if (first) requestAnimationFrame(() => list.current?.goTo(first.id));
   };
   useInboxKeys(
     useInboxActions({
       feed,
-      place,
+      location,
       selection,
-      decides,
+      canDecide,
       list,
       card,
-      words,
-      say,
-      choose,
+      searchInput,
+      announce,
+      openRequest,
       undo: undo.last,
-      help: setHelps,
+      help: setHelpOpen,
     }),
   );
-  const covers = Boolean(isNarrow && (place.id || place.bulk));
+  const isCardFullscreen = Boolean(isNarrow && (location.id || location.bulk));
 
   return (
     <div className={css.inbox}>
-      <section className={css.list} aria-label="List" aria-busy={listing.loading} inert={covers}>
+      <section className={css.list} aria-label="List" aria-busy={listing.loading} inert={isCardFullscreen}>
         <div className={css.head}>
           <InboxHead listing={listing} onReveal={reveal} />
-          <FilterBar filters={filters} feed={feed} onChange={narrow} search={words} />
+          <FilterBar filters={filters} feed={feed} onChange={changeFilters} search={searchInput} />
         </div>
         <EmptyInbox
           listing={listing}
           filters={filters}
-          onAll={() => narrow(NONE)}
+          onClearFilters={() => changeFilters(NO_FILTERS)}
           onMore={() => void store.more()}
-          onAgain={() => void store.load()}
+          onRetry={() => void store.load()}
         />
         <InboxList
           ref={list}
           feed={feed}
-          current={place.id}
-          chosen={selection.set}
+          current={location.id}
+          selected={selection.set}
           onNearEnd={store.more}
-          onLook={store.look}
-          onToggle={decides ? selection.toggle : null}
+          onVisible={store.setVisible}
+          onToggle={canDecide ? selection.toggle : null}
           onOpen={openRow}
         />
-        <SelectionBar count={selection.ids.length} onCompare={place.compare} onClear={selection.clear} />
+        <SelectionBar count={selection.ids.length} onCompare={location.compare} onClear={selection.clear} />
         <div className={css.note}>
-          <span role="status">{note}</span>
+          <span role="status">{announcement}</span>
           {!isNarrow && (
-            <Button variant="default" size="compact-sm" onClick={() => setHelps(true)}>
+            <Button variant="default" size="compact-sm" onClick={() => setHelpOpen(true)}>
               {" "}
               Keyboard shortcuts{" "}
             </Button>
           )}
         </div>
       </section>
-      <section className={css.card} aria-label="Request" data-open={covers || undefined}>
+      <section className={css.card} aria-label="Request" data-open={isCardFullscreen || undefined}>
         <Suspense fallback={<Loading />}>
-          {place.bulk && <BulkDecision ids={selection.ids} onClose={close} onDone={movedMany} undo={undo} />}
-          {!place.bulk && place.id && <CardPane id={place.id} card={card} onMoved={moved} onBack={close} />}
-          {!place.bulk && !place.id && (
+          {location.bulk && (
+            <BulkDecision ids={selection.ids} onClose={close} onDone={handleBulk} undo={undo} />
+          )}
+          {!location.bulk && location.id && (
+            <CardPane id={location.id} card={card} onChanged={handleDecision} onBack={close} />
+          )}
+          {!location.bulk && !location.id && (
             <EmptyState title="No request selected">
               Select a request in the list, or press J. Press ? for all keyboard shortcuts.
             </EmptyState>
           )}
         </Suspense>
       </section>
-      {helps && (
+      {isHelpOpen && (
         <Suspense>
-          <KeyHelp onClose={() => setHelps(false)} />
+          <KeyHelp onClose={() => setHelpOpen(false)} />
         </Suspense>
       )}
     </div>
   );
 }
 
-/** The page's name and how much there is, as far as it is known. */
+/** The title and the number of requests, as far as it is known. */
 function InboxHead({ listing: { feed, loading }, onReveal }: { listing: FeedListing; onReveal: () => void }) {
   const count = `${feed.ids.length.toLocaleString()}${feed.next === null ? "" : " or more"}`;
   return (
@@ -141,7 +145,7 @@ function InboxHead({ listing: { feed, loading }, onReveal }: { listing: FeedList
       <Title order={1} size="h3">
         Inbox
       </Title>
-      <News count={feed.waiting.length} onReveal={onReveal} />
+      <NewRequestsButton count={feed.waiting.length} onReveal={onReveal} />
       {!loading && feed.ids.length > 0 && (
         <Text size="sm" data-count>
           {count} {feed.ids.length === 1 ? "request" : "requests"}
@@ -151,8 +155,8 @@ function InboxHead({ listing: { feed, loading }, onReveal }: { listing: FeedList
   );
 }
 
-/** What is new waits here until somebody wants to see it. */
-function News({ count, onReveal }: { count: number; onReveal: () => void }) {
+/** New requests are held back until they are revealed. */
+function NewRequestsButton({ count, onReveal }: { count: number; onReveal: () => void }) {
   if (!count) return null;
   return (
     <button type="button" className={css.news} onClick={onReveal}>
@@ -161,14 +165,14 @@ function News({ count, onReveal }: { count: number; onReveal: () => void }) {
   );
 }
 
-interface SelectedProps {
+interface SelectionBarProps {
   count: number;
   onCompare: () => void;
   onClear: () => void;
 }
 
-/** How many are selected, and the way on. */
-function SelectionBar({ count, onCompare, onClear }: SelectedProps) {
+/** The number of selected requests, and the bulk actions. */
+function SelectionBar({ count, onCompare, onClear }: SelectionBarProps) {
   if (!count) return null;
   return (
     <div className={css.bar}>
@@ -185,26 +189,26 @@ function SelectionBar({ count, onCompare, onClear }: SelectedProps) {
   );
 }
 
-interface InsteadProps {
+interface EmptyInboxProps {
   listing: FeedListing;
   filters: InboxFilters;
-  onAll: () => void;
+  onClearFilters: () => void;
   onMore: () => void;
-  onAgain: () => void;
+  onRetry: () => void;
 }
 
-/** What stands where no rows are. */
+/** Shown instead of an empty list. */
 function EmptyInbox({
-  listing: { feed, loading, error, behind },
+  listing: { feed, loading, error, isIndexBehind },
   filters,
-  onAll,
+  onClearFilters,
   onMore,
-  onAgain,
-}: InsteadProps) {
-  if (error) return <ErrorMessage error={error} again={onAgain} />;
+  onRetry,
+}: EmptyInboxProps) {
+  if (error) return <ErrorMessage error={error} onRetry={onRetry} />;
   if (feed.ids.length) return null;
-  if (loading && !behind) return <Loading what="Loading requests" />;
-  if (behind)
+  if (loading && !isIndexBehind) return <Loading label="Loading requests" />;
+  if (isIndexBehind)
     return (
       <EmptyState title="No results yet">Recent changes are not searchable yet. Searching again…</EmptyState>
     );
@@ -220,7 +224,7 @@ function EmptyInbox({
   if (activeFilters(filters).length)
     return (
       <EmptyState title="No requests match these filters">
-        <Button size="xs" variant="default" mt="xs" onClick={onAll}>
+        <Button size="xs" variant="default" mt="xs" onClick={onClearFilters}>
           Clear all filters
         </Button>
       </EmptyState>

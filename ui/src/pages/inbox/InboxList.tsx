@@ -14,33 +14,33 @@ import css from "./Inbox.module.css";
 import { InboxRow, ROW_HEIGHT, type InboxRowProps } from "./InboxRow";
 
 export interface InboxListHandle {
-  /** Brings a row onto the screen and gives it the focus. */
+  /** Scrolls to a row and focuses it. */
   goTo: (id: string) => void;
 }
 
 interface Props extends Pick<InboxRowProps, "onToggle" | "onOpen"> {
   feed: Feed;
   current: string;
-  chosen: ReadonlySet<string>;
+  selected: ReadonlySet<string>;
   onNearEnd: () => void;
-  /** Which rows are on the screen. */
-  onLook: (ids: readonly string[]) => void;
+  /** The visible rows. */
+  onVisible: (ids: readonly string[]) => void;
   ref: Ref<InboxListHandle>;
 }
 
-const AHEAD = 40; // rows before the end at which the next page is fetched
+const PREFETCH_ROWS = 40; // rows before the end at which the next page is fetched
 
-/** Only the rows on the screen and a few around them are there at all, however many there are. */
-export function InboxList({ feed, current, chosen, onNearEnd, onLook, onToggle, onOpen, ref }: Props) {
+/** Renders only the visible rows and a few around them. */
+export function InboxList({ feed, current, selected, onNearEnd, onVisible, onToggle, onOpen, ref }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
-  const [wanted, setWanted] = useState("");
+  const [pendingFocus, setPendingFocus] = useState("");
   const { ids, rows } = feed;
   const now = useTick();
   const virtual = useVirtualizer({
     count: ids.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_HEIGHT,
-    getItemKey: useCallback((index: number) => ids[index] ?? index, [ids]), // a new one is a new look at every row
+    getItemKey: useCallback((index: number) => ids[index] ?? index, [ids]), // a new function would recompute every row
     overscan: 6,
   });
   const shown = virtual.getVirtualItems();
@@ -48,24 +48,25 @@ export function InboxList({ feed, current, chosen, onNearEnd, onLook, onToggle, 
   const last = shown.at(-1)?.index ?? 0;
 
   useEffect(() => {
-    if (feed.next !== null && last >= ids.length - AHEAD) onNearEnd();
+    if (feed.next !== null && last >= ids.length - PREFETCH_ROWS) onNearEnd();
   }, [feed.next, ids.length, last, onNearEnd]);
-  useEffect(() => onLook(ids.slice(first, last + 1)), [ids, first, last, onLook]);
+  useEffect(() => onVisible(ids.slice(first, last + 1)), [ids, first, last, onVisible]);
   useImperativeHandle(ref, () => ({
     goTo: (id) => {
       const index = ids.indexOf(id);
       if (index < 0) return;
       virtual.scrollToIndex(index, { align: "auto" });
-      setWanted(id);
+      setPendingFocus(id);
     },
   }));
   // eslint-disable-next-line react-hooks/exhaustive-deps -- after every render until the row is there, and then it ends
   useLayoutEffect(() => {
     const found =
-      wanted && scroller.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(wanted)}"] a`);
+      pendingFocus &&
+      scroller.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(pendingFocus)}"] a`);
     if (!found) return;
     found.focus({ preventScroll: true });
-    setWanted("");
+    setPendingFocus("");
   });
 
   return (
@@ -74,14 +75,14 @@ export function InboxList({ feed, current, chosen, onNearEnd, onLook, onToggle, 
         {shown.map(({ index, start }) => {
           const row = rows.get(ids[index] ?? "");
           if (!row) return null;
-          const state = { current: row.id === current, chosen: chosen.has(row.id) };
+          const state = { current: row.id === current, isSelected: selected.has(row.id) };
           return (
             <InboxRow
               key={row.id}
               row={row}
               now={now}
               top={start}
-              place={index + 1}
+              position={index + 1}
               {...state}
               onToggle={onToggle}
               onOpen={onOpen}

@@ -7,30 +7,30 @@ export const ROW_HEIGHT = 92;
 
 export interface InboxRowProps {
   row: FeedRow;
-  /** This browser's clock, which moves all rows on together. */
+  /** This browser's clock, shared by all rows. */
   now: number;
   top: number;
-  place: number;
+  position: number;
   current: boolean;
-  chosen: boolean;
-  /** Null where nobody decides anything: then there is nothing to select. */
+  isSelected: boolean;
+  /** Null if the user cannot decide: then nothing can be selected. */
   onToggle: ((id: string, withRange: boolean) => void) | null;
   onOpen: (id: string) => void;
 }
 
-/** One request in the list; the sentence is the server's, and everything is text. */
+/** One request in the list; all content is text. */
 export const InboxRow = memo(function Row({
   row,
   now,
   top,
-  place,
+  position,
   current,
-  chosen,
+  isSelected,
   onToggle,
   onOpen,
 }: InboxRowProps) {
   const open = (event: MouseEvent) => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return; // a tab or window of its own
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return; // opens a new tab or window
     event.preventDefault();
     onOpen(row.id);
   };
@@ -44,9 +44,9 @@ export const InboxRow = memo(function Row({
       data-over={row.status === "pending" ? undefined : true}
       data-news={row.news}
       aria-setsize={-1}
-      aria-posinset={place}
+      aria-posinset={position}
     >
-      {onToggle && <Check row={row} chosen={chosen} onToggle={onToggle} />}
+      {onToggle && <Check row={row} isSelected={isSelected} onToggle={onToggle} />}
       <a
         className={css.what}
         href={`/a/${row.id}`}
@@ -59,16 +59,16 @@ export const InboxRow = memo(function Row({
           </span>
           <bdi className={`${css.tool} ${css.short}`}>{row.tool}</bdi>
           <span className={css.last}>
-            <Standing row={row} now={now} />
+            <StatusText row={row} now={now} />
           </span>
         </span>
         <span className={css.sentence}>{row.sentence}</span>
         <span className={css.line}>
           <bdi className={css.short}>{row.agent}</bdi>
           {row.thread_id && <bdi className={css.short}>{row.thread_id}</bdi>}
-          <Age at={row.created_at} />
+          <RequestAge at={row.created_at} />
           <span className={css.last}>
-            <Marks row={row} />
+            <RowMarks row={row} />
           </span>
         </span>
       </a>
@@ -80,15 +80,15 @@ const RISK: Record<string, string> = { high: "High risk", medium: "Medium", low:
 
 function Check({
   row,
-  chosen,
+  isSelected,
   onToggle,
-}: Required<Pick<InboxRowProps, "row" | "chosen">> & { onToggle: Toggle }) {
+}: Required<Pick<InboxRowProps, "row" | "isSelected">> & { onToggle: Toggle }) {
   return (
     <label className={css.check}>
       <input
         type="checkbox"
         aria-label={`Select: ${row.sentence}`}
-        checked={chosen}
+        checked={isSelected}
         disabled={row.status !== "pending"}
         onChange={(event) => onToggle(row.id, (event.nativeEvent as unknown as MouseEvent).shiftKey)}
       />
@@ -101,7 +101,7 @@ type Toggle = NonNullable<InboxRowProps["onToggle"]>;
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
-function Age({ at }: { at: string }) {
+function RequestAge({ at }: { at: string }) {
   // eslint-disable-next-line react-hooks/purity -- rendered again every second, to say how late it is
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
@@ -111,16 +111,16 @@ function Age({ at }: { at: string }) {
   );
 }
 
-/** How much time is left, or what became of it. */
-function Standing({ row, now }: Pick<InboxRowProps, "row" | "now">) {
-  if (row.status !== "pending") return <span className={css.note}>{endOf(row)}</span>;
-  return <Left row={row} now={now} />;
+/** The time left, or the outcome. */
+function StatusText({ row, now }: Pick<InboxRowProps, "row" | "now">) {
+  if (row.status !== "pending") return <span className={css.note}>{endLabel(row)}</span>;
+  return <TimeLeft row={row} now={now} />;
 }
 
-function Left({ row, now }: Pick<InboxRowProps, "row" | "now">) {
+function TimeLeft({ row, now }: Pick<InboxRowProps, "row" | "now">) {
   const left = (row.seconds_left ?? 0) - (now - row.read_at) / 1_000;
-  const whole = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
-  const isSoon = left < whole / 5;
+  const lifetime = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
+  const isSoon = left < lifetime / 5;
   return (
     <span
       className={isSoon ? css.soon : undefined}
@@ -131,15 +131,15 @@ function Left({ row, now }: Pick<InboxRowProps, "row" | "now">) {
   );
 }
 
-function endOf(row: FeedRow): string {
+function endLabel(row: FeedRow): string {
   const { decision, status } = row;
   if (!decision) return status;
   const by = decision.by === "interlock" || decision.by === "policy" ? "" : ` by ${decision.by}`;
   return `${status}${by}, ${CLOCK.format(new Date(decision.at))}`;
 }
 
-/** What is worth knowing before one opens it. */
-function Marks({ row }: { row: FeedRow }) {
+/** Findings, votes and claims. */
+function RowMarks({ row }: { row: FeedRow }) {
   if (row.status !== "pending") return null;
   const votes = row.quorum.need > 1 ? `${row.quorum.have} of ${row.quorum.need}` : "";
   const alarms = row.alarms.length;

@@ -3,14 +3,21 @@ import { useEffect, useRef } from "react";
 import css from "./Inbox.module.css";
 import { KEY_DESCRIPTIONS } from "./keys";
 
-/** What each key does; Esc and a click beside it close it, as with every dialog. */
+/** The keyboard shortcuts; Esc and a click outside close the dialog. */
 export default function KeyHelp({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const beside = (event: React.MouseEvent) => event.target === dialog.current && dialog.current?.close();
+  const closeOutside = (event: React.MouseEvent) =>
+    event.target === dialog.current && dialog.current?.close();
   return (
     // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- a dialog closes with Esc by itself
-    <dialog ref={dialog} className={css.help} aria-labelledby="inbox-keys" onClose={onClose} onClick={beside}>
+    <dialog
+      ref={dialog}
+      className={css.help}
+      aria-labelledby="inbox-keys"
+      onClose={onClose}
+      onClick={closeOutside}
+    >
       <Group justify="space-between" mb="sm">
         <Title order={2} size="h4" id="inbox-keys">
           {" "}
@@ -21,12 +28,12 @@ export default function KeyHelp({ onClose }: { onClose: () => void }) {
         </Button>
       </Group>
       <dl className={css.keys}>
-        {KEY_DESCRIPTIONS.map(([keys, does]) => (
+        {KEY_DESCRIPTIONS.map(([keys, description]) => (
           <div key={keys}>
             <dt>
               <Kbd>{keys}</Kbd>
             </dt>
-            <dd>{does}</dd>
+            <dd>{description}</dd>
           </div>
         ))}
       </dl>

@@ -1,25 +1,25 @@
 import type { ApprovalItem, ApprovalStatus } from "../../api/approvals";
 import type { LedgerEntry } from "../../live/live";
 
-/** `read_at` is this browser's clock when it was read; `place` is where it stands, whatever becomes of it. */
-export type FeedRow = ApprovalItem & { read_at: number; place: number; news?: true };
+/** `read_at` is this browser's clock at the time of reading; `sortKey` is its fixed position in the list. */
+export type FeedRow = ApprovalItem & { read_at: number; sortKey: number; news?: true };
 type FeedOrder = "time left" | "newest";
 
 /**
- * The list as a person sees it: rows never move and never go away by themselves. What is new waits until it is wanted,
- * what somebody else decided stays and says so.
+ * The list as displayed: rows never move or disappear by themselves. New rows are held back until they are revealed,
+ * and rows decided by others stay with their decision.
  */
 export interface Feed {
   order: FeedOrder;
   rows: ReadonlyMap<string, FeedRow>;
   ids: readonly string[];
-  /** New, and not shown yet. */
+  /** New rows that are not displayed yet. */
   waiting: readonly FeedRow[];
-  /** Proposed since the list was read; whether the filters let them through is not known yet. */
+  /** Proposed since the list was loaded; whether they match the filters is not known yet. */
   heardOf: ReadonlySet<string>;
-  /** Changed in a way that the event does not tell. */
+  /** Rows with a change that the event does not contain. */
   stale: ReadonlySet<string>;
-  /** The cursor of what follows; null when that is all. */
+  /** The cursor of the next page; null at the end. */
   next: string | null;
 }
 
@@ -33,7 +33,7 @@ export const makeEmptyFeed = (order: FeedOrder): Feed => ({
   next: null,
 });
 
-/** A page behind those that are there; what is known already is brought up to date. */
+/** Appends a page and updates known rows. */
 export function addPage(feed: Feed, items: readonly ApprovalItem[], next: string | null, now: number): Feed {
   const rows = new Map(feed.rows);
   const fresh: FeedRow[] = [];
@@ -47,7 +47,7 @@ export function addPage(feed: Feed, items: readonly ApprovalItem[], next: string
   return { ...feed, rows, ids: merged(feed.ids, fresh, rows), waiting, next };
 }
 
-/** One that was read again. */
+/** Updates a row that was read again. */
 export function updateItem(feed: Feed, item: ApprovalItem, now: number): Feed {
   const stale = without(feed.stale, [item.id]);
   const known = feed.rows.get(item.id);
@@ -55,7 +55,7 @@ export function updateItem(feed: Feed, item: ApprovalItem, now: number): Feed {
   return { ...feed, stale, rows: new Map(feed.rows).set(item.id, rowOf(item, feed.order, now, known)) };
 }
 
-/** Those of what was heard of that the filters let through; the rest is none of this list's. */
+/** Holds back the new items that match the filters, and forgets the others. */
 export function addNews(
   feed: Feed,
   asked: Iterable<string>,
@@ -70,7 +70,7 @@ export function addNews(
   return { ...feed, heardOf: without(feed.heardOf, names), waiting: [...kept, ...fresh] };
 }
 
-/** Shows what waited; only now do rows make room. */
+/** Displays the new rows. */
 export function revealNews(feed: Feed): Feed {
   const rows = new Map(feed.rows);
   const fresh = feed.waiting.map((row): FeedRow => ({ ...row, news: true }));
@@ -78,7 +78,7 @@ export function revealNews(feed: Feed): Feed {
   return { ...feed, rows, ids: merged(feed.ids, fresh, rows), waiting: [] };
 }
 
-/** What happened meanwhile, many events at a time: copying is for each lot, not for each event. */
+/** Applies a batch of events, with one copy per batch. */
 export function applyEvents(feed: Feed, entries: readonly LedgerEntry[]): Feed {
   const about = entries.filter((entry) => entry.approval_id);
   if (!about.length) return feed;
@@ -97,7 +97,7 @@ export function applyEvents(feed: Feed, entries: readonly LedgerEntry[]): Feed {
   return { ...feed, ...now, waiting: feed.waiting.filter((row) => !over.has(row.id)) };
 }
 
-/** By time left to the second, then by risk, as the pages come; or the newest first. */
+/** By time left in seconds, then by risk, as the server sorts; or newest first. */
 function sortKey(item: Pick<ApprovalItem, "expires_at" | "created_at" | "risk">, order: FeedOrder): number {
   if (order === "newest") return -Date.parse(item.created_at);
   return Math.floor(Date.parse(item.expires_at) / 1_000) * 10 + (RISKS[item.risk] ?? 1);
@@ -105,7 +105,7 @@ function sortKey(item: Pick<ApprovalItem, "expires_at" | "created_at" | "risk">,
 
 const RISKS: Record<string, number> = { high: 0, medium: 1, low: 2 };
 
-/** Kinds whose event says all that a row shows of them. */
+/** Kinds whose event contains everything that a row shows. */
 const TELLING = new Set([
   ...["approved", "rejected", "responded", "expired", "cancelled", "lapsed"],
   ...["started", "succeeded", "failed", "lost", "finished_late", "resolved"],
@@ -115,7 +115,7 @@ const TELLING = new Set([
 const DECIDING = new Set(["approved", "edited", "rejected", "responded", "expired", "cancelled"]);
 
 function rowOf(item: ApprovalItem, order: FeedOrder, now: number, known?: FeedRow): FeedRow {
-  return { ...item, read_at: now, place: known?.place ?? sortKey(item, order), news: known?.news };
+  return { ...item, read_at: now, sortKey: known?.sortKey ?? sortKey(item, order), news: known?.news };
 }
 
 function patched(row: FeedRow, entry: LedgerEntry, status: ApprovalStatus | undefined): FeedRow {
@@ -133,18 +133,18 @@ function statusOf(entry: LedgerEntry): ApprovalStatus | undefined {
   return typeof entry.data.status === "string" ? (entry.data.status as ApprovalStatus) : undefined;
 }
 
-/** Both are in order, so one walk is enough. */
+/** Both are sorted, so one pass is enough. */
 function merged(
   ids: readonly string[],
   fresh: readonly FeedRow[],
   rows: ReadonlyMap<string, FeedRow>,
 ): string[] {
-  const sorted = [...fresh].sort((one, other) => one.place - other.place);
+  const sorted = [...fresh].sort((one, other) => one.sortKey - other.sortKey);
   const all: string[] = [];
   let next = 0;
   for (const id of ids) {
-    const place = rows.get(id)?.place ?? 0;
-    for (let row = sorted[next]; row && row.place < place; row = sorted[next]) {
+    const sortKey = rows.get(id)?.sortKey ?? 0;
+    for (let row = sorted[next]; row && row.sortKey < sortKey; row = sorted[next]) {
       all.push(row.id);
       next += 1;
     }

@@ -9,35 +9,35 @@ export interface FeedListing {
   feed: Feed;
   loading: boolean;
   error: Error | null;
-  /** What changed a moment ago cannot be searched yet: it is looked for again. */
-  behind: boolean;
+  /** The search index does not have the latest changes yet: the list is reloaded. */
+  isIndexBehind: boolean;
 }
 
-const PAGE = 100;
-const ENOUGH = 20; // rows of what waits for oneself, which the server finds page by page
-const TURNS = 10; // pages at one go, at most
-const LOT = 250; // ms: what happens within is shown together
-const NEWS = 1_000; // ms between two looks for what is new
-const AGAIN = 5_000; // ms, where live events do not come through
-const SOON = 1_500; // ms until what could not be searched yet is looked for again
-const AT_ONCE = 10; // rows read again together
+const PAGE_SIZE = 100;
+const MIN_MINE = 20; // minimum rows of "waiting for me", which the server filters page by page
+const MAX_PAGES = 10; // maximum pages per load
+const BATCH_TIME = 250; // ms: events within are applied together
+const NEWS_INTERVAL = 1_000; // ms between two searches for new items
+const POLL_INTERVAL = 5_000; // ms, without live events
+const SEARCH_RETRY = 1_500; // ms until an outdated search is repeated
+const MAX_PARALLEL = 10; // rows read in parallel
 
-/** One list of approvals with its filters: pages as one scrolls, and what happens meanwhile. */
+/** A filtered list of approvals: loads pages and applies events. */
 export class FeedStore {
   private listing: FeedListing;
   private watchers = new Set<() => void>();
-  private ending = new AbortController();
-  private heard: LedgerEntry[] = [];
+  private abort = new AbortController();
+  private events: LedgerEntry[] = [];
   private visible: readonly string[] = [];
-  private turning = false;
-  private lot: Timer;
-  private news: Timer;
-  private later: Timer;
-  private reading = false;
+  private isLoadingMore = false;
+  private batchTimer: Timer;
+  private newsTimer: Timer;
+  private retryTimer: Timer;
+  private isReadingStale = false;
 
   constructor(private readonly filters: InboxFilters) {
     const feed = makeEmptyFeed(filters.status === "all" ? "newest" : "time left");
-    this.listing = { feed, loading: true, error: null, behind: false };
+    this.listing = { feed, loading: true, error: null, isIndexBehind: false };
   }
 
   get = (): FeedListing => this.listing;
@@ -47,89 +47,89 @@ export class FeedStore {
     return () => this.watchers.delete(watcher);
   };
 
-  /** Events are collected before the list is read, so nothing falls between. */
+  /** Subscribes before the list is loaded, so that no event is missed. */
   start = (): (() => void) => {
-    this.ending = new AbortController();
-    const leave = live.subscribe((entry) => this.hear(entry));
-    const again = setInterval(() => live.state !== "live" && void this.lookAgain(), AGAIN);
+    this.abort = new AbortController();
+    const leave = live.subscribe((entry) => this.receive(entry));
+    const pollTimer = setInterval(() => live.state !== "live" && void this.poll(), POLL_INTERVAL);
     void this.load();
     return () => {
-      this.ending.abort();
+      this.abort.abort();
       leave();
-      clearInterval(again);
-      clearTimeout(this.lot);
-      clearTimeout(this.news);
-      clearTimeout(this.later);
-      this.lot = this.news = undefined;
+      clearInterval(pollTimer);
+      clearTimeout(this.batchTimer);
+      clearTimeout(this.newsTimer);
+      clearTimeout(this.retryTimer);
+      this.batchTimer = this.newsTimer = undefined;
     };
   };
 
-  /** From the beginning; rows that were decided meanwhile are gone then. */
+  /** Reloads from the beginning; decided rows are dropped. */
   load = async (): Promise<void> => {
-    const { signal } = this.ending;
-    const wanted = Math.min(this.listing.feed.ids.length, PAGE * TURNS);
-    clearTimeout(this.later);
+    const { signal } = this.abort;
+    const minRows = Math.min(this.listing.feed.ids.length, PAGE_SIZE * MAX_PAGES);
+    clearTimeout(this.retryTimer);
     this.set({ loading: true, error: null });
-    await this.tryTo(signal, async () => {
+    await this.attempt(signal, async () => {
       const empty = makeEmptyFeed(this.listing.feed.order);
-      const found = await this.turned(empty, Math.max(wanted, 1), signal);
+      const found = await this.loadPages(empty, Math.max(minRows, 1), signal);
       this.set({ ...found, loading: false });
-      if (found.behind) this.later = setTimeout(() => void this.load(), SOON);
+      if (found.behind) this.retryTimer = setTimeout(() => void this.load(), SEARCH_RETRY);
     });
   };
 
-  /** The next page, once at a time. */
+  /** Loads the next page, one at a time. */
   more = async (): Promise<void> => {
     const { feed, error } = this.listing;
-    if (this.turning || error || feed.next === null) return;
-    this.turning = true;
-    const { signal } = this.ending;
-    await this.tryTo(signal, async () => {
+    if (this.isLoadingMore || error || feed.next === null) return;
+    this.isLoadingMore = true;
+    const { signal } = this.abort;
+    await this.attempt(signal, async () => {
       const found = await this.page({ cursor: feed.next ?? "" });
       this.change((now) => addPage(now, found.items, found.next, performance.now()));
     });
-    this.turning = false;
+    this.isLoadingMore = false;
   };
 
   reveal = (): void => this.change(revealNews);
 
-  /** Somebody decided here, or read one again. */
+  /** Updates one item. */
   read = (item: ApprovalItem): void => this.change((feed) => updateItem(feed, item, performance.now()));
 
-  /** Which rows are on the screen: only those are read again when something changed that no event tells. */
-  look = (ids: readonly string[]): void => {
+  /** The visible rows: only these are read again after a change that no event contains. */
+  setVisible = (ids: readonly string[]): void => {
     this.visible = ids;
     if (this.listing.feed.stale.size) void this.readStale();
   };
 
-  private hear(entry: LedgerEntry): void {
+  private receive(entry: LedgerEntry): void {
     if (entry.kind === "reset") return void this.load();
-    this.heard.push(entry);
-    this.lot ??= setTimeout(() => {
-      this.lot = undefined;
-      const heard = this.heard.splice(0);
-      this.change((feed) => applyEvents(feed, heard));
+    this.events.push(entry);
+    this.batchTimer ??= setTimeout(() => {
+      this.batchTimer = undefined;
+      const events = this.events.splice(0);
+      this.change((feed) => applyEvents(feed, events));
       void this.readStale();
-      this.lookSoon();
-    }, LOT);
+      this.scheduleNews();
+    }, BATCH_TIME);
   }
 
-  private lookSoon(): void {
+  private scheduleNews(): void {
     if (!this.listing.feed.heardOf.size) return;
-    this.news ??= setTimeout(() => {
-      this.news = undefined;
-      void this.lookForNews().then(() => this.lookSoon());
-    }, NEWS);
+    this.newsTimer ??= setTimeout(() => {
+      this.newsTimer = undefined;
+      void this.loadNews().then(() => this.scheduleNews());
+    }, NEWS_INTERVAL);
   }
 
-  /** What was heard of is among the newest; the filters are the server's work. */
-  private async lookForNews(): Promise<void> {
+  /** New items are among the newest; the server applies the filters. */
+  private async loadNews(): Promise<void> {
     const names = [...this.listing.feed.heardOf];
-    const { signal } = this.ending;
-    await this.tryTo(signal, async () => {
+    const { signal } = this.abort;
+    await this.attempt(signal, async () => {
       let cursor = "";
       const found: ApprovalItem[] = [];
-      for (let turn = 0; turn < TURNS && turn * PAGE < names.length * 2; turn += 1) {
+      for (let turn = 0; turn < MAX_PAGES && turn * PAGE_SIZE < names.length * 2; turn += 1) {
         const page = await this.page({ cursor, status: "" });
         found.push(...page.items);
         if (!page.next) break;
@@ -139,10 +139,10 @@ export class FeedStore {
     });
   }
 
-  /** Without live events: the first page says what is new and what changed. */
-  private async lookAgain(): Promise<void> {
-    const { signal } = this.ending;
-    await this.tryTo(signal, async () => {
+  /** Without live events: the first page shows new and changed items. */
+  private async poll(): Promise<void> {
+    const { signal } = this.abort;
+    await this.attempt(signal, async () => {
       const { items } = await this.page({});
       const now = performance.now();
       const all = items.map((item) => item.id);
@@ -153,28 +153,28 @@ export class FeedStore {
   }
 
   private async readStale(): Promise<void> {
-    if (this.reading) return;
-    this.reading = true;
+    if (this.isReadingStale) return;
+    this.isReadingStale = true;
     for (;;) {
       const { stale } = this.listing.feed;
-      const next = this.visible.filter((id) => stale.has(id)).slice(0, AT_ONCE);
-      if (!next.length || this.ending.signal.aborted) break;
-      const read = await Promise.allSettled(next.map((id) => readApproval(id, this.ending.signal)));
+      const next = this.visible.filter((id) => stale.has(id)).slice(0, MAX_PARALLEL);
+      if (!next.length || this.abort.signal.aborted) break;
+      const read = await Promise.allSettled(next.map((id) => readApproval(id, this.abort.signal)));
       if (read.every(({ status }) => status === "rejected")) break;
       for (const each of read) if (each.status === "fulfilled") this.read(each.value);
     }
-    this.reading = false;
+    this.isReadingStale = false;
   }
 
-  private async turned(feed: Feed, wanted: number, signal: AbortSignal) {
+  private async loadPages(feed: Feed, minRows: number, signal: AbortSignal) {
     let cursor = "";
     let behind = false;
-    for (let turn = 0; turn < TURNS; turn += 1) {
+    for (let turn = 0; turn < MAX_PAGES; turn += 1) {
       const page = await this.page({ cursor });
       signal.throwIfAborted();
       behind ||= page.behind;
       feed = addPage(feed, page.items, page.next, performance.now());
-      const short = feed.ids.length < wanted || (this.filters.mine && feed.ids.length < ENOUGH);
+      const short = feed.ids.length < minRows || (this.filters.mine && feed.ids.length < MIN_MINE);
       if (!page.next || !short) break;
       cursor = page.next;
     }
@@ -182,11 +182,11 @@ export class FeedStore {
   }
 
   private page(which: { cursor?: string; status?: "" }) {
-    const query = toQuery(this.filters, { ...which, limit: PAGE });
-    return callApi("get", "/api/approvals", { query, signal: this.ending.signal });
+    const query = toQuery(this.filters, { ...which, limit: PAGE_SIZE });
+    return callApi("get", "/api/approvals", { query, signal: this.abort.signal });
   }
 
-  private async tryTo(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  private async attempt(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
     try {
       await work();
       if (this.listing.error) this.set({ error: null });
@@ -195,8 +195,8 @@ export class FeedStore {
     }
   }
 
-  private change(how: (feed: Feed) => Feed): void {
-    const feed = how(this.listing.feed);
+  private change(update: (feed: Feed) => Feed): void {
+    const feed = update(this.listing.feed);
     if (feed !== this.listing.feed) this.set({ feed });
   }
 
@@ -208,7 +208,7 @@ export class FeedStore {
 
 type Timer = ReturnType<typeof setTimeout> | undefined;
 
-/** The list for these filters; other filters make another list. */
+/** The list for these filters; other filters create another list. */
 export function useFeed(filters: InboxFilters): { store: FeedStore; listing: FeedListing } {
   const key = JSON.stringify(filters);
   const store = useMemo(() => new FeedStore(JSON.parse(key) as InboxFilters), [key]);

@@ -1,4 +1,4 @@
-/** What the list is narrowed to; all of it stands in the address, so that it can be shared and reloaded. */
+/** The filters, all of them in the URL, so that a list can be shared and reloaded. */
 export interface InboxFilters {
   status: "pending" | "all";
   mine: boolean;
@@ -32,7 +32,7 @@ export function readFilters(search: URLSearchParams): InboxFilters {
   };
 }
 
-/** The address with some filters changed; what is usual is left out, and what is not a filter stays. */
+/** The URL with some filters changed; default values are omitted, other parameters are kept. */
 export function writeFilters(search: URLSearchParams, changed: Partial<InboxFilters>): URLSearchParams {
   const next = new URLSearchParams(search);
   for (const [name, value] of Object.entries(changed)) {
@@ -43,7 +43,7 @@ export function writeFilters(search: URLSearchParams, changed: Partial<InboxFilt
   return next;
 }
 
-/** As the server names them. */
+/** As the API names them. */
 export function toQuery(filters: InboxFilters, page: { cursor?: string; limit: number; status?: "" }) {
   const { status, thread, ...rest } = filters;
   const wanted = status === "all" ? "" : status;
@@ -56,7 +56,7 @@ export function toQuery(filters: InboxFilters, page: { cursor?: string; limit: n
   };
 }
 
-/** Which of them are in use, for people to see and to take away. */
+/** The active filters with their labels. */
 export function activeFilters(filters: InboxFilters): [name: FilterName, text: string][] {
   const words = Object.entries(filters).filter(([name, value]) => name !== "status" && Boolean(value));
   return words.map(([name, value]) => [

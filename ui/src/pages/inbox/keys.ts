@@ -14,8 +14,8 @@ export type InboxAction =
   | "help"
   | "leave";
 
-/** The keys of the inbox and what they do, in the order in which the help lists them. */
-export const KEY_DESCRIPTIONS: readonly [keys: string, does: string][] = [
+/** The keyboard shortcuts, in the order of the help. */
+export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = [
   ["J or ↓", "Next request"],
   ["K or ↑", "Previous request"],
   ["O or Enter", "Open the request and focus its card"],
@@ -30,7 +30,7 @@ export const KEY_DESCRIPTIONS: readonly [keys: string, does: string][] = [
   ["?", "Show keyboard shortcuts"],
 ];
 
-const SINGLE: Record<string, InboxAction> = {
+const SINGLE_KEYS: Record<string, InboxAction> = {
   j: "next",
   k: "previous",
   o: "open",
@@ -45,37 +45,38 @@ const SINGLE: Record<string, InboxAction> = {
   Escape: "leave",
 };
 const ARROWS: Record<string, InboxAction> = { ArrowDown: "next", ArrowUp: "previous" };
-const REPEATED: readonly InboxAction[] = ["next", "previous"];
+const REPEATABLE: readonly InboxAction[] = ["next", "previous"];
 
-type Press = Pick<
+type KeyPress = Pick<
   KeyboardEvent,
   "key" | "ctrlKey" | "metaKey" | "altKey" | "repeat" | "isComposing" | "defaultPrevented" | "target"
 >;
 
-/** What a key means here; nothing while somebody types, and nothing twice by a key that is held down. */
-export function actionForKey(press: Press): InboxAction | null {
+/** The action of a key; none while typing, and no repeats while a key is held down. */
+export function actionForKey(press: KeyPress): InboxAction | null {
   if (press.defaultPrevented || press.isComposing || press.altKey) return null;
   const target = press.target instanceof Element ? press.target : null;
   if (target?.closest(TYPING)) return null;
-  const action = press.ctrlKey || press.metaKey ? withControl(press.key) : alone(press.key, target);
-  return action && press.repeat && !REPEATED.includes(action) ? null : action;
+  const action =
+    press.ctrlKey || press.metaKey ? withControl(press.key) : withoutModifiers(press.key, target);
+  return action && press.repeat && !REPEATABLE.includes(action) ? null : action;
 }
 
 const TYPING =
   "input:not([type=checkbox]), textarea, select, [contenteditable]:not([contenteditable=false]), dialog";
-const ELSEWHERE = "article, nav, header, [role=menu]"; // where arrows have a meaning of their own
+const OWN_ARROWS = "article, nav, header, [role=menu]"; // elements that handle the arrow keys themselves
 
 const withControl = (key: string): InboxAction | null => (key.toLowerCase() === "e" ? "edit" : null);
 
-function alone(key: string, target: Element | null): InboxAction | null {
-  if (key in ARROWS) return target?.closest(ELSEWHERE) ? null : (ARROWS[key] ?? null);
-  return SINGLE[key.length === 1 ? key.toLowerCase() : key] ?? null;
+function withoutModifiers(key: string, target: Element | null): InboxAction | null {
+  if (key in ARROWS) return target?.closest(OWN_ARROWS) ? null : (ARROWS[key] ?? null);
+  return SINGLE_KEYS[key.length === 1 ? key.toLowerCase() : key] ?? null;
 }
 
-/** The keys of the inbox, wherever the focus is on the page. */
-export function useInboxKeys(does: Record<InboxAction, () => void>): void {
-  const now = useRef(does);
-  now.current = does;
+/** The keyboard shortcuts, wherever the focus is on the page. */
+export function useInboxKeys(actions: Record<InboxAction, () => void>): void {
+  const now = useRef(actions);
+  now.current = actions;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const action = actionForKey(event);

@@ -12,48 +12,48 @@ import { useMe } from "../../api/currentUser";
 import type { BulkResult } from "./BulkDecision";
 import type { FeedStore } from "./feedStore";
 
-const USUAL = 8_000; // ms; the workspace's own window is read from what was rejected
+const DEFAULT_WINDOW = 8_000; // ms; the actual window is read from the rejection
 
-interface Decided {
-  moved: (now: ApprovalSnapshot) => void;
-  movedMany: (kind: "approve" | "reject", results: BulkResult[]) => void;
+interface DecisionFeedback {
+  handleDecision: (now: ApprovalSnapshot) => void;
+  handleBulk: (kind: "approve" | "reject", results: BulkResult[]) => void;
   undo: PendingUndo;
 }
 
-/** What was decided here shows in the list at once, is said aloud, and can be taken back if it was a no. */
-export function useDecisionFeedback(store: FeedStore, say: (text: string) => void): Decided {
+/** After a decision: updates the list, announces the result, and remembers rejections for undo. */
+export function useDecisionFeedback(store: FeedStore, announce: (text: string) => void): DecisionFeedback {
   const me = useMe().data?.name;
-  const undo = useUndo(say, store.read);
+  const undo = useUndo(announce, store.read);
   const { remember } = undo;
-  const moved = useCallback(
+  const handleDecision = useCallback(
     (now: ApprovalSnapshot) => {
       store.read(now);
-      if (now.status === "rejected" && now.decision?.by === me) remember([now.id], windowOf(now));
-      say(describeDecision(now));
+      if (now.status === "rejected" && now.decision?.by === me) remember([now.id], undoWindow(now));
+      announce(describeDecision(now));
     },
-    [store, me, remember, say],
+    [store, me, remember, announce],
   );
-  const movedMany = useCallback(
+  const handleBulk = useCallback(
     (kind: "approve" | "reject", results: BulkResult[]) => {
-      const taken = results.filter(({ ok }) => ok).map(({ id }) => id);
-      say(
-        `${taken.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected. Press Z to undo"}.`,
+      const succeeded = results.filter(({ ok }) => ok).map(({ id }) => id);
+      announce(
+        `${succeeded.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected. Press Z to undo"}.`,
       );
-      if (kind !== "reject" || !taken[0]) return;
-      remember(taken, USUAL);
-      const begun = performance.now();
-      void readApproval(taken[0]).then(
-        (one) => remember(taken, windowOf(one) - (performance.now() - begun)),
+      if (kind !== "reject" || !succeeded[0]) return;
+      remember(succeeded, DEFAULT_WINDOW);
+      const startedAt = performance.now();
+      void readApproval(succeeded[0]).then(
+        (one) => remember(succeeded, undoWindow(one) - (performance.now() - startedAt)),
         () => undefined,
       );
     },
-    [remember, say],
+    [remember, announce],
   );
-  return { moved, movedMany, undo };
+  return { handleDecision, handleBulk, undo };
 }
 
-function windowOf({ release_at, decision }: ApprovalItem): number {
-  return release_at && decision ? Date.parse(release_at) - Date.parse(decision.at) : USUAL;
+function undoWindow({ release_at, decision }: ApprovalItem): number {
+  return release_at && decision ? Date.parse(release_at) - Date.parse(decision.at) : DEFAULT_WINDOW;
 }
 
 function describeDecision({ status, quorum }: ApprovalItem): string {
@@ -64,47 +64,47 @@ function describeDecision({ status, quorum }: ApprovalItem): string {
     : `${status.charAt(0).toUpperCase()}${status.slice(1)}.`;
 }
 
-interface Rejected {
+interface RecentRejection {
   ids: readonly string[];
   until: number;
 }
 
 export interface PendingUndo {
-  /** `milliseconds`: how long the agent does not hear of it. */
+  /** `milliseconds` until the agent is told. */
   remember: (ids: readonly string[], milliseconds: number) => void;
-  /** Takes back the last rejection of one's own, all of it if it was of many. */
+  /** Undoes the user's last rejection, including a bulk rejection. */
   last: () => Promise<void>;
-  /** Milliseconds in which that is still possible. */
+  /** Milliseconds left to undo. */
   left: () => number;
 }
 
-const AT_ONCE = 5;
+const MAX_PARALLEL = 5;
 
-/** Rejections of one's own are stored at once and told to the agent later: until then they can be taken back. */
-function useUndo(say: (text: string) => void, read: (item: ApprovalItem) => void): PendingUndo {
+/** The user's rejections are stored at once and sent to the agent later: until then they can be undone. */
+function useUndo(announce: (text: string) => void, read: (item: ApprovalItem) => void): PendingUndo {
   const queries = useQueryClient();
-  const rejected = useRef<Rejected[]>([]);
+  const rejected = useRef<RecentRejection[]>([]);
   const remember = useCallback((ids: readonly string[], milliseconds: number) => {
     const others = rejected.current.filter((each) => each.ids !== ids);
     rejected.current = [...others, { ids, until: performance.now() + milliseconds }];
   }, []);
   const last = useCallback(async () => {
     const found = rejected.current.pop();
-    if (!found) return say("Nothing to undo.");
-    if (found.until < performance.now()) return say("Too late to undo. The agent already knows.");
+    if (!found) return announce("Nothing to undo.");
+    if (found.until < performance.now()) return announce("Too late to undo. The agent already knows.");
     const problems: string[] = [];
-    for (let from = 0; from < found.ids.length; from += AT_ONCE) {
-      const lot = found.ids.slice(from, from + AT_ONCE).map(async (id) => {
-        const path = { path: { approval_id: id }, body: {}, once: crypto.randomUUID() };
-        const shown = (await callApi("post", "/api/approvals/{approval_id}/undo", path)) as ApprovalJson;
-        queries.setQueryData(approvalKey(id), { ...shown, read_at: performance.now() });
-        read(shown);
+    for (let from = 0; from < found.ids.length; from += MAX_PARALLEL) {
+      const batch = found.ids.slice(from, from + MAX_PARALLEL).map(async (id) => {
+        const path = { path: { approval_id: id }, body: {}, idempotencyKey: crypto.randomUUID() };
+        const approval = (await callApi("post", "/api/approvals/{approval_id}/undo", path)) as ApprovalJson;
+        queries.setQueryData(approvalKey(id), { ...approval, read_at: performance.now() });
+        read(approval);
       });
-      const ends = await Promise.allSettled(lot);
+      const ends = await Promise.allSettled(batch);
       for (const end of ends) if (end.status === "rejected") problems.push((end.reason as Error).message);
     }
-    say(describeUndo(found.ids.length - problems.length, problems));
-  }, [queries, read, say]);
+    announce(describeUndo(found.ids.length - problems.length, problems));
+  }, [queries, read, announce]);
   const left = useCallback(() => (rejected.current.at(-1)?.until ?? 0) - performance.now(), []);
   return useMemo(() => ({ remember, last, left }), [remember, last, left]);
 }

@@ -7,65 +7,66 @@ import type { InboxAction } from "./keys";
 import type { InboxLocation } from "./useInboxLocation";
 import type { Selection } from "./useSelection";
 
-interface Given {
+interface InboxContext {
   feed: Feed;
-  place: InboxLocation;
+  location: InboxLocation;
   selection: Selection;
-  decides: boolean;
+  canDecide: boolean;
   list: RefObject<InboxListHandle | null>;
   card: RefObject<CardHandle | null>;
-  words: RefObject<HTMLInputElement | null>;
-  say: (text: string) => void;
-  choose: (id: string) => void;
+  searchInput: RefObject<HTMLInputElement | null>;
+  announce: (text: string) => void;
+  openRequest: (id: string) => void;
   undo: () => Promise<void>;
   help: (open: boolean) => void;
 }
 
-/** What each key does. Deciding is the card's own: its rules hold however one asks for it. */
-export function useInboxActions(given: Given): Record<InboxAction, () => void> {
-  const { feed, place, selection, decides, list, card, words, say, choose, undo, help } = given;
-  const go = (step: 1 | -1) => {
-    const id = neighbour(feed.ids, place.id, step);
-    if (!id) return say(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
-    choose(id);
+/** The actions of the shortcuts. Decisions are made by the card, with all of its checks. */
+export function useInboxActions(context: InboxContext): Record<InboxAction, () => void> {
+  const { feed, location, selection, canDecide, list, card, searchInput, announce, openRequest, undo, help } =
+    context;
+  const moveBy = (step: 1 | -1) => {
+    const id = neighbour(feed.ids, location.id, step);
+    if (!id) return announce(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
+    openRequest(id);
     list.current?.goTo(id);
   };
   const decide = (kind: DecisionKind) => {
-    if (!decides) return say(LOOKS);
-    if (!card.current) return say("Open a request first: press J for the next one.");
-    const row = feed.rows.get(place.id);
-    say(row ? hindered(row, kind) : "");
+    if (!canDecide) return announce(VIEW_ONLY);
+    if (!card.current) return announce("Open a request first: press J for the next one.");
+    const row = feed.rows.get(location.id);
+    announce(row ? keyHint(row, kind) : "");
     card.current[kind]();
   };
   const decideAll = (kind: "approve" | "reject") =>
-    decides && selection.ids.length && !place.bulk ? place.compare() : decide(kind);
+    canDecide && selection.ids.length && !location.bulk ? location.compare() : decide(kind);
   return {
-    next: () => go(1),
-    previous: () => go(-1),
-    open: () => (place.id ? focusCard() : go(1)),
+    next: () => moveBy(1),
+    previous: () => moveBy(-1),
+    open: () => (location.id ? focusCard() : moveBy(1)),
     select: () => {
-      if (!decides) return say(LOOKS);
-      if (!place.id) return say("Go to a request first: press J for the next one.");
-      selection.toggle(place.id, false);
+      if (!canDecide) return announce(VIEW_ONLY);
+      if (!location.id) return announce("Go to a request first: press J for the next one.");
+      selection.toggle(location.id, false);
     },
     approve: () => decideAll("approve"),
     reject: () => decideAll("reject"),
     respond: () => decide("respond"),
     edit: () => decide("edit"),
     undo: () => void undo(),
-    filter: () => words.current?.focus(),
+    filter: () => searchInput.current?.focus(),
     help: () => help(true),
     leave: () => {
-      if (place.bulk) place.close();
+      if (location.bulk) location.close();
       else if (selection.ids.length) selection.clear();
     },
   };
 }
 
-const LOOKS = "Your role can view requests but not decide them.";
+const VIEW_ONLY = "Your role can view requests but not decide them.";
 
-/** Why a key may not be enough; the card shows the rest. */
-function hindered(row: FeedRow, kind: DecisionKind): string {
+/** Why a shortcut may not be enough. */
+function keyHint(row: FeedRow, kind: DecisionKind): string {
   if (row.status !== "pending") return `This request is already ${row.status}.`;
   if (!row.may_decide.includes(kind))
     return `You cannot ${kind === "respond" ? "respond to" : kind} this request.`;
@@ -79,7 +80,7 @@ function neighbour(ids: readonly string[], id: string, step: 1 | -1): string | u
   return at < 0 ? ids[0] : ids[at + step];
 }
 
-/** The card takes the focus only when it is asked to. */
+/** The card takes the focus only on request. */
 export function focusCard(): void {
   document.querySelector<HTMLElement>("article[data-approval]")?.focus();
 }

@@ -1,36 +1,36 @@
 import { useCallback, useMemo } from "react";
 import { useSearchParams } from "wouter";
 
-/** What is open beside the list: one request, or all that are selected. It stands in the address, as the filters do. */
+/** What is open next to the list: one request, or the bulk decision. It is in the URL, like the filters. */
 export interface InboxLocation {
   id: string;
   bulk: boolean;
-  /** "push" where the list is left, so that the browser's back button leads to it again. */
-  open: (id: string, how: "push" | "replace") => void;
+  /** "push" if the list is covered, so that the back button returns to it. */
+  open: (id: string, historyMode: "push" | "replace") => void;
   compare: () => void;
   close: () => void;
 }
 
-const LEFT = { leftList: true };
+const LEFT_LIST = { leftList: true };
 
 export function useInboxLocation(): InboxLocation {
   const [search, setSearch] = useSearchParams();
   const open = useCallback(
-    (id: string, how: "push" | "replace") =>
-      setSearch((old) => withPlace(old, { id }), {
-        replace: how === "replace",
-        state: how === "push" ? LEFT : null,
+    (id: string, historyMode: "push" | "replace") =>
+      setSearch((old) => withLocation(old, { id }), {
+        replace: historyMode === "replace",
+        state: historyMode === "push" ? LEFT_LIST : null,
       }),
     [setSearch],
   );
   const compare = useCallback(
-    () => setSearch((old) => withPlace(old, { bulk: "1", id: old.get("id") ?? "" }), { state: LEFT }),
+    () => setSearch((old) => withLocation(old, { bulk: "1", id: old.get("id") ?? "" }), { state: LEFT_LIST }),
     [setSearch],
   );
   const close = useCallback(() => {
-    if ((history.state as typeof LEFT | null)?.leftList) history.back();
+    if ((history.state as typeof LEFT_LIST | null)?.leftList) history.back();
     else
-      setSearch((old) => withPlace(old, old.has("bulk") ? { id: old.get("id") ?? "" } : {}), {
+      setSearch((old) => withLocation(old, old.has("bulk") ? { id: old.get("id") ?? "" } : {}), {
         replace: true,
       });
   }, [setSearch]);
@@ -39,10 +39,10 @@ export function useInboxLocation(): InboxLocation {
   return useMemo(() => ({ id, bulk, open, compare, close }), [id, bulk, open, compare, close]);
 }
 
-function withPlace(search: URLSearchParams, place: { id?: string; bulk?: string }): URLSearchParams {
+function withLocation(search: URLSearchParams, location: { id?: string; bulk?: string }): URLSearchParams {
   const next = new URLSearchParams(search);
   for (const name of ["id", "bulk"] as const) {
-    if (place[name]) next.set(name, place[name]);
+    if (location[name]) next.set(name, location[name]);
     else next.delete(name);
   }
   return next;

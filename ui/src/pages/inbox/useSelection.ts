@@ -2,49 +2,49 @@ import { useCallback, useMemo, useRef, useState } from "react";
 import type { Feed, FeedRow } from "./feed";
 
 export interface Selection {
-  /** Those that can be decided together still, in the order in which they were chosen. */
+  /** The ids that can still be decided together, in the order of selection. */
   ids: readonly string[];
   set: ReadonlySet<string>;
   toggle: (id: string, withRange: boolean) => void;
   clear: () => void;
 }
 
-/** What is selected for one decision about all; what does not fit is refused in a sentence. */
-export function useSelection(feed: Feed, say: (text: string) => void): Selection {
-  const [picked, setPicked] = useState<readonly string[]>([]);
+/** The selection for a bulk decision; refusals are announced. */
+export function useSelection(feed: Feed, announce: (text: string) => void): Selection {
+  const [pickedIds, setPickedIds] = useState<readonly string[]>([]);
   const anchor = useRef("");
-  const now = useRef({ feed, picked });
-  now.current = { feed, picked };
+  const now = useRef({ feed, pickedIds });
+  now.current = { feed, pickedIds };
   const ids = useMemo(
-    () => picked.filter((id) => feed.rows.get(id)?.status === "pending"),
-    [picked, feed.rows],
+    () => pickedIds.filter((id) => feed.rows.get(id)?.status === "pending"),
+    [pickedIds, feed.rows],
   );
   const set = useMemo(() => new Set(ids), [ids]);
 
   const toggle = useCallback(
     (id: string, withRange: boolean) => {
-      const { feed, picked } = now.current;
-      const chosen = rowsOf(feed, picked);
+      const { feed, pickedIds } = now.current;
+      const selected = rowsOf(feed, pickedIds);
       const row = feed.rows.get(id);
       if (!row) return;
       if (withRange && anchor.current) {
-        const found = selectRange(feed.ids, feed.rows, anchor.current, id, chosen);
-        setPicked([...picked, ...found.added]);
-        return say(summary(chosen.length + found.added.length, found.refused, found.why));
+        const found = selectRange(feed.ids, feed.rows, anchor.current, id, selected);
+        setPickedIds([...pickedIds, ...found.added]);
+        return announce(summary(selected.length + found.added.length, found.refused, found.why));
       }
-      if (picked.includes(id)) {
-        setPicked(picked.filter((each) => each !== id));
-        return say(summary(chosen.length - 1, 0, ""));
+      if (pickedIds.includes(id)) {
+        setPickedIds(pickedIds.filter((each) => each !== id));
+        return announce(summary(selected.length - 1, 0, ""));
       }
-      const why = blockedReason(row, chosen);
-      if (why) return say(`Not selected. ${why}`);
+      const why = blockedReason(row, selected);
+      if (why) return announce(`Not selected. ${why}`);
       anchor.current = id;
-      setPicked([...picked, id]);
-      say(summary(chosen.length + 1, 0, ""));
+      setPickedIds([...pickedIds, id]);
+      announce(summary(selected.length + 1, 0, ""));
     },
-    [say],
+    [announce],
   );
-  const clear = useCallback(() => setPicked([]), []);
+  const clear = useCallback(() => setPickedIds([]), []);
   return useMemo(() => ({ ids, set, toggle, clear }), [ids, set, toggle, clear]);
 }
 
@@ -56,11 +56,11 @@ function summary(count: number, refused: number, why: string): string {
   return `${count} selected.${refused ? ` ${refused} left out: ${why}` : ""}`;
 }
 
-export const MAX_SELECTED = 100; // more than a person compares, and each is read whole
+export const MAX_SELECTED = 100; // more than a person can compare
 
-/** Why this row cannot be decided together with the others; "" if it can. */
-export function blockedReason(row: FeedRow, chosen: readonly FeedRow[]): string {
-  const first = chosen[0];
+/** The reason why this row cannot be decided with the others; "" if it can. */
+export function blockedReason(row: FeedRow, selected: readonly FeedRow[]): string {
+  const first = selected[0];
   if (row.status !== "pending") return "This request is already decided.";
   if (row.risk === "high") return "High-risk requests are decided one by one.";
   if (row.alarms.length) return "It has findings. Review it individually.";
@@ -68,33 +68,33 @@ export function blockedReason(row: FeedRow, chosen: readonly FeedRow[]): string 
   if (!row.may_decide.some((kind) => kind === "approve" || kind === "reject"))
     return "This is a question. Answer it individually.";
   if (first && first.tool !== row.tool) return `One tool at a time: you selected ${first.tool}.`;
-  if (chosen.length >= MAX_SELECTED) return `At most ${MAX_SELECTED} at once.`;
+  if (selected.length >= MAX_SELECTED) return `At most ${MAX_SELECTED} at once.`;
   return "";
 }
 
-/** Everything from one row to another, as far as it can be selected; with the first reason why something cannot. */
+/** Selects a range as far as possible, with the first reason for a refusal. */
 export function selectRange(
   ids: readonly string[],
   rows: ReadonlyMap<string, FeedRow>,
   from: string,
   to: string,
-  chosen: readonly FeedRow[],
+  selected: readonly FeedRow[],
 ): { added: string[]; refused: number; why: string } {
   const [start, end] = [ids.indexOf(from), ids.indexOf(to)].sort((one, other) => one - other) as [
     number,
     number,
   ];
-  const all = [...chosen];
+  const all = [...selected];
   let [refused, why] = [0, ""];
   for (const id of ids.slice(Math.max(start, 0), end + 1)) {
     const row = rows.get(id);
     if (!row || all.some((each) => each.id === id)) continue;
-    const hindered = blockedReason(row, all);
-    if (!hindered) all.push(row);
+    const reason = blockedReason(row, all);
+    if (!reason) all.push(row);
     else {
       refused += 1;
-      why ||= hindered;
+      why ||= reason;
     }
   }
-  return { added: all.slice(chosen.length).map((row) => row.id), refused, why };
+  return { added: all.slice(selected.length).map((row) => row.id), refused, why };
 }

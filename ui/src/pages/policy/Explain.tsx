@@ -30,43 +30,47 @@ const EFFECTS = [
   { value: "destructive", label: "destructive" },
 ];
 
-const MAKERS = [
+const CALLERS = [
   { value: "key", label: "an unbound key" },
   { value: "bound", label: "a key bound to this agent and person" },
   { value: "embedded", label: "an embedded program (opens the database)" },
 ];
 
-/** A call that is made up: which rule it meets, and why the earlier ones let it go by. */
-export default function Explain({ desk }: TabProps) {
+/** Explains the verdict on a hypothetical call: the matching rule, and why earlier ones do not match. */
+export default function Explain({ draftState }: TabProps) {
   const [params] = useSearchParams();
   const [tool, setTool] = useState(params.get("tool") ?? "");
   const [args, setArgs] = useState(params.get("args") ?? "{}");
   const [agent, setAgent] = useState(params.get("agent") ?? "");
   const [user, setUser] = useState("");
-  const [chosen, setChosen] = useState<string>();
-  const [which, setWhich] = useState("draft");
-  const [maker, setMaker] = useState("key");
-  const known = useRegistered(tool);
+  const [chosenEffect, setChosenEffect] = useState<string>();
+  const [policyChoice, setPolicyChoice] = useState("draft");
+  const [caller, setCaller] = useState("key");
+  const registeredEffect = useRegisteredEffect(tool);
   const explain = useExplain();
-  const effect = chosen ?? known ?? "";
-  const wrong = problemOf(args);
-  const ask = () => {
-    const made = {
+  const effect = chosenEffect ?? registeredEffect ?? "";
+  const argsProblem = findProblem(args);
+  const submit = () => {
+    const call = {
       tool,
       args: parseJson(args),
       ...(agent && { agent }),
       ...(user && { initiated_by: user }),
     };
-    const by = madeBy(maker, agent, user);
-    const asked: ExplainRequest = { call: effect ? { ...made, ...by, effect } : { ...made, ...by } };
-    explain.mutate(desk.draft && which === "draft" ? { ...asked, policy: desk.text } : asked);
+    const callerData = callerFields(caller, agent, user);
+    const request: ExplainRequest = {
+      call: effect ? { ...call, ...callerData, effect } : { ...call, ...callerData },
+    };
+    explain.mutate(
+      draftState.draft && policyChoice === "draft" ? { ...request, policy: draftState.text } : request,
+    );
   };
   return (
     <Paper withBorder p="md">
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (!wrong) ask();
+          if (!argsProblem) submit();
         }}
       >
         <Stack gap="sm">
@@ -79,10 +83,10 @@ export default function Explain({ desk }: TabProps) {
             />
             <NativeSelect
               label="Effect"
-              description={chosen === undefined && known ? "as registered" : undefined}
+              description={chosenEffect === undefined && registeredEffect ? "as registered" : undefined}
               data={EFFECTS}
               value={effect}
-              onChange={(event) => setChosen(event.currentTarget.value)}
+              onChange={(event) => setChosenEffect(event.currentTarget.value)}
             />
             <TextInput
               label="Agent"
@@ -98,9 +102,9 @@ export default function Explain({ desk }: TabProps) {
             />
             <NativeSelect
               label="Caller"
-              data={MAKERS}
-              value={maker}
-              onChange={(event) => setMaker(event.currentTarget.value)}
+              data={CALLERS}
+              value={caller}
+              onChange={(event) => setCaller(event.currentTarget.value)}
             />
           </SimpleGrid>
           <Textarea
@@ -109,14 +113,14 @@ export default function Explain({ desk }: TabProps) {
             rows={4}
             styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
             value={args}
-            error={wrong}
+            error={argsProblem}
             onChange={(event) => setArgs(event.currentTarget.value)}
           />
-          {desk.draft && (
+          {draftState.draft && (
             <NativeSelect
               label="Policy"
-              value={which}
-              onChange={(event) => setWhich(event.currentTarget.value)}
+              value={policyChoice}
+              onChange={(event) => setPolicyChoice(event.currentTarget.value)}
               data={[
                 { value: "draft", label: "your draft" },
                 { value: "now", label: "the policy in force" },
@@ -140,15 +144,15 @@ export default function Explain({ desk }: TabProps) {
   );
 }
 
-/** With which key the call is made, if it has one. */
-function madeBy(maker: string, agent: string, user: string): Record<string, unknown> {
-  if (maker === "embedded") return { embedded: true };
-  if (maker === "key") return {};
+/** The key of the call, if it has one. */
+function callerFields(caller: string, agent: string, user: string): Record<string, unknown> {
+  if (caller === "embedded") return { embedded: true };
+  if (caller === "key") return {};
   return { key: { agents: agent ? [agent] : [], requester: user || "none" } };
 }
 
-/** What the tool is registered as, once somebody has typed all of its name. */
-function useRegistered(tool: string): string | undefined {
+/** The registered effect of a tool, once its full name is typed. */
+function useRegisteredEffect(tool: string): string | undefined {
   const [typed] = useDebouncedValue(tool, 300);
   const found = useQuery({
     queryKey: ["tools", "named", typed],
@@ -158,7 +162,7 @@ function useRegistered(tool: string): string | undefined {
   return found.data?.items.find(({ name }) => name === tool)?.effect ?? undefined;
 }
 
-function problemOf(args: string): string | undefined {
+function findProblem(args: string): string | undefined {
   try {
     const value = parseJson(args);
     return typeof value === "object" && value !== null && !Array.isArray(value)
@@ -169,7 +173,7 @@ function problemOf(args: string): string | undefined {
   }
 }
 
-/** The verdict, and every rule up to the one that decided. */
+/** The verdict, and every rule up to the deciding one. */
 function ExplanationSteps({ explained }: { explained: ExplainResult }) {
   return (
     <Stack gap="sm" mt="md" component="section" aria-labelledby="verdict" role="status">

@@ -2,13 +2,13 @@ import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import css from "./Policy.module.css";
 
-const SIGNS: Record<DiffLine["kind"], [sign: string, spoken: string]> = {
+const SIGNS: Record<DiffLine["kind"], [sign: string, screenReaderText: string]> = {
   same: [" ", ""],
   added: ["+", "added: "],
   removed: ["−", "removed: "],
 };
 
-/** Two texts, line by line; what is equal and far from a change is left out. */
+/** A line diff; unchanged lines far from a change are left out. */
 export function LineDiff({ before, after, label }: { before: string; after: string; label: string }) {
   const found = useMemo(() => makeHunks(diffLines(before, after)), [before, after]);
   if (!found.length)
@@ -36,7 +36,7 @@ export function LineDiff({ before, after, label }: { before: string; after: stri
 }
 
 function Row({ line }: { line: DiffLine }) {
-  const [sign, spoken] = SIGNS[line.kind];
+  const [sign, screenReaderText] = SIGNS[line.kind];
   return (
     <div className={css.line} data-kind={line.kind}>
       <span className={css.number} aria-hidden>
@@ -44,7 +44,7 @@ function Row({ line }: { line: DiffLine }) {
       </span>
       <span aria-hidden>{sign}</span>
       <span>
-        {spoken && <span className={css.spoken}>{spoken}</span>}
+        {screenReaderText && <span className={css.spoken}>{screenReaderText}</span>}
         {line.text}
       </span>
     </div>
@@ -54,20 +54,20 @@ function Row({ line }: { line: DiffLine }) {
 interface DiffLine {
   kind: "same" | "added" | "removed";
   text: string;
-  /** Its number in the old and in the new text, counted from 1. */
+  /** Its line numbers in the old and in the new text, from 1. */
   old: number | null;
   new: number | null;
 }
 
 interface DiffHunk {
   lines: DiffLine[];
-  /** Equal lines before it that are left out. */
+  /** Unchanged lines left out before it. */
   skipped: number;
 }
 
-const MOST = 4_000_000; // cells of the table; beyond that, all of the middle counts as changed
+const MAX_CELLS = 4_000_000; // table cells; beyond that, the whole middle counts as changed
 
-/** Line by line, the fewest that were taken out and put in. */
+/** The smallest set of removed and added lines. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [old, now] = [split(before), split(after)];
   let head = 0;
@@ -75,22 +75,22 @@ export function diffLines(before: string, after: string): DiffLine[] {
   let tail = 0;
   while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail))
     tail += 1;
-  const middle = between(old.slice(head, old.length - tail), now.slice(head, now.length - tail));
+  const middle = diffMiddle(old.slice(head, old.length - tail), now.slice(head, now.length - tail));
   const kinds = [...Array<Kind>(head).fill("same"), ...middle, ...Array<Kind>(tail).fill("same")];
-  return numbered(kinds, old, now);
+  return numberLines(kinds, old, now);
 }
 
-/** What changed, with a few equal lines around it. */
+/** The changes with a few unchanged lines around them. */
 export function makeHunks(lines: DiffLine[], around = 3): DiffHunk[] {
-  const near = lines.map(() => false);
+  const isNear = lines.map(() => false);
   lines.forEach((line, at) => {
-    if (line.kind !== "same") near.fill(true, Math.max(0, at - around), at + around + 1);
+    if (line.kind !== "same") isNear.fill(true, Math.max(0, at - around), at + around + 1);
   });
   const found: DiffHunk[] = [];
   let skipped = 0;
   lines.forEach((line, at) => {
-    if (!near[at]) skipped += 1;
-    else if (near[at - 1]) found.at(-1)?.lines.push(line);
+    if (!isNear[at]) skipped += 1;
+    else if (isNear[at - 1]) found.at(-1)?.lines.push(line);
     else {
       found.push({ lines: [line], skipped });
       skipped = 0;
@@ -105,8 +105,8 @@ function split(text: string): string[] {
   return text === "" ? [] : text.replace(/\n$/, "").split("\n");
 }
 
-function between(old: string[], now: string[]): Kind[] {
-  if (old.length * now.length > MOST)
+function diffMiddle(old: string[], now: string[]): Kind[] {
+  if (old.length * now.length > MAX_CELLS)
     return [...old.map(() => "removed" as const), ...now.map(() => "added" as const)];
   const width = now.length + 1;
   const common = new Uint32Array((old.length + 1) * width);
@@ -116,10 +116,10 @@ function between(old: string[], now: string[]): Kind[] {
         old[o] === now[n]
           ? (common[(o + 1) * width + n + 1] ?? 0) + 1
           : Math.max(common[(o + 1) * width + n] ?? 0, common[o * width + n + 1] ?? 0);
-  return walked(old, now, common, width);
+  return backtrack(old, now, common, width);
 }
 
-function walked(old: string[], now: string[], common: Uint32Array, width: number): Kind[] {
+function backtrack(old: string[], now: string[], common: Uint32Array, width: number): Kind[] {
   const kinds: Kind[] = [];
   let [o, n] = [0, 0];
   while (o < old.length || n < now.length) {
@@ -134,7 +134,7 @@ function walked(old: string[], now: string[], common: Uint32Array, width: number
   return kinds;
 }
 
-function numbered(kinds: Kind[], old: string[], now: string[]): DiffLine[] {
+function numberLines(kinds: Kind[], old: string[], now: string[]): DiffLine[] {
   let [o, n] = [0, 0];
   return kinds.map((kind) => {
     const text = (kind === "added" ? now[n] : old[o]) ?? "";

@@ -17,11 +17,11 @@ import {
 import { Rules } from "./Rules";
 import { usePolicyDraft, type PolicyDraftState } from "./usePolicyDraft";
 
-/** What every tab is given. */
+/** The props of every tab. */
 export interface TabProps {
-  desk: PolicyDraftState;
-  /** To another tab; what was done is said there. */
-  go: (tab: string, said?: string) => void;
+  draftState: PolicyDraftState;
+  /** Opens another tab, with a message. */
+  go: (tab: string, message?: string) => void;
 }
 
 const TABS: Record<string, [name: string, Tab: ComponentType<TabProps>]> = {
@@ -39,7 +39,7 @@ export default function Policy() {
   return (
     <Page title="Policy">
       {isAdmin(me) ? (
-        <ForAdmins />
+        <PolicyLoader />
       ) : (
         <EmptyState title="The policy is available to admins">
           {" "}
@@ -50,16 +50,16 @@ export default function Policy() {
   );
 }
 
-function ForAdmins() {
+function PolicyLoader() {
   const inForce = usePolicyInForce();
   if (inForce.isPending) return <Loading />;
-  if (!inForce.data) return <ErrorMessage error={inForce.error} again={() => void inForce.refetch()} />;
-  return <Workplace inForce={inForce.data} />;
+  if (!inForce.data) return <ErrorMessage error={inForce.error} onRetry={() => void inForce.refetch()} />;
+  return <PolicyTabs inForce={inForce.data} />;
 }
 
-function Workplace({ inForce }: { inForce: StoredPolicy }) {
-  const desk = usePolicyDraft(inForce);
-  const { tab, go, said } = useTab();
+function PolicyTabs({ inForce }: { inForce: StoredPolicy }) {
+  const draftState = usePolicyDraft(inForce);
+  const { tab, go, message } = useTab();
   const [, Tab] = TABS[tab] ?? ["", Rules];
   return (
     <>
@@ -77,19 +77,23 @@ function Workplace({ inForce }: { inForce: StoredPolicy }) {
             </Tabs.Tab>
           )}
         </Tabs.List>
-        <p role="status">{said}</p>
+        <p role="status">{message}</p>
         <Tabs.Panel value={tab}>
           <Suspense fallback={<Loading />}>
-            {tab === "review" ? <Review desk={desk} go={go} /> : <Tab desk={desk} go={go} />}
+            {tab === "review" ? (
+              <Review draftState={draftState} go={go} />
+            ) : (
+              <Tab draftState={draftState} go={go} />
+            )}
           </Suspense>
         </Tabs.Panel>
       </Tabs>
-      {desk.draft && tab !== "review" && <DraftBar desk={desk} go={go} />}
+      {draftState.draft && tab !== "review" && <DraftBar draftState={draftState} go={go} />}
     </>
   );
 }
 
-/** The file that the server was started with was replaced: which counts, and what would put it back. */
+/** A warning that the server's policy file was replaced, and the command to restore it. */
 function StaleFile() {
   const stale = usePolicyVersions().data?.stale;
   if (!stale) return null;
@@ -108,35 +112,35 @@ function StaleFile() {
 
 function useTab() {
   const [params, setParams] = useSearchParams();
-  const [said, setSaid] = useState("");
-  const wanted = params.get("tab") ?? "rules";
-  const go = (tab: string, words = "") => {
-    setSaid(words);
+  const [message, setMessage] = useState("");
+  const tabParam = params.get("tab") ?? "rules";
+  const go = (tab: string, summary = "") => {
+    setMessage(summary);
     setParams(tab === "rules" ? {} : { tab });
   };
-  return { tab: wanted in TABS || wanted === "review" ? wanted : "rules", go, said };
+  return { tab: tabParam in TABS || tabParam === "review" ? tabParam : "rules", go, message };
 }
 
-/** While there is a draft: what it changes, and the way to put it in force. */
-function DraftBar({ desk, go }: TabProps) {
-  const [leaving, setLeaving] = useState(false);
-  const [settled] = useDebouncedValue(desk.text, TYPING_PAUSE);
+/** The draft's changes, and the buttons to review or discard it. */
+function DraftBar({ draftState, go }: TabProps) {
+  const [isConfirming, setConfirming] = useState(false);
+  const [settled] = useDebouncedValue(draftState.text, TYPING_PAUSE);
   const checked = usePolicyCheck(settled).data;
   return (
     <Paper withBorder p="sm" className={css.bar} component="section" aria-label="Your draft">
       <Text size="sm">
-        <b>Your draft is not in force.</b> {checked && words(checked)}
+        <b>Your draft is not in force.</b> {checked && summary(checked)}
       </Text>
       <Group gap="xs">
         <Button onClick={() => go("review")} disabled={!checked?.valid}>
           Review and put in force
         </Button>
-        {leaving ? (
-          <Button color="red" variant="outline" onClick={desk.discard}>
+        {isConfirming ? (
+          <Button color="red" variant="outline" onClick={draftState.discard}>
             Confirm discard
           </Button>
         ) : (
-          <Button variant="default" onClick={() => setLeaving(true)}>
+          <Button variant="default" onClick={() => setConfirming(true)}>
             Discard
           </Button>
         )}
@@ -145,10 +149,10 @@ function DraftBar({ desk, go }: TabProps) {
   );
 }
 
-function words({ valid, problems, diff }: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>): string {
+function summary({ valid, problems, diff }: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>): string {
   if (!valid) return problems.length === 1 ? "It has an error." : `It has ${problems.length} errors.`;
-  const summed = summarizeDiff(diff);
-  return summed
-    ? `${summed[0]?.toUpperCase()}${summed.slice(1)}.`
+  const diffSummary = summarizeDiff(diff);
+  return diffSummary
+    ? `${diffSummary[0]?.toUpperCase()}${diffSummary.slice(1)}.`
     : "Its rules are the same as those in force.";
 }

@@ -12,22 +12,20 @@ import type { YamlEditorHandle } from "./YamlEditor";
 
 const YamlEditor = lazy(() => import("./YamlEditor"));
 
-/** The policy as YAML, looked at by the server whenever somebody stops typing. */
-export default function PolicyText({ desk }: TabProps) {
-  const [settled] = useDebouncedValue(desk.text, TYPING_PAUSE);
+/** The policy as YAML, checked by the server after each pause in typing. */
+export default function PolicyText({ draftState }: TabProps) {
+  const [settled] = useDebouncedValue(draftState.text, TYPING_PAUSE);
   const checked = usePolicyCheck(settled);
   const editor = useRef<YamlEditorHandle>(null);
-  const complaints = listProblems(checked.data);
+  const problems = listProblems(checked.data);
   const warnings = checked.data?.warnings.map(parseProblem) ?? [];
   return (
     <Stack gap="sm">
-      <Templates desk={desk} />
-      <Suspense fallback={<Loading what="Loading editor" />}>
-        <YamlEditor ref={editor} value={desk.text} complaints={complaints} onChange={desk.change} />
+      <Templates draftState={draftState} />
+      <Suspense fallback={<Loading label="Loading editor" />}>
+        <YamlEditor ref={editor} value={draftState.text} problems={problems} onChange={draftState.change} />
       </Suspense>
-      {complaints.length > 0 && (
-        <ProblemList complaints={complaints} onGo={(line) => editor.current?.goTo(line)} />
-      )}
+      {problems.length > 0 && <ProblemList problems={problems} onGo={(line) => editor.current?.goTo(line)} />}
       {warnings.length > 0 && (
         <Alert color="yellow" variant="outline" title="Valid, with warnings" role="note">
           <List size="sm">
@@ -41,7 +39,7 @@ export default function PolicyText({ desk }: TabProps) {
         </Alert>
       )}
       <Text size="sm" c="dimmed" role="status">
-        {checked.isFetching || settled !== desk.text
+        {checked.isFetching || settled !== draftState.text
           ? "Checking…"
           : checked.data?.valid
             ? `Valid, with ${checked.data.rules.length === 1 ? "1 rule" : `${checked.data.rules.length} rules`}.`
@@ -52,24 +50,25 @@ export default function PolicyText({ desk }: TabProps) {
   );
 }
 
-/** Whole policies to start from; taking one fills the draft, and can be undone in the text. */
-function Templates({ desk }: { desk: PolicyDraftState }) {
+/** Templates; using one replaces the draft, which can be undone in the text. */
+function Templates({ draftState }: { draftState: PolicyDraftState }) {
   const [open, setOpen] = useState(false);
   return (
     <details className={css.fold} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Start from a template</summary>
-      {open && <Choices desk={desk} onTaken={() => setOpen(false)} />}
+      {open && <TemplateList draftState={draftState} onUsed={() => setOpen(false)} />}
     </details>
   );
 }
 
-function Choices({ desk, onTaken }: { desk: PolicyDraftState; onTaken: () => void }) {
+function TemplateList({ draftState, onUsed }: { draftState: PolicyDraftState; onUsed: () => void }) {
   const templates = usePolicyTemplates();
   if (templates.isPending) return <Loading />;
-  if (templates.error) return <ErrorMessage error={templates.error} again={() => void templates.refetch()} />;
-  const take = (body: string) => {
-    desk.change(body);
-    onTaken();
+  if (templates.error)
+    return <ErrorMessage error={templates.error} onRetry={() => void templates.refetch()} />;
+  const applyTemplate = (body: string) => {
+    draftState.change(body);
+    onUsed();
   };
   return (
     <Stack gap="sm" py="xs">
@@ -78,7 +77,7 @@ function Choices({ desk, onTaken }: { desk: PolicyDraftState; onTaken: () => voi
           <Button
             variant="default"
             miw={110}
-            onClick={() => take(body)}
+            onClick={() => applyTemplate(body)}
             aria-label={`Use the template ${name}`}
           >
             {name}
@@ -87,7 +86,7 @@ function Choices({ desk, onTaken }: { desk: PolicyDraftState; onTaken: () => voi
         </Group>
       ))}
       <Text size="sm" c="dimmed">
-        {desk.draft
+        {draftState.draft
           ? "It replaces your draft; Ctrl+Z in the text restores it."
           : "It becomes a draft. Nothing is in force until you confirm it."}
       </Text>

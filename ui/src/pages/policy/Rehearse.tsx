@@ -8,21 +8,21 @@ import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { useRehearse, type ChangedCall, type Rehearsal, type Verdict } from "./queries";
 
-const LISTED = 50;
-const TIMES = [
+const MAX_LISTED = 50;
+const PERIODS = [
   { value: "1d", label: "the last day" },
   { value: "7d", label: "the last 7 days" },
   { value: "30d", label: "the last 30 days" },
   { value: "90d", label: "the last 90 days" },
 ];
-const KINDS: Verdict[] = ["ask", "allow", "deny"];
+const VERDICTS: Verdict[] = ["ask", "allow", "deny"];
 
-/** The draft over the calls that were made, beside what is in force. */
-export default function Rehearse({ desk, go }: TabProps) {
+/** Evaluates recorded calls with the draft and with the policy in force. */
+export default function Rehearse({ draftState, go }: TabProps) {
   const [since, setSince] = useState("30d");
   const rehearse = useRehearse();
   const seconds = useSeconds(rehearse.isPending);
-  const stale = rehearse.variables && rehearse.variables.text !== desk.text;
+  const stale = rehearse.variables && rehearse.variables.text !== draftState.text;
   return (
     <Stack gap="md">
       <Paper withBorder p="md">
@@ -31,7 +31,7 @@ export default function Rehearse({ desk, go }: TabProps) {
             Every recorded call is evaluated twice: by the policy in force and by your draft. Nothing is put
             in force, recorded or run.
           </Text>
-          {!desk.draft && (
+          {!draftState.draft && (
             <Text size="sm">
               There is no draft yet, so nothing would change.{" "}
               <Button variant="default" size="compact-sm" onClick={() => go("text")}>
@@ -42,14 +42,14 @@ export default function Rehearse({ desk, go }: TabProps) {
           <Group align="end" gap="sm">
             <NativeSelect
               label="Calls from"
-              data={TIMES}
+              data={PERIODS}
               value={since}
               onChange={(event) => setSince(event.currentTarget.value)}
             />
             <Button
               loading={rehearse.isPending}
-              disabled={!desk.draft}
-              onClick={() => rehearse.mutate({ text: desk.text, since, limit: LISTED })}
+              disabled={!draftState.draft}
+              onClick={() => rehearse.mutate({ text: draftState.text, since, limit: MAX_LISTED })}
             >
               Rehearse
             </Button>
@@ -66,20 +66,20 @@ export default function Rehearse({ desk, go }: TabProps) {
   );
 }
 
-function useSeconds(on: boolean): number {
+function useSeconds(isRunning: boolean): number {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
-    if (!on) return;
+    if (!isRunning) return;
     const timer = setInterval(() => setSeconds((before) => before + 1), 1_000);
     return () => {
       clearInterval(timer);
       setSeconds(0);
     };
-  }, [on]);
+  }, [isRunning]);
   return seconds;
 }
 
-/** What would change: how much, by which rules, for whom, and the calls themselves. */
+/** The changes: how many, by which rules, by which approvers, and the calls themselves. */
 function RehearsalResult({ found }: { found: Rehearsal }) {
   return (
     <Stack gap="md">
@@ -104,14 +104,14 @@ function RehearsalResult({ found }: { found: Rehearsal }) {
         <Notes found={found} />
       </Paper>
       {found.causes.length > 0 && <Causes found={found} />}
-      {found.changed.length > 0 && <Changed found={found} />}
+      {found.changed.length > 0 && <ChangedCalls found={found} />}
     </Stack>
   );
 }
 
 function Counts({ found }: { found: Rehearsal }) {
-  const now = (kind: Verdict) => KINDS.reduce((sum, other) => sum + found.verdicts[kind][other], 0);
-  const then = (kind: Verdict) => KINDS.reduce((sum, other) => sum + found.verdicts[other][kind], 0);
+  const now = (kind: Verdict) => VERDICTS.reduce((sum, other) => sum + found.verdicts[kind][other], 0);
+  const then = (kind: Verdict) => VERDICTS.reduce((sum, other) => sum + found.verdicts[other][kind], 0);
   return (
     <Table withRowBorders={false} w="auto" aria-label="Calls by verdict">
       <Table.Thead>
@@ -122,7 +122,7 @@ function Counts({ found }: { found: Rehearsal }) {
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {KINDS.map((kind) => (
+        {VERDICTS.map((kind) => (
           <Table.Tr key={kind} data-kind={kind}>
             <Table.Th scope="row">{VERDICT_STYLES[kind].done}</Table.Th>
             <Table.Td>{now(kind).toLocaleString("en")}</Table.Td>
@@ -144,8 +144,8 @@ function Causes({ found }: { found: Rehearsal }) {
         {found.causes.map((cause, at) => (
           <li key={at}>
             <Text size="sm">
-              {cause.calls.toLocaleString("en")} × {turn(cause.from, cause.to)}: {rule(cause.old_rule)} →{" "}
-              {rule(cause.new_rule)}
+              {cause.calls.toLocaleString("en")} × {verdictChange(cause.from, cause.to)}:{" "}
+              {ruleLabel(cause.old_rule)} → {ruleLabel(cause.new_rule)}
               {cause.loosened && <b> (loosened)</b>}
             </Text>
           </li>
@@ -160,7 +160,7 @@ function Causes({ found }: { found: Rehearsal }) {
   );
 }
 
-function Changed({ found }: { found: Rehearsal }) {
+function ChangedCalls({ found }: { found: Rehearsal }) {
   const total = found.turned + found.other_terms;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="changed">
@@ -168,9 +168,9 @@ function Changed({ found }: { found: Rehearsal }) {
         Calls that would change
       </Title>
       <ul className={css.list} aria-labelledby="changed">
-        {found.changed.map((each, at) => (
-          <li key={each.approval_id ?? at}>
-            <ChangedLine each={each} />
+        {found.changed.map((call, at) => (
+          <li key={call.approval_id ?? at}>
+            <ChangedLine call={call} />
           </li>
         ))}
       </ul>
@@ -184,22 +184,22 @@ function Changed({ found }: { found: Rehearsal }) {
   );
 }
 
-function ChangedLine({ each }: { each: ChangedCall }) {
+function ChangedLine({ call }: { call: ChangedCall }) {
   return (
     <>
       <Text size="sm">
-        {each.approval_id ? (
-          <Anchor component={Link} href={`/a/${each.approval_id}`} inherit underline="always">
-            {each.sentence}
+        {call.approval_id ? (
+          <Anchor component={Link} href={`/a/${call.approval_id}`} inherit underline="always">
+            {call.sentence}
           </Anchor>
         ) : (
-          each.sentence
+          call.sentence
         )}
       </Text>
       <Text size="sm" c="dimmed">
-        {turn(each.from, each.to)} by {rule(each.new_rule)}
-        {each.needs && `, needs ${each.needs}`} · {each.tool}
-        {each.agent && ` · ${each.agent}`} · <TimeAgo at={each.at} />
+        {verdictChange(call.from, call.to)} by {ruleLabel(call.new_rule)}
+        {call.needs && `, needs ${call.needs}`} · {call.tool}
+        {call.agent && ` · ${call.agent}`} · <TimeAgo at={call.at} />
       </Text>
     </>
   );
@@ -213,7 +213,7 @@ function Notes({ found }: { found: Rehearsal }) {
       `${found.outdated.toLocaleString("en")} calls got a different verdict when they were made, under the policy at that time.`,
     found.erased &&
       `The arguments of ${found.erased.toLocaleString("en")} calls were erased, so they cannot be evaluated.`,
-    found.first && reach(found.first, found.retention),
+    found.first && retentionNote(found.first, found.retention),
     found.allowed_reads &&
       `Allowed reads are only counted (${found.allowed_reads.toLocaleString("en")} so far) and cannot be rehearsed.`,
   ].filter(Boolean) as string[];
@@ -232,13 +232,13 @@ function headline({ calls, turned, other_terms }: Rehearsal): string {
   return `Of ${all}, ${turned.toLocaleString("en")} would get a different verdict${other}`;
 }
 
-const rule = (name: string) => (name ? `“${name}”` : "the defaults");
-const turn = (from: Verdict, to: Verdict) =>
+const ruleLabel = (name: string) => (name ? `“${name}”` : "the defaults");
+const verdictChange = (from: Verdict, to: Verdict) =>
   from === to
     ? `${VERDICT_STYLES[to].done} on different terms`
     : `${VERDICT_STYLES[from].done} → ${VERDICT_STYLES[to].done}`;
 
-function reach(first: string, retention: string): string {
+function retentionNote(first: string, retention: string): string {
   const since = new Date(first).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
   const kept = retention === "forever" ? "forever" : `for ${retention} after the end of a call`;
   return `Content is available from ${since}; it is kept ${kept}.`;

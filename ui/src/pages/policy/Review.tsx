@@ -9,28 +9,28 @@ import { ProblemList } from "./ProblemList";
 import { usePolicyCheck, usePolicyVersions, usePutPolicy, type PolicyDiff, type RuleChange } from "./queries";
 import type { PolicyDraft, PolicyDraftState } from "./usePolicyDraft";
 
-/** The last look before a draft is put in force: what it changes, and why. */
-export default function Review({ desk, go }: TabProps) {
+/** The last review before a draft is put in force: its changes and the reason. */
+export default function Review({ draftState, go }: TabProps) {
   const [reason, setReason] = useState("");
-  const put = usePutPolicy(({ version, new: fresh }) => {
-    desk.discard();
-    go("rules", fresh ? `Version ${version} is in force.` : "This policy was already in force.");
+  const putPolicy = usePutPolicy(({ version, new: isNew }) => {
+    draftState.discard();
+    go("rules", isNew ? `Version ${version} is in force.` : "This policy was already in force.");
   });
-  const { draft, inForce } = desk;
-  const stale = isStale(put.error);
+  const { draft, inForce } = draftState;
+  const stale = isStale(putPolicy.error);
   useEffect(() => {
-    if (stale) put.reset(); // what is in force now is read by then, and the conflict shows by itself
-  }, [stale, put]);
+    if (stale) putPolicy.reset(); // the policy in force is reloaded by then, and the conflict is shown
+  }, [stale, putPolicy]);
   if (!draft) return <EmptyState title="No draft"> Change a rule or the text to review it here. </EmptyState>;
-  if (draft.base.version !== inForce.version && !put.isPending)
-    return <VersionConflict desk={desk} draft={draft} />;
+  if (draft.base.version !== inForce.version && !putPolicy.isPending)
+    return <VersionConflict draftState={draftState} draft={draft} />;
   return (
     <Stack gap="md">
-      <Changes desk={desk} draft={draft} go={go} />
+      <Changes draftState={draftState} draft={draft} go={go} />
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          put.mutate({ text: draft.text, seen: draft.base.version, reason: reason.trim() });
+          putPolicy.mutate({ text: draft.text, baseVersion: draft.base.version, reason: reason.trim() });
         }}
       >
         <Stack gap="sm">
@@ -43,9 +43,9 @@ export default function Review({ desk, go }: TabProps) {
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
           />
-          {put.error && !stale && <ErrorMessage error={put.error} />}
+          {putPolicy.error && !stale && <ErrorMessage error={putPolicy.error} />}
           <Group>
-            <Button type="submit" loading={put.isPending} disabled={!reason.trim()}>
+            <Button type="submit" loading={putPolicy.isPending} disabled={!reason.trim()}>
               Put in force
             </Button>
             <Button variant="default" onClick={() => go("rehearse")}>
@@ -61,11 +61,11 @@ export default function Review({ desk, go }: TabProps) {
   );
 }
 
-function Changes({ desk, draft, go }: TabProps & { draft: PolicyDraft }) {
+function Changes({ draftState, draft, go }: TabProps & { draft: PolicyDraft }) {
   const checked = usePolicyCheck(draft.text).data;
   if (checked && !checked.valid)
     return (
-      <ProblemList complaints={listProblems(checked)} onGo={() => go("text")} words="Fix it in the text." />
+      <ProblemList problems={listProblems(checked)} onGo={() => go("text")} advice="Fix it in the text." />
     );
   return (
     <>
@@ -81,7 +81,7 @@ function Changes({ desk, draft, go }: TabProps & { draft: PolicyDraft }) {
           </Text>
         ))}
       </Paper>
-      <LineDiff before={desk.inForce.text} after={draft.text} label="Line-by-line diff" />
+      <LineDiff before={draftState.inForce.text} after={draft.text} label="Line-by-line diff" />
     </>
   );
 }
@@ -90,9 +90,11 @@ function isStale(error: Error | null): boolean {
   return error instanceof ApiError && error.code === "stale";
 }
 
-/** Somebody else put another version in force while the draft was made: what they changed; nothing is lost. */
-function VersionConflict({ desk, draft }: { desk: PolicyDraftState; draft: PolicyDraft }) {
-  const newest = usePolicyVersions().data?.items.find(({ version }) => version === desk.inForce.version);
+/** Another version was put in force after the draft was started: shows its changes; nothing is lost. */
+function VersionConflict({ draftState, draft }: { draftState: PolicyDraftState; draft: PolicyDraft }) {
+  const newest = usePolicyVersions().data?.items.find(
+    ({ version }) => version === draftState.inForce.version,
+  );
   return (
     <Paper withBorder p="md" component="section" role="alert" aria-labelledby="conflict">
       <Stack gap="sm">
@@ -100,17 +102,23 @@ function VersionConflict({ desk, draft }: { desk: PolicyDraftState; draft: Polic
           The policy has changed
         </Title>
         <Text size="sm">
-          Your draft is based on version {draft.base.version}. Version {desk.inForce.version} is now in force{" "}
-          {newest && `, by ${newest.author}${newest.reason && `: “${newest.reason}”`}`}. It changed:
+          Your draft is based on version {draft.base.version}. Version {draftState.inForce.version} is now in
+          force{newest && `, by ${newest.author}${newest.reason && `: “${newest.reason}”`}`}. It changed:
         </Text>
-        <LineDiff before={draft.base.text} after={desk.inForce.text} label="Changes made in the meantime" />
+        <LineDiff
+          before={draft.base.text}
+          after={draftState.inForce.text}
+          label="Changes made in the meantime"
+        />
         <Text size="sm">
           Your draft is kept. Compared with the policy in force, lines that your draft does not have appear as
           removed: add them to your text, or leave them out on purpose.
         </Text>
         <Group>
-          <Button onClick={desk.rebase}>Compare my draft with version {desk.inForce.version}</Button>
-          <Button variant="default" onClick={desk.discard}>
+          <Button onClick={draftState.rebase}>
+            Compare my draft with version {draftState.inForce.version}
+          </Button>
+          <Button variant="default" onClick={draftState.discard}>
             Discard my draft
           </Button>
         </Group>
@@ -119,7 +127,7 @@ function VersionConflict({ desk, draft }: { desk: PolicyDraftState; draft: Polic
   );
 }
 
-/** What a draft changes, by rules and not by lines. */
+/** The changes of a draft by rule. */
 function RuleDiff({ diff }: { diff: PolicyDiff }) {
   if (!summarizeDiff(diff))
     return <Text size="sm">The rules are the same; only comments or formatting differ.</Text>;
@@ -130,27 +138,27 @@ function RuleDiff({ diff }: { diff: PolicyDiff }) {
           <Badge variant="default" size="sm" mr={6}>
             {change.kind}
           </Badge>
-          <b>{change.rule}</b> {place(change)}
-          {change.kind === "changed" && <Facets changes={change.changes} />}
+          <b>{change.rule}</b> {positionLabel(change)}
+          {change.kind === "changed" && <FieldChanges changes={change.changes} />}
         </List.Item>
       ))}
       {diff.defaults.length > 0 && (
         <List.Item>
           Defaults
-          <Facets changes={diff.defaults} />
+          <FieldChanges changes={diff.defaults} />
         </List.Item>
       )}
       {diff.agents.length > 0 && (
         <List.Item>
-          {" "}
-          Agent switches <Facets changes={diff.agents} />
+          Agent switches
+          <FieldChanges changes={diff.agents} />
         </List.Item>
       )}
     </List>
   );
 }
 
-function Facets({ changes }: { changes: RuleChange["changes"] }) {
+function FieldChanges({ changes }: { changes: RuleChange["changes"] }) {
   return (
     <List size="sm" withPadding>
       {changes.map(({ key, old, new: now }) => (
@@ -162,7 +170,7 @@ function Facets({ changes }: { changes: RuleChange["changes"] }) {
   );
 }
 
-function place({ kind, old_place, new_place, old_name, moved }: RuleChange): string {
+function positionLabel({ kind, old_place, new_place, old_name, moved }: RuleChange): string {
   if (kind === "renamed") return `was called “${old_name}”`;
   if (kind === "added") return `at position ${new_place}`;
   return moved && kind !== "removed" ? `from position ${old_place} to ${new_place}` : "";

@@ -3,25 +3,25 @@ import { describeMatch, describeVerdict, listTerms, VERDICT_STYLES } from "./des
 import css from "./Policy.module.css";
 import type { RuleActivity, RuleInfo } from "./queries";
 
-type Matched = RuleActivity["rules"][number] | undefined;
+type RuleCounts = RuleActivity["rules"][number] | undefined;
 
 interface RuleCardProps {
   rule: RuleInfo;
-  place: number;
-  matched: Matched;
-  busy: boolean;
+  position: number;
+  counts: RuleCounts;
+  isBusy: boolean;
   onUp?: () => void;
   onDown?: () => void;
   onRemove?: () => void;
 }
 
-/** One rule in words: which calls, under which condition, and what becomes of them. */
-export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }: RuleCardProps) {
+/** One rule: the calls that it matches, its condition, and its verdict. */
+export function RuleCard({ rule, position, counts, isBusy, onUp, onDown, onRemove }: RuleCardProps) {
   return (
     <Paper withBorder p="md" component="li" className={css.rule} data-rule={rule.name}>
       <Group gap="xs" className={css.head}>
         <Text component="span" c="dimmed" aria-hidden>
-          {place}
+          {position}
         </Text>
         <Title order={2} size="h5">
           {rule.name}
@@ -34,9 +34,9 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
         )}
       </Group>
       <Group gap={4} className={css.moves}>
-        <Move name={`Move “${rule.name}” up`} sign="↑" busy={busy} onClick={onUp} />
-        <Move name={`Move “${rule.name}” down`} sign="↓" busy={busy} onClick={onDown} />
-        <Move name={`Remove “${rule.name}”`} sign="×" busy={busy} onClick={onRemove} />
+        <IconButton name={`Move “${rule.name}” up`} symbol="↑" isBusy={isBusy} onClick={onUp} />
+        <IconButton name={`Move “${rule.name}” down`} symbol="↓" isBusy={isBusy} onClick={onDown} />
+        <IconButton name={`Remove “${rule.name}”`} symbol="×" isBusy={isBusy} onClick={onRemove} />
       </Group>
       <div className={css.body}>
         <Text size="sm">
@@ -50,15 +50,15 @@ export function RuleCard({ rule, place, matched, busy, onUp, onDown, onRemove }:
         )}
         <Terms rule={rule} />
         <Text size="sm" c="dimmed">
-          {rule.shadow ? "Its verdicts are under Shadow rules." : matchedWords(matched)}
+          {rule.shadow ? "Its verdicts are under Shadow rules." : countsLabel(counts)}
         </Text>
       </div>
     </Paper>
   );
 }
 
-/** What counts where no rule matches. */
-export function DefaultsCard({ defaults, matched }: { defaults: Record<string, string>; matched: Matched }) {
+/** The defaults without a matching rule. */
+export function DefaultsCard({ defaults, counts }: { defaults: Record<string, string>; counts: RuleCounts }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="otherwise">
       <Title order={2} size="h5" id="otherwise">
@@ -75,7 +75,7 @@ export function DefaultsCard({ defaults, matched }: { defaults: Record<string, s
         undone for {defaults.undo_window}.
       </Text>
       <Text size="sm" c="dimmed">
-        {matchedWords(matched)}
+        {countsLabel(counts)}
       </Text>
     </Paper>
   );
@@ -96,15 +96,15 @@ function Terms({ rule }: { rule: RuleInfo }) {
   return <Text size="sm">{terms.map(([name, value]) => `${name}: ${value}`).join(" · ")}</Text>;
 }
 
-function Move({
+function IconButton({
   name,
-  sign,
-  busy,
+  symbol,
+  isBusy,
   onClick,
 }: {
   name: string;
-  sign: string;
-  busy: boolean;
+  symbol: string;
+  isBusy: boolean;
   onClick?: () => void;
 }) {
   return (
@@ -113,19 +113,19 @@ function Move({
       size={36}
       aria-label={name}
       title={name}
-      disabled={!onClick || busy}
+      disabled={!onClick || isBusy}
       onClick={onClick}
     >
-      {sign}
+      {symbol}
     </ActionIcon>
   );
 }
 
-function matchedWords(matched: Matched): string {
-  if (!matched) return "It decided no recent calls.";
-  const total = matched.allow + matched.ask + matched.deny;
+function countsLabel(counts: RuleCounts): string {
+  if (!counts) return "It decided no recent calls.";
+  const total = counts.allow + counts.ask + counts.deny;
   const parts = (["ask", "allow", "deny"] as const)
-    .filter((verdict) => matched[verdict])
-    .map((verdict) => `${matched[verdict].toLocaleString("en")} ${VERDICT_STYLES[verdict].done}`);
+    .filter((verdict) => counts[verdict])
+    .map((verdict) => `${counts[verdict].toLocaleString("en")} ${VERDICT_STYLES[verdict].done}`);
   return `It decided ${total.toLocaleString("en")} ${total === 1 ? "call" : "calls"}: ${parts.join(", ")}.`;
 }

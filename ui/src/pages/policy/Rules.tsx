@@ -8,33 +8,38 @@ import { ProblemList } from "./ProblemList";
 import { checkPolicy, usePolicyCheck, useRuleActivity, type PolicyCheck } from "./queries";
 import { DefaultsCard, RuleCard } from "./RuleCard";
 
-/** The rules in their order; the first that matches decides. */
-export function Rules({ desk, go }: TabProps) {
-  const checked = usePolicyCheck(desk.text);
+/** The rules in order; the first match decides. */
+export function Rules({ draftState, go }: TabProps) {
+  const checked = usePolicyCheck(draftState.text);
   if (checked.isPending) return <Loading />;
-  if (!checked.data) return <ErrorMessage error={checked.error} again={() => void checked.refetch()} />;
+  if (!checked.data) return <ErrorMessage error={checked.error} onRetry={() => void checked.refetch()} />;
   if (!checked.data.valid)
     return (
       <ProblemList
-        complaints={listProblems(checked.data)}
+        problems={listProblems(checked.data)}
         onGo={() => go("text")}
-        words="Fix it in the text."
+        advice="Fix it in the text."
       />
     );
   return (
-    <List checked={checked.data} settled={!checked.isPlaceholderData} text={desk.text} change={desk.change} />
+    <RuleList
+      checked={checked.data}
+      isCurrent={!checked.isPlaceholderData}
+      text={draftState.text}
+      change={draftState.change}
+    />
   );
 }
 
-interface ListProps {
+interface RuleListProps {
   checked: PolicyCheck;
-  /** Whether this is about the text as it is now: lines are only good for the text that they were counted in. */
-  settled: boolean;
+  /** Whether the check is of the current text: line numbers apply only to the text that was checked. */
+  isCurrent: boolean;
   text: string;
   change: (text: string) => void;
 }
 
-function List({ checked, settled, text, change }: ListProps) {
+function RuleList({ checked, isCurrent, text, change }: RuleListProps) {
   const activity = useRuleActivity().data;
   const rules = checked.details ?? [];
   const ranges = findRuleRanges(
@@ -44,12 +49,15 @@ function List({ checked, settled, text, change }: ListProps) {
   const rewrite = useRewrite(rules, change);
   const order = rules.map((_, at) => at);
   const swap = (at: number, to: number) => {
-    const next = order.map((was) => (was === at ? to : was === to ? at : was));
+    const next = order.map((previous) => (previous === at ? to : previous === to ? at : previous));
     if (ranges) rewrite.mutate({ text: moveRule(text, ranges, at, to), order: next });
   };
-  const takeOut = (at: number) => {
+  const remove = (at: number) => {
     if (ranges)
-      rewrite.mutate({ text: removeRule(text, ranges, at), order: order.filter((was) => was !== at) });
+      rewrite.mutate({
+        text: removeRule(text, ranges, at),
+        order: order.filter((previous) => previous !== at),
+      });
   };
   return (
     <Stack gap="sm">
@@ -68,18 +76,18 @@ function List({ checked, settled, text, change }: ListProps) {
           <RuleCard
             key={rule.name}
             rule={rule}
-            place={at + 1}
-            matched={activity?.rules.find((each) => each.rule === rule.name)}
-            busy={rewrite.isPending || !settled}
+            position={at + 1}
+            counts={activity?.rules.find((each) => each.rule === rule.name)}
+            isBusy={rewrite.isPending || !isCurrent}
             onUp={ranges && at > 0 ? () => swap(at, at - 1) : undefined}
             onDown={ranges && at < rules.length - 1 ? () => swap(at, at + 1) : undefined}
-            onRemove={ranges && rules.length > 1 ? () => takeOut(at) : undefined}
+            onRemove={ranges && rules.length > 1 ? () => remove(at) : undefined}
           />
         ))}
       </ol>
       <DefaultsCard
         defaults={checked.defaults ?? {}}
-        matched={activity?.rules.find((each) => each.rule === "")}
+        counts={activity?.rules.find((each) => each.rule === "")}
       />
       {!ranges && rules.length > 1 && (
         <Text size="sm" c="dimmed">
@@ -90,7 +98,7 @@ function List({ checked, settled, text, change }: ListProps) {
   );
 }
 
-/** The text is changed only if the server reads the same rules in it, in the order that was meant. */
+/** The text is changed only if the server reads the same rules from it in the intended order. */
 function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: string) => void) {
   return useMutation({
     mutationFn: async ({ text, order }: { text: string; order: number[] }) => {
@@ -103,22 +111,22 @@ function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: s
   });
 }
 
-/** Lines of a rule in the text, counted from 0: `first` is where its own comments begin, `end` is behind its last. */
+/** Line numbers of a rule, from 0: `first` includes its comments, `end` is after its last line. */
 interface RuleRange {
   first: number;
   end: number;
 }
 
 /**
- * Where each rule stands, by the lines on which the server says that they begin (counted from 1). Null where rules do
- * not have lines of their own: then only the text itself can be changed.
+ * The lines of each rule, from the server's line numbers (from 1). Null if rules share lines: then only the text
+ * itself can be edited.
  */
-export function findRuleRanges(text: string, begins: (number | null)[]): RuleRange[] | null {
+export function findRuleRanges(text: string, startLines: (number | null)[]): RuleRange[] | null {
   const lines = text.split("\n");
-  const dashes = begins.map((line) => /^( *)- /.exec(lines[(line ?? 0) - 1] ?? "")?.[1]?.length ?? -1);
+  const dashes = startLines.map((line) => /^( *)- /.exec(lines[(line ?? 0) - 1] ?? "")?.[1]?.length ?? -1);
   const indent = dashes[0] ?? -1;
   if (indent < 0 || dashes.some((each) => each !== indent)) return null;
-  const starts = begins.map((line) => (line ?? 0) - 1);
+  const starts = startLines.map((line) => (line ?? 0) - 1);
   if (starts.some((start, at) => at > 0 && start <= (starts[at - 1] ?? 0))) return null;
   const firsts = starts.map((start, at) => withComments(lines, start, at ? (starts[at - 1] ?? 0) + 1 : 0));
   return firsts.map((first, at) => {
@@ -127,7 +135,7 @@ export function findRuleRanges(text: string, begins: (number | null)[]): RuleRan
   });
 }
 
-/** The rule changes places with the one before or behind it; what stands between them stays. */
+/** Swaps two neighboring rules; the text between them stays. */
 export function moveRule(text: string, ranges: RuleRange[], from: number, to: number): string {
   const lines = text.split("\n");
   const [upper, lower] = from < to ? [ranges[from], ranges[to]] : [ranges[to], ranges[from]];
@@ -141,7 +149,7 @@ export function moveRule(text: string, ranges: RuleRange[], from: number, to: nu
   ].join("\n");
 }
 
-/** Without the rule, its comments, and the empty lines behind it. */
+/** Removes the rule, its comments, and the empty lines after it. */
 export function removeRule(text: string, ranges: RuleRange[], at: number): string {
   const lines = text.split("\n");
   const range = ranges[at];
@@ -154,14 +162,14 @@ export function removeRule(text: string, ranges: RuleRange[], at: number): strin
 const isComment = (line: string | undefined) => /^\s*#/.test(line ?? "");
 const isBlank = (line: string | undefined) => /^\s*$/.test(line ?? "");
 
-/** Comments right above a rule are about it. */
+/** Comments directly above a rule belong to it. */
 function withComments(lines: string[], start: number, floor: number): number {
   let first = start;
   while (first > floor && isComment(lines[first - 1])) first -= 1;
   return first;
 }
 
-/** The first line that belongs to no rule any more. */
+/** The first line after the rules. */
 function sectionEnd(lines: string[], from: number, indent: number): number {
   for (let at = from; at < lines.length; at += 1) {
     const line = lines[at];

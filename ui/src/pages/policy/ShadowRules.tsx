@@ -5,17 +5,17 @@ import { VERDICT_STYLES } from "./describePolicy";
 import css from "./Policy.module.css";
 import { useRuleActivity, type RuleActivity } from "./queries";
 
-/** What rules with `mode: shadow` would have done, as it was noted when the calls were made. */
+/** The recorded verdicts of rules with `mode: shadow`. */
 export default function ShadowRules() {
   const activity = useRuleActivity();
   if (activity.isPending) return <Loading />;
-  if (activity.error) return <ErrorMessage error={activity.error} again={() => void activity.refetch()} />;
+  if (activity.error) return <ErrorMessage error={activity.error} onRetry={() => void activity.refetch()} />;
   const { shadows, calls, erased, complete } = activity.data;
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
         A rule with <code>mode: shadow</code> decides nothing. Its verdict is recorded with each call, except
-        for allowed reads. {calls.toLocaleString("en")} calls in the last 30 days{" "}
+        for allowed reads. {calls.toLocaleString("en")} calls in the last 30 days
         {complete ? "" : ", newest calls only"}.{" "}
         {erased > 0 && `The verdicts of ${erased.toLocaleString("en")} calls were erased.`}
       </Text>
@@ -26,14 +26,14 @@ export default function ShadowRules() {
       )}
       <ul className={css.plain} aria-label="Shadow rules">
         {shadows.map((shadow) => (
-          <Shadow key={shadow.rule} shadow={shadow} />
+          <ShadowRule key={shadow.rule} shadow={shadow} />
         ))}
       </ul>
     </Stack>
   );
 }
 
-function Shadow({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
+function ShadowRule({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
   return (
     <Paper withBorder p="md" component="li" mb="sm" data-shadow={shadow.rule}>
       <Group gap="xs">
@@ -46,7 +46,7 @@ function Shadow({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
         {shadow.calls === 0 && "It would have decided nothing so far."}
         {shadow.calls > 0 && `It would have decided ${shadow.calls.toLocaleString("en")} calls: `}
         {shadow.turns
-          .map(({ was, would, calls }) => `${calls.toLocaleString("en")} ${words(was, would)}`)
+          .map(({ was, would, calls }) => `${calls.toLocaleString("en")} ${verdictChange(was, would)}`)
           .join(", ")}
         {shadow.last && (
           <>
@@ -58,7 +58,7 @@ function Shadow({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
   );
 }
 
-function words(was: keyof typeof VERDICT_STYLES, would: keyof typeof VERDICT_STYLES): string {
+function verdictChange(was: keyof typeof VERDICT_STYLES, would: keyof typeof VERDICT_STYLES): string {
   if (was === would) return `${VERDICT_STYLES[was].done} either way`;
   return `${VERDICT_STYLES[was].done} that would have been ${VERDICT_STYLES[would].done}`;
 }

@@ -7,25 +7,30 @@ import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { usePolicyVersion, usePolicyVersions, type PolicyVersion } from "./queries";
 
-/** Every version that was put in force; an earlier one is put back by making it the draft. */
-export default function Versions({ desk, go }: TabProps) {
+/** All versions; an earlier one is restored by making it the draft. */
+export default function Versions({ draftState, go }: TabProps) {
   const versions = usePolicyVersions();
   if (versions.isPending) return <Loading />;
-  if (versions.error) return <ErrorMessage error={versions.error} again={() => void versions.refetch()} />;
+  if (versions.error) return <ErrorMessage error={versions.error} onRetry={() => void versions.refetch()} />;
   if (!versions.data.items.length)
     return (
       <EmptyState title="No versions yet">
         Until a policy is put in force, each tool's default decides.
       </EmptyState>
     );
-  const back = (text: string) => {
-    desk.change(text);
+  const restore = (text: string) => {
+    draftState.change(text);
     go("review");
   };
   return (
     <ul className={css.plain} aria-label="Versions">
       {versions.data.items.map((version) => (
-        <Row key={version.version} version={version} newest={desk.inForce.version} onBack={back} />
+        <VersionRow
+          key={version.version}
+          version={version}
+          newest={draftState.inForce.version}
+          onRestore={restore}
+        />
       ))}
     </ul>
   );
@@ -34,10 +39,10 @@ export default function Versions({ desk, go }: TabProps) {
 interface RowProps {
   version: PolicyVersion;
   newest: number;
-  onBack: (text: string) => void;
+  onRestore: (text: string) => void;
 }
 
-function Row({ version, newest, onBack }: RowProps) {
+function VersionRow({ version, newest, onRestore }: RowProps) {
   const [open, setOpen] = useState(false);
   return (
     <Paper withBorder p="md" component="li" mb="sm" data-version={version.version}>
@@ -53,13 +58,18 @@ function Row({ version, newest, onBack }: RowProps) {
       </Text>
       <details className={css.fold} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Changes</summary>
-        {open && <What number={version.version} onBack={version.version === newest ? undefined : onBack} />}
+        {open && (
+          <VersionChanges
+            number={version.version}
+            onRestore={version.version === newest ? undefined : onRestore}
+          />
+        )}
       </details>
     </Paper>
   );
 }
 
-function What({ number, onBack }: { number: number; onBack?: (text: string) => void }) {
+function VersionChanges({ number, onRestore }: { number: number; onRestore?: (text: string) => void }) {
   const [own, before] = [usePolicyVersion(number), usePolicyVersion(number - 1)];
   const error = own.error ?? before.error;
   if (error) return <ErrorMessage error={error} />;
@@ -68,8 +78,8 @@ function What({ number, onBack }: { number: number; onBack?: (text: string) => v
   return (
     <Stack gap="sm">
       <LineDiff before={before.data?.text ?? ""} after={text} label={`Changes in version ${number}`} />
-      {onBack && (
-        <Button variant="default" w="fit-content" onClick={() => onBack(text)}>
+      {onRestore && (
+        <Button variant="default" w="fit-content" onClick={() => onRestore(text)}>
           Restore this version…
         </Button>
       )}

@@ -22,30 +22,30 @@ export interface YamlEditorHandle {
 
 interface YamlEditorProps {
   value: string;
-  complaints: PolicyProblem[];
+  problems: PolicyProblem[];
   onChange: (text: string) => void;
   ref?: Ref<YamlEditorHandle>;
 }
 
-/** CodeMirror with line numbers; lines with a mistake are marked. Tab leaves it, as everywhere. */
-export default function YamlEditor({ value, complaints, onChange, ref }: YamlEditorProps) {
-  const place = useRef<HTMLDivElement>(null);
+/** CodeMirror with line numbers; lines with a problem are marked. Tab leaves the editor. */
+export default function YamlEditor({ value, problems, onChange, ref }: YamlEditorProps) {
+  const container = useRef<HTMLDivElement>(null);
   const editor = useRef<YamlView>(null);
   const change = useRef(onChange);
   change.current = onChange;
   useEffect(() => {
-    if (!place.current) return;
-    const made = makeYamlView(place.current, value, (text) => change.current(text));
-    editor.current = made;
-    return () => made.destroy();
+    if (!container.current) return;
+    const yamlView = makeYamlView(container.current, value, (text) => change.current(text));
+    editor.current = yamlView;
+    return () => yamlView.destroy();
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the text that it begins with; later ones are put in below
   }, []);
   useEffect(() => editor.current?.replace(value), [value]);
   useEffect(() => {
-    if (editor.current) markProblems(editor.current.view, complaints);
-  }, [complaints]);
+    if (editor.current) markProblems(editor.current.view, problems);
+  }, [problems]);
   useImperativeHandle(ref, () => ({ goTo: (line) => editor.current?.goTo(line) }), []);
-  return <div ref={place} className={css.editor} />;
+  return <div ref={container} className={css.editor} />;
 }
 
 interface YamlView {
@@ -55,20 +55,20 @@ interface YamlView {
   destroy: () => void;
 }
 
-const setComplaints = StateEffect.define<PolicyProblem[]>();
+const setProblems = StateEffect.define<PolicyProblem[]>();
 
-/** Marks stay on their lines while somebody types, until the next look of the server. */
-const marks = StateField.define<DecorationSet>({
+/** Marks follow their lines while typing, until the next check. */
+const problemMarks = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update(before, change) {
-    const told = change.effects.find((effect) => effect.is(setComplaints));
-    return told ? marked(change.state, told.value as PolicyProblem[]) : before.map(change.changes);
+    const effect = change.effects.find((effect) => effect.is(setProblems));
+    return effect ? markLines(change.state, effect.value as PolicyProblem[]) : before.map(change.changes);
   },
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** Typing over a selection is done here: the browser would carry its style along inline, which the page's policy refuses. */
-const overSelection = EditorView.domEventHandlers({
+/** Replaces a selection here: the browser would add inline styles, which the content-security policy blocks. */
+const replaceSelection = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const typed = event.inputType === "insertText" && !event.isComposing ? event.data : null;
     if (!typed || view.state.selection.main.empty) return false;
@@ -77,7 +77,7 @@ const overSelection = EditorView.domEventHandlers({
   },
 });
 
-const look = EditorView.theme({
+const editorTheme = EditorView.theme({
   "&": { fontSize: "14px" },
   "&.cm-focused": { outline: "2px solid var(--mantine-primary-color-filled)", outlineOffset: "-1px" },
   ".cm-content": {
@@ -113,9 +113,9 @@ function makeYamlView(parent: HTMLElement, text: string, onChange: (text: string
         drawSelection(),
         yaml(),
         syntaxHighlighting(colors),
-        look,
-        marks,
-        overSelection,
+        editorTheme,
+        problemMarks,
+        replaceSelection,
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": "Policy as YAML" }),
         keymap.of([...defaultKeymap, ...historyKeymap]),
@@ -127,18 +127,18 @@ function makeYamlView(parent: HTMLElement, text: string, onChange: (text: string
   });
   return {
     view,
-    replace: (next) => replaced(view, next),
+    replace: (next) => replaceText(view, next),
     goTo: (line) => goTo(view, line),
     destroy: () => view.destroy(),
   };
 }
 
-function markProblems(view: EditorView, complaints: PolicyProblem[]): void {
-  view.dispatch({ effects: setComplaints.of(complaints) });
+function markProblems(view: EditorView, problems: PolicyProblem[]): void {
+  view.dispatch({ effects: setProblems.of(problems) });
 }
 
-/** As one change, so that it can be undone like any other. */
-function replaced(view: EditorView, text: string): void {
+/** As one change that can be undone. */
+function replaceText(view: EditorView, text: string): void {
   if (view.state.doc.toString() === text) return;
   view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
 }
@@ -152,15 +152,15 @@ function goTo(view: EditorView, line: number): void {
   view.focus();
 }
 
-function marked(state: EditorState, complaints: PolicyProblem[]): DecorationSet {
-  const lines = [...new Set(complaints.map(({ line }) => line))].filter(
+function markLines(state: EditorState, problems: PolicyProblem[]): DecorationSet {
+  const lines = [...new Set(problems.map(({ line }) => line))].filter(
     (line) => line > 0 && line <= state.doc.lines,
   );
-  const built = new RangeSetBuilder<Decoration>();
+  const builder = new RangeSetBuilder<Decoration>();
   for (const line of lines.sort((a, b) => a - b)) {
-    const title = complaints.filter((each) => each.line === line).map(({ message }) => message);
+    const title = problems.filter((each) => each.line === line).map(({ message }) => message);
     const from = state.doc.line(line).from;
-    built.add(from, from, Decoration.line({ class: "cm-wrong", attributes: { title: title.join("\n") } }));
+    builder.add(from, from, Decoration.line({ class: "cm-wrong", attributes: { title: title.join("\n") } }));
   }
-  return built.finish();
+  return builder.finish();
 }

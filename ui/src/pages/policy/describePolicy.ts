@@ -1,27 +1,27 @@
 import type { PolicyCheck, PolicyDiff, RuleInfo, Verdict } from "./queries";
 
-/** What is wrong, and where; line 0 is nowhere in particular. */
+/** A problem and its line; line 0 means the whole policy. */
 export interface PolicyProblem {
   line: number;
   message: string;
 }
 
-/** "line 12: unknown key …" as the server says it. */
-export function parseProblem(told: string): PolicyProblem {
-  const found = /^line (\d+): (.*)$/s.exec(told);
-  return found ? { line: Number(found[1]), message: found[2] ?? "" } : { line: 0, message: told };
+/** Parses "line 12: unknown key …". */
+export function parseProblem(text: string): PolicyProblem {
+  const found = /^line (\d+): (.*)$/s.exec(text);
+  return found ? { line: Number(found[1]), message: found[2] ?? "" } : { line: 0, message: text };
 }
 
 export const listProblems = (checked: PolicyCheck | undefined) => checked?.problems.map(parseProblem) ?? [];
 
-/** Which calls a rule is about. */
+/** The calls that a rule matches. */
 export function describeMatch({ says }: RuleInfo): string {
   const parts = [
     says.tools && `of ${says.tools}`,
     says.effect &&
       `that ${says.effect
         .split(", ")
-        .map((effect) => DOES[effect] ?? effect)
+        .map((effect) => EFFECT_LABELS[effect] ?? effect)
         .join(" or ")}`,
     says.agents && `by ${says.agents}`,
     says.users && `for ${says.users}`,
@@ -31,9 +31,13 @@ export function describeMatch({ says }: RuleInfo): string {
   return parts.length ? `Calls ${parts.join(", ")}` : "Every call";
 }
 
-const DOES: Record<string, string> = { read: "only read", write: "write", destructive: "are destructive" };
+const EFFECT_LABELS: Record<string, string> = {
+  read: "only read",
+  write: "write",
+  destructive: "are destructive",
+};
 
-/** What becomes of them. */
+/** Their verdict. */
 export function describeVerdict({ says, then }: RuleInfo): string {
   if (then === "allow") return "run at once";
   if (then === "deny") return "are denied";
@@ -54,7 +58,7 @@ const TERMS: [key: string, name: string][] = [
   ["start_within", "Start within"],
 ];
 
-/** What else a rule says. */
+/** The other terms of a rule. */
 export function listTerms({ says }: RuleInfo): [name: string, value: string][] {
   return TERMS.flatMap(([key, name]) => (says[key] ? [[name, says[key]] as [string, string]] : []));
 }
@@ -65,7 +69,7 @@ export const VERDICT_STYLES: Record<Verdict, { name: string; done: string; color
   deny: { name: "deny", done: "denied", color: "red" },
 };
 
-/** "1 rule added, 2 changed; defaults changed", or "" without a difference. */
+/** "1 rule added, 2 changed; defaults changed", or "" without changes. */
 export function summarizeDiff(diff: PolicyDiff | null | undefined): string {
   if (!diff) return "";
   const count = (kind: string) => diff.rules.filter((rule) => rule.kind === kind).length;
@@ -83,9 +87,11 @@ export function summarizeDiff(diff: PolicyDiff | null | undefined): string {
   return parts.filter(Boolean).join("; ");
 }
 
-/** Whether a text says the same rules in this order: else a move or removal did more than was meant. */
+/** Whether a text has the same rules in this order: otherwise a move or removal changed too much. */
 export function keepsRules(before: RuleInfo[], order: number[], after: RuleInfo[]): boolean {
-  const said = (rule: RuleInfo | undefined) =>
+  const ruleKey = (rule: RuleInfo | undefined) =>
     JSON.stringify([rule?.name, rule?.then, rule?.shadow, rule?.says]);
-  return after.length === order.length && order.every((was, at) => said(before[was]) === said(after[at]));
+  return (
+    after.length === order.length && order.every((was, at) => ruleKey(before[was]) === ruleKey(after[at]))
+  );
 }

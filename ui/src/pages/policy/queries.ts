@@ -9,13 +9,13 @@ export type RuleActivity = Schemas["RuleActivityJson"];
 export type PolicyVersion = Schemas["PolicyVersionJson"];
 export type Verdict = RuleInfo["then"];
 
-/** A policy as it was put, comments included; version 0 is none at all. */
+/** A policy with its comments; version 0 means none. */
 export interface StoredPolicy {
   text: string;
   version: number;
 }
 
-/** The server looks at a text when nobody has typed for so long. */
+/** Pause in typing after which the server checks the text. */
 export const TYPING_PAUSE = 400;
 const YAML = "application/yaml";
 
@@ -23,7 +23,7 @@ export function usePolicyInForce() {
   return useQuery({ queryKey: ["policy"], queryFn: ({ signal }) => readPolicy(undefined, signal) });
 }
 
-/** A version never changes, so it is read once. */
+/** A version never changes, so it is loaded once. */
 export function usePolicyVersion(version: number) {
   return useQuery({
     queryKey: ["policy_version", version],
@@ -35,18 +35,18 @@ export function usePolicyVersion(version: number) {
 
 async function readPolicy(version: number | undefined, signal: AbortSignal): Promise<StoredPolicy> {
   const url = version ? `/api/policy?version=${version}` : "/api/policy";
-  const answer = await sendRequest("get", url, { headers: { accept: YAML }, signal });
+  const response = await sendRequest("get", url, { headers: { accept: YAML }, signal });
   return {
-    text: await answer.text(),
-    version: Number((answer.headers.get("etag") ?? "").replace(/\D/g, "")),
+    text: await response.text(),
+    version: Number((response.headers.get("etag") ?? "").replace(/\D/g, "")),
   };
 }
 
 export function checkPolicy(text: string, signal?: AbortSignal): Promise<PolicyCheck> {
-  return callApi("post", "/api/policy/check", { raw: { text, kind: YAML }, signal });
+  return callApi("post", "/api/policy/check", { raw: { text, contentType: YAML }, signal });
 }
 
-/** What the server makes of a text; while somebody types, what it made of the last one. */
+/** The server's check of a text; while typing, the previous result. */
 export function usePolicyCheck(text: string) {
   return useQuery({
     queryKey: ["policy", "check", text],
@@ -79,15 +79,15 @@ export function usePolicyTemplates() {
   });
 }
 
-/** Only if what is in force is still the version that it was made from. */
+/** Only if the version in force is still the draft's base. */
 export function usePutPolicy(onPut: (now: Schemas["PutPolicyResult"]) => void) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ text, seen, reason }: { text: string; seen: number; reason: string }) =>
+    mutationFn: ({ text, baseVersion, reason }: { text: string; baseVersion: number; reason: string }) =>
       callApi("put", "/api/policy", {
         query: { reason },
-        raw: { text, kind: YAML },
-        headers: { "if-match": `"${seen}"` },
+        raw: { text, contentType: YAML },
+        headers: { "if-match": `"${baseVersion}"` },
       }),
     onSuccess: (now, { text }) => {
       queries.setQueryData<StoredPolicy>(["policy"], { text, version: now.version });
@@ -101,7 +101,7 @@ export function usePutPolicy(onPut: (now: Schemas["PutPolicyResult"]) => void) {
 }
 
 export interface ExplainResult {
-  /** Whose call it was taken for, such as "as a call with an agent key that is bound to nobody: …". */
+  /** The assumed caller, such as "as a call with an agent key that is bound to nobody: …". */
   judged_as: string;
   verdict: Verdict;
   rule: string;
@@ -125,7 +125,7 @@ export interface ExplainStep {
 
 export interface ExplainRequest {
   call: Record<string, unknown>;
-  /** Without one: what is in force. */
+  /** Without it: the policy in force. */
   policy?: string;
 }
 
@@ -183,7 +183,7 @@ export function useRehearse() {
     mutationFn: async ({ text, since, limit }: { text: string; since: string; limit: number }) =>
       (await callApi("post", "/api/policy/rehearse", {
         query: { since, limit },
-        raw: { text, kind: YAML },
+        raw: { text, contentType: YAML },
       })) as unknown as Rehearsal,
   });
 }

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import type { StoredPolicy } from "./queries";
 
-/** A text that is not in force, and what it was made from. */
+/** A text that is not in force, and its base. */
 export interface PolicyDraft {
   text: string;
   base: StoredPolicy;
@@ -11,40 +11,40 @@ export interface PolicyDraft {
 export interface PolicyDraftState {
   inForce: StoredPolicy;
   draft: PolicyDraft | null;
-  /** The draft, or what is in force without one. */
+  /** The draft, or else the policy in force. */
   text: string;
   change: (text: string) => void;
   discard: () => void;
-  /** Somebody else put another version in force meanwhile, and one knows it now. */
+  /** Accepts a newer version in force as the base. */
   rebase: () => void;
 }
 
 const KEY = ["draft", "policy"];
 
-/** One draft for the whole page: it outlives a look at other pages, and leaving the browser's page asks first. */
+/** One draft per tab: it survives navigation, and leaving the site asks first. */
 export function usePolicyDraft(inForce: StoredPolicy): PolicyDraftState {
   const queries = useQueryClient();
-  const kept = useQuery<PolicyDraft | null>({
+  const stored = useQuery<PolicyDraft | null>({
     queryKey: KEY,
     queryFn: () => null,
     enabled: false,
     initialData: null,
     gcTime: Infinity,
   });
-  const draft = kept.data;
-  const keep = (next: PolicyDraft | null) => queries.setQueryData(KEY, next);
-  useLeavingAsks(draft !== null);
+  const draft = stored.data;
+  const setDraft = (next: PolicyDraft | null) => queries.setQueryData(KEY, next);
+  useLeaveWarning(draft !== null);
   return {
     inForce,
     draft,
     text: draft?.text ?? inForce.text,
-    change: (text) => keep(makePolicyDraft(draft, inForce, text)),
-    discard: () => keep(null),
-    rebase: () => keep(draft && makePolicyDraft({ ...draft, base: inForce }, inForce, draft.text)),
+    change: (text) => setDraft(makePolicyDraft(draft, inForce, text)),
+    discard: () => setDraft(null),
+    rebase: () => setDraft(draft && makePolicyDraft({ ...draft, base: inForce }, inForce, draft.text)),
   };
 }
 
-/** A text that is what it was made from, and still in force, is no draft. */
+/** A text equal to its base in force is not a draft. */
 export function makePolicyDraft(
   draft: PolicyDraft | null,
   inForce: StoredPolicy,
@@ -54,11 +54,11 @@ export function makePolicyDraft(
   return text === base.text && base.version === inForce.version ? null : { text, base };
 }
 
-function useLeavingAsks(on: boolean): void {
+function useLeaveWarning(isEnabled: boolean): void {
   useEffect(() => {
-    if (!on) return;
+    if (!isEnabled) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);
-  }, [on]);
+  }, [isEnabled]);
 }

@@ -8,7 +8,7 @@ import { formatDateTime } from "./data";
 import { Section } from "./Section";
 import css from "./Settings.module.css";
 
-/** What runs here, and how far the record goes. */
+/** Version, database, retention, and the head of the ledger. */
 export default function AboutTab({ me }: { me: CurrentUser }) {
   const about = useQuery({
     queryKey: ["about"],
@@ -22,7 +22,7 @@ export default function AboutTab({ me }: { me: CurrentUser }) {
     },
   });
   if (about.isPending) return <Loading />;
-  if (!about.data) return <ErrorMessage error={about.error} again={() => void about.refetch()} />;
+  if (!about.data) return <ErrorMessage error={about.error} onRetry={() => void about.refetch()} />;
   const { version, database, retention, provider, workspace, since, head } = about.data;
   const facts: [string, ReactNode][] = [
     ["Version", version],

@@ -5,22 +5,22 @@ import { ErrorMessage } from "../../components/States";
 import { formatDateTime, isAway, listTeams, toLocalInput, useSendMutation, type PersonInfo } from "./data";
 import css from "./Settings.module.css";
 
-const MANY = 12;
+const SEARCH_ABOVE = 12;
 
-interface AwayProps {
+interface AwayFormProps {
   person: PersonInfo;
   everybody: PersonInfo[];
-  /** Whose page this is: one's own, or that of somebody else, by an admin. */
-  whose: "mine" | "theirs";
+  /** The user's own absence, or another person's, set by an admin. */
+  owner: "mine" | "theirs";
 }
 
-/** Until when somebody is away, and who decides in their place (out of office). */
-export function AwayForm({ person, everybody, whose }: AwayProps) {
-  const put = useSendMutation(
-    (body: Schemas["AwayBody"]) => sendRequest("put", addressOf(whose, person.name), { body }),
+/** A person's absence and their deputies (out of office). */
+export function AwayForm({ person, everybody, owner }: AwayFormProps) {
+  const setAway = useSendMutation(
+    (body: Schemas["AwayBody"]) => sendRequest("put", awayUrl(owner, person.name), { body }),
     ["users", "approval", "approvals"],
   );
-  const back = () => put.mutate({ until: null, users: [], teams: [] });
+  const endAway = () => setAway.mutate({ until: null, users: [], teams: [] });
   return (
     <Stack gap="sm">
       {isAway(person) && person.away && (
@@ -28,35 +28,39 @@ export function AwayForm({ person, everybody, whose }: AwayProps) {
           <Text role="status">
             Away until {formatDateTime(person.away.until)}. {describeDeputies(person.away)}
           </Text>
-          <Button variant="default" onClick={back} loading={put.isPending && put.variables.until === null}>
-            {whose === "mine" ? "I am back" : `${person.name} is back`}
+          <Button
+            variant="default"
+            onClick={endAway}
+            loading={setAway.isPending && setAway.variables.until === null}
+          >
+            {owner === "mine" ? "I am back" : `${person.name} is back`}
           </Button>
         </Group>
       )}
-      <NewAway
+      <AbsenceForm
         key={person.away?.until}
         person={person}
         everybody={everybody}
-        sending={put.isPending && put.variables.until !== null}
-        onSend={(body) => put.mutate(body)}
+        sending={setAway.isPending && setAway.variables.until !== null}
+        onSend={(body) => setAway.mutate(body)}
       />
-      {put.error && <ErrorMessage error={put.error} />}
+      {setAway.error && <ErrorMessage error={setAway.error} />}
     </Stack>
   );
 }
 
-interface NewAwayProps {
+interface AbsenceFormProps {
   person: PersonInfo;
   everybody: PersonInfo[];
   sending: boolean;
   onSend: (body: Schemas["AwayBody"]) => void;
 }
 
-function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
+function AbsenceForm({ person, everybody, sending, onSend }: AbsenceFormProps) {
   const [users, setUsers] = useState(person.away?.users ?? []);
   const [teams, setTeams] = useState(person.away?.teams ?? []);
   const others = everybody.filter(({ name, role }) => name !== person.name && role !== "viewer");
-  const nobody = users.length + teams.length === 0;
+  const hasNoDeputies = users.length + teams.length === 0;
   return (
     <form
       onSubmit={(event) => {
@@ -78,11 +82,16 @@ function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
         <NamePicker
           legend="Deputies (people)"
           names={others.map(({ name }) => name)}
-          picked={users}
-          onPick={setUsers}
+          selected={users}
+          onSelect={setUsers}
         />
-        <NamePicker legend="Deputies (teams)" names={listTeams(everybody)} picked={teams} onPick={setTeams} />
-        {nobody && (
+        <NamePicker
+          legend="Deputies (teams)"
+          names={listTeams(everybody)}
+          selected={teams}
+          onSelect={setTeams}
+        />
+        {hasNoDeputies && (
           <Text size="sm">No deputies: requests that only this person may decide stay pending.</Text>
         )}
         <Group>
@@ -95,7 +104,7 @@ function NewAway({ person, everybody, sending, onSend }: NewAwayProps) {
   );
 }
 
-/** "bob and the team finance decide meanwhile." */
+/** "Deputies: bob and the team finance." */
 export function describeDeputies({ users, teams }: { users: string[]; teams: string[] }): string {
   const names = [...users, ...teams.map((team) => `the team ${team}`)];
   if (!names.length) return "No deputies.";
@@ -103,32 +112,32 @@ export function describeDeputies({ users, teams }: { users: string[]; teams: str
   return names.length > 1 ? `Deputies: ${listed}.` : `Deputy: ${listed}.`;
 }
 
-function addressOf(whose: "mine" | "theirs", name: string): string {
-  return whose === "mine" ? "/api/me/away" : buildUrl("/api/users/{name}/away", { name });
+function awayUrl(owner: "mine" | "theirs", name: string): string {
+  return owner === "mine" ? "/api/me/away" : buildUrl("/api/users/{name}/away", { name });
 }
 
-interface PicksProps {
+interface NamePickerProps {
   legend: string;
   names: string[];
-  picked: string[];
-  onPick: (picked: string[]) => void;
+  selected: string[];
+  onSelect: (selected: string[]) => void;
 }
 
-/** Some of many names; what is picked stays in sight whatever is looked for. */
-function NamePicker({ legend, names, picked, onPick }: PicksProps) {
-  const [wanted, setWanted] = useState("");
+/** A searchable list of checkboxes; selected names stay visible. */
+function NamePicker({ legend, names, selected, onSelect }: NamePickerProps) {
+  const [search, setSearch] = useState("");
   const found = names.filter(
-    (name) => picked.includes(name) || name.toLowerCase().includes(wanted.toLowerCase()),
+    (name) => selected.includes(name) || name.toLowerCase().includes(search.toLowerCase()),
   );
   if (!names.length) return null;
   return (
     <Fieldset legend={legend} p="sm">
-      {names.length > MANY && (
+      {names.length > SEARCH_ABOVE && (
         <TextInput
           aria-label={`Find: ${legend}`}
           placeholder="Find"
-          value={wanted}
-          onChange={(event) => setWanted(event.currentTarget.value)}
+          value={search}
+          onChange={(event) => setSearch(event.currentTarget.value)}
           mb="xs"
         />
       )}
@@ -138,10 +147,12 @@ function NamePicker({ legend, names, picked, onPick }: PicksProps) {
             key={name}
             label={name}
             py={6}
-            checked={picked.includes(name)}
+            checked={selected.includes(name)}
             onChange={(event) =>
-              onPick(
-                event.currentTarget.checked ? [...picked, name] : picked.filter((other) => other !== name),
+              onSelect(
+                event.currentTarget.checked
+                  ? [...selected, name]
+                  : selected.filter((other) => other !== name),
               )
             }
           />

@@ -3,35 +3,35 @@ import { useState, type ReactNode } from "react";
 import { ErrorMessage } from "../../components/States";
 
 interface ConfirmProps {
-  /** On the button, before and after: what it does. */
-  verb: string;
-  /** What will be so afterwards. */
+  /** The button's label. */
+  label: string;
+  /** The consequence, shown before the confirmation. */
   consequence: ReactNode;
   sending: boolean;
   error: Error | null;
-  onYes: () => void;
+  onConfirm: () => void;
   children?: ReactNode;
 }
 
-/** What cannot be taken back is said before it is done. */
-export function Confirm({ verb, consequence, sending, error, onYes, children }: ConfirmProps) {
-  const [asked, setAsked] = useState(false);
-  if (!asked)
+/** Asks for confirmation before an irreversible action. */
+export function Confirm({ label, consequence, sending, error, onConfirm, children }: ConfirmProps) {
+  const [isAsking, setAsking] = useState(false);
+  if (!isAsking)
     return (
-      <Button variant="outline" color="red" style={{ alignSelf: "start" }} onClick={() => setAsked(true)}>
-        {verb}
+      <Button variant="outline" color="red" style={{ alignSelf: "start" }} onClick={() => setAsking(true)}>
+        {label}
       </Button>
     );
   return (
-    <Stack gap="xs" role="group" aria-label={verb}>
+    <Stack gap="xs" role="group" aria-label={label}>
       <Text size="sm">{consequence}</Text>
       {children}
       {error && <ErrorMessage error={error} />}
       <Group gap="xs">
-        <Button color="red" onClick={onYes} loading={sending}>
-          {verb}
+        <Button color="red" onClick={onConfirm} loading={sending}>
+          {label}
         </Button>
-        <Button variant="default" onClick={() => setAsked(false)} autoFocus>
+        <Button variant="default" onClick={() => setAsking(false)} autoFocus>
           Cancel
         </Button>
       </Group>

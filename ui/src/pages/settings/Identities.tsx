@@ -7,32 +7,32 @@ import { Confirm } from "./Confirm";
 import { useSendMutation } from "./data";
 import css from "./Settings.module.css";
 
-type Whose = "mine" | "everybody";
+type Owner = "mine" | "everybody";
 
-/** Accounts in channels that count as somebody here. */
-export function Identities({ whose }: { whose: Whose }) {
-  const path = whose === "mine" ? "/api/me/identities" : "/api/identities";
+/** Channel accounts linked to a user. */
+export function Identities({ owner }: { owner: Owner }) {
+  const path = owner === "mine" ? "/api/me/identities" : "/api/identities";
   const found = useQuery({
-    queryKey: ["identities", whose],
+    queryKey: ["identities", owner],
     queryFn: ({ signal }) => callApi("get", path, { signal }),
   });
   if (found.isPending) return <Loading />;
-  if (!found.data) return <ErrorMessage error={found.error} again={() => void found.refetch()} />;
+  if (!found.data) return <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data.items.length) return <Text size="sm">None.</Text>;
   return (
     <ul className={css.list}>
       {found.data.items.map((identity) => (
-        <Identity key={identity.id} identity={identity} whose={whose} />
+        <Identity key={identity.id} identity={identity} owner={owner} />
       ))}
     </ul>
   );
 }
 
-function Identity({ identity, whose }: { identity: Schemas["IdentityInfo"]; whose: Whose }) {
+function Identity({ identity, owner }: { identity: Schemas["IdentityInfo"]; owner: Owner }) {
   const path = { identity_id: identity.id };
   const remove = useSendMutation(
     (_: void) =>
-      whose === "mine"
+      owner === "mine"
         ? callApi("delete", "/api/me/identities/{identity_id}", { path })
         : callApi("delete", "/api/identities/{identity_id}", { path }),
     ["identities"],
@@ -42,18 +42,18 @@ function Identity({ identity, whose }: { identity: Schemas["IdentityInfo"]; whos
       <Stack gap={0}>
         <Text>
           <code>{identity.outside}</code> in {identity.channel}
-          {whose === "everybody" && ` is ${identity.user}`}
+          {owner === "everybody" && ` is ${identity.user}`}
         </Text>
         <Text size="sm" c="dimmed" component="div">
           Since <TimeAgo at={identity.at} />
         </Text>
       </Stack>
       <Confirm
-        verb="Remove"
+        label="Remove"
         consequence="Decisions made with this account will be refused."
         sending={remove.isPending}
         error={remove.error}
-        onYes={() => remove.mutate()}
+        onConfirm={() => remove.mutate()}
       />
     </li>
   );

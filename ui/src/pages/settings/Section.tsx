@@ -1,7 +1,7 @@
 import { Paper, Stack, Text, Title } from "@mantine/core";
 import { useId, type ReactNode } from "react";
 
-/** One thing that can be set, with a heading of its own. */
+/** A settings section with a heading. */
 export function Section({
   title,
   about,

@@ -23,7 +23,7 @@ const TABS: Tab[] = [
   { id: "about", name: "About", page: lazy(() => import("./AboutTab")) },
 ];
 
-/** One address for each tab; those that are not for one are not offered. */
+/** One URL per tab; tabs without access are not offered. */
 export default function Settings() {
   const { tab = "me" } = useParams();
   const me = useMe().data;

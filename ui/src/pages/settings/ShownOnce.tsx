@@ -2,7 +2,7 @@ import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useRef, useState } from "react";
 import css from "./Settings.module.css";
 
-/** A key or a link that nobody can look up later. */
+/** A key or a link that is shown only once. */
 export function ShownOnce({
   title,
   secret,
@@ -36,7 +36,7 @@ export function ShownOnce({
   );
 }
 
-/** Where the page came by plain HTTP the clipboard is not for scripts; what is selected can still be copied. */
+/** On plain HTTP scripts have no clipboard access; the selected text can still be copied. */
 async function copy(text: string, shown: HTMLElement | null): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -12,23 +12,23 @@ export function useUsers() {
   return useQuery({ queryKey: ["users"], queryFn: ({ signal }) => callApi("get", "/api/users", { signal }) });
 }
 
-/** Something is sent, and what it may have changed is read again. */
+/** Sends a request, then reloads the data that it may have changed. */
 export function useSendMutation<Given, Answer>(
-  sending: (given: Given, once: string) => Promise<Answer>,
-  changes: string[],
-  then?: (answer: Answer) => void,
+  send: (variables: Given, idempotencyKey: string) => Promise<Answer>,
+  queryKeys: string[],
+  onDone?: (answer: Answer) => void,
 ) {
   const queries = useQueryClient();
-  const once = useRef(crypto.randomUUID());
+  const idempotencyKey = useRef(crypto.randomUUID());
   return useMutation({
-    mutationFn: (given: Given) => sending(given, once.current),
+    mutationFn: (variables: Given) => send(variables, idempotencyKey.current),
     onSuccess: async (answer) => {
-      once.current = crypto.randomUUID();
-      then?.(answer);
-      await Promise.all(changes.map((key) => queries.invalidateQueries({ queryKey: [key] })));
+      idempotencyKey.current = crypto.randomUUID();
+      onDone?.(answer);
+      await Promise.all(queryKeys.map((key) => queries.invalidateQueries({ queryKey: [key] })));
     },
     onError: (error) => {
-      if (!(error instanceof ApiError) || error.status) once.current = crypto.randomUUID(); // it was answered
+      if (!(error instanceof ApiError) || error.status) idempotencyKey.current = crypto.randomUUID(); // the server answered
     },
   });
 }
@@ -38,7 +38,7 @@ export function isActiveKey(key: KeyInfo, now = Date.now()): boolean {
   return key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > now);
 }
 
-/** What an agent's key is bound to and its own quotas, or whom another acts as. */
+/** The binding and quotas of an agent key, or the user that another key acts as. */
 export function describeKeyBinding(key: KeyInfo): string {
   if (key.role !== "agent") return key.user && key.user !== key.name ? `as ${key.user}` : "";
   const agents = key.agents.length ? `bound to ${key.agents.join(", ")}` : "not bound to an agent";
@@ -51,7 +51,7 @@ export function describeKeyBinding(key: KeyInfo): string {
   return [agents, tools, requester, perMinute, pending].filter(Boolean).join("; ");
 }
 
-/** What ends with somebody who is removed, in lines. */
+/** What ends when a person is removed, in lines. */
 export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] {
   const named = (found: Schemas["NamedItem"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
   const lines: [string, string][] = [
@@ -67,7 +67,7 @@ export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] 
   return lines.filter(([, found]) => found).map(([what, found]) => `${what}: ${found}`);
 }
 
-/** Somebody as they are now, with the mark that a change of them has to carry. */
+/** A person with the ETag that a change has to send. */
 export interface TaggedPerson {
   person: PersonInfo;
   tag: string;
@@ -78,7 +78,7 @@ export async function readPerson(name: string, signal?: AbortSignal): Promise<Ta
   return { person: parseJson(await answer.text()) as PersonInfo, tag: answer.headers.get("etag") ?? "" };
 }
 
-/** What the server says about one field. */
+/** The server's message for one field. */
 export function fieldProblem(error: Error | null, pointer: string): string | undefined {
   return error instanceof ApiError
     ? error.problems.find((problem) => problem.pointer === pointer)?.message
@@ -102,15 +102,15 @@ export function formatDateTime(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** What a field for a date and a time takes: the same moment by the clock on the wall. */
+/** A date in local time, for a datetime-local input. */
 export function toLocalInput(at: Date): string {
   const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
   return shifted.toISOString().slice(0, 16);
 }
 
-/** A server that was told no public address names itself; where only it can go, the address of this page is better. */
+/** The URL with this page's origin if the server only knows a local address. */
 export function reachableUrl(url: string, origin = location.origin): string {
-  const made = new URL(url);
-  const near = /^(localhost|127\.|0\.0\.0\.0$|\[::1?\]$)/.test(made.hostname) || made.port === "0";
-  return near ? `${origin}${made.pathname}${made.search}${made.hash}` : url;
+  const parsed = new URL(url);
+  const isLocal = /^(localhost|127\.|0\.0\.0\.0$|\[::1?\]$)/.test(parsed.hostname) || parsed.port === "0";
+  return isLocal ? `${origin}${parsed.pathname}${parsed.search}${parsed.hash}` : url;
 }

@@ -11,33 +11,37 @@ import { FindingsBox, type Acknowledgements } from "../../card/Findings";
 import { ErrorMessage, Loading } from "../../components/States";
 import css from "../ApprovalPage.module.css";
 
-const NO_LOOKS: Acknowledgements = { looked: new Set(), wanted: new Set(), look: () => undefined };
+const NO_ACKNOWLEDGEMENTS: Acknowledgements = {
+  acknowledged: new Set(),
+  required: new Set(),
+  toggle: () => undefined,
+};
 
-/** Whoever opens the link of a mail without being signed in: they see what the mail shows, and can sign in. */
+/** A notification link opened without a session: shows the notification's content, and a sign-in. */
 export default function LinkPreview({ id, token }: { id: string; token: string }) {
   useDocumentTitle("Approval · Interlock");
-  const look = useLinkPreview(token);
+  const preview = useLinkPreview(token);
   return (
     <main className={css.alone}>
       <Stack gap="md" className={css.page}>
         <Title order={1} size="h3">
           Approval
         </Title>
-        {look.isPending && <Loading what="Loading approval" />}
-        {look.error && <ErrorMessage error={look.error} />}
-        {look.data ? (
-          <Told id={id} token={token} link={look.data} />
+        {preview.isPending && <Loading label="Loading approval" />}
+        {preview.error && <ErrorMessage error={preview.error} />}
+        {preview.data ? (
+          <PreviewCard id={id} token={token} link={preview.data} />
         ) : (
-          look.error && <AsUsual id={id} name="Sign in" />
+          preview.error && <SignInAnchor id={id} name="Sign in" />
         )}
       </Stack>
     </main>
   );
 }
 
-type Looked = Schemas["LinkedApproval"] & { read_at: number };
+type LoadedLink = Schemas["LinkedApproval"] & { read_at: number };
 
-function Told({ id, token, link }: { id: string; token: string; link: Looked }) {
+function PreviewCard({ id, token, link }: { id: string; token: string; link: LoadedLink }) {
   const now = { ...link.approval, read_at: link.read_at };
   const isOpen = now.status === "pending";
   return (
@@ -48,8 +52,8 @@ function Told({ id, token, link }: { id: string; token: string; link: Looked }) 
             This link is for <strong>{link.person}</strong>.{" "}
             {isOpen ? "Sign in to see everything and to decide." : "There is nothing left to decide."}
           </Text>
-          {link.codes && isOpen && <ByCode token={token} person={link.person} />}
-          <AsUsual id={id} name={link.codes && isOpen ? "Sign in another way" : "Sign in"} />
+          {link.codes && isOpen && <CodeForm token={token} person={link.person} />}
+          <SignInAnchor id={id} name={link.codes && isOpen ? "Sign in another way" : "Sign in"} />
         </Stack>
       </Paper>
       <article
@@ -58,9 +62,9 @@ function Told({ id, token, link }: { id: string; token: string; link: Looked }) 
         data-approval={now.id}
         data-status={now.status}
       >
-        <CardHead now={now} place="page" />
-        <FindingsBox now={now} looks={NO_LOOKS} />
-        <Arguments now={now} looks={NO_LOOKS} />
+        <CardHead approval={now} location="page" />
+        <FindingsBox now={now} acknowledgements={NO_ACKNOWLEDGEMENTS} />
+        <Arguments approval={now} acknowledgements={NO_ACKNOWLEDGEMENTS} />
         <Text size="sm" c="dimmed">
           Long values and lists are shortened here. Sign in to see all of it.
         </Text>
@@ -69,23 +73,23 @@ function Told({ id, token, link }: { id: string; token: string; link: Looked }) 
   );
 }
 
-/** A code that is mailed to the person of the link. Entering it leads on to the card, in this very page. */
-function ByCode({ token, person }: { token: string; person: string }) {
+/** A code sent by e-mail to the link's recipient. Entering it signs them in on this page. */
+function CodeForm({ token, person }: { token: string; person: string }) {
   const queries = useQueryClient();
   const [ticket, setTicket] = useState("");
-  const ask = useMutation({
+  const requestCode = useMutation({
     mutationFn: () => callApi("post", "/api/links/code", { body: { token } }),
-    onSuccess: (asked) => setTicket(asked.ticket),
+    onSuccess: (response) => setTicket(response.ticket),
   });
-  const enter = useMutation({
+  const signIn = useMutation({
     mutationFn: (code: string) => callApi("post", "/api/links/session", { body: { token, ticket, code } }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["me"] }),
   });
   if (!ticket)
     return (
       <>
-        {ask.error && <ErrorMessage error={ask.error} />}
-        <Button size="md" onClick={() => ask.mutate()} loading={ask.isPending}>
+        {requestCode.error && <ErrorMessage error={requestCode.error} />}
+        <Button size="md" onClick={() => requestCode.mutate()} loading={requestCode.isPending}>
           E-mail me a code
         </Button>
       </>
@@ -94,7 +98,7 @@ function ByCode({ token, person }: { token: string; person: string }) {
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        enter.mutate(String(new FormData(event.currentTarget).get("code")));
+        signIn.mutate(String(new FormData(event.currentTarget).get("code")));
       }}
     >
       <Stack gap="sm" align="start">
@@ -111,12 +115,19 @@ function ByCode({ token, person }: { token: string; person: string }) {
           required
           autoFocus
         />
-        {(enter.error ?? ask.error) && <ErrorMessage error={(enter.error ?? ask.error) as Error} />}
+        {(signIn.error ?? requestCode.error) && (
+          <ErrorMessage error={(signIn.error ?? requestCode.error) as Error} />
+        )}
         <Group>
-          <Button type="submit" size="md" loading={enter.isPending || enter.isSuccess}>
+          <Button type="submit" size="md" loading={signIn.isPending || signIn.isSuccess}>
             Sign in
           </Button>
-          <Button size="md" variant="default" onClick={() => ask.mutate()} loading={ask.isPending}>
+          <Button
+            size="md"
+            variant="default"
+            onClick={() => requestCode.mutate()}
+            loading={requestCode.isPending}
+          >
             Send another code
           </Button>
         </Group>
@@ -125,7 +136,7 @@ function ByCode({ token, person }: { token: string; person: string }) {
   );
 }
 
-function AsUsual({ id, name }: { id: string; name: string }) {
+function SignInAnchor({ id, name }: { id: string; name: string }) {
   return (
     <Anchor underline="always" py={10} href={`/signin?next=${encodeURIComponent(`/a/${id}`)}`}>
       {name}

@@ -9,11 +9,11 @@ import { SignInFrame } from "./SignInFrame";
 const WORKSPACE = "interlock-workspace";
 const DEFAULT = "default";
 
-/** With a password, or through the provider if the server has one. Afterwards one is where one wanted to go. */
+/** Signs in with a password or the identity provider, then continues to the requested page. */
 export default function SignIn() {
   useDocumentTitle("Sign in · Interlock");
   const next = useSearchParams()[0].get("next") ?? "";
-  const enter = useMutation({
+  const signIn = useMutation({
     mutationFn: (fields: Record<string, string>) =>
       callApi("post", "/api/session", {
         body: {
@@ -24,7 +24,7 @@ export default function SignIn() {
         },
       }),
     onSuccess: ({ next, workspace }) => {
-      keep(workspace);
+      rememberWorkspace(workspace);
       location.replace(next);
     },
   });
@@ -33,15 +33,15 @@ export default function SignIn() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          enter.mutate(Object.fromEntries(new FormData(event.currentTarget)) as Record<string, string>);
+          signIn.mutate(Object.fromEntries(new FormData(event.currentTarget)) as Record<string, string>);
         }}
       >
         <Stack gap="sm">
           <TextInput name="name" label="Name" autoComplete="username" required autoFocus />
           <PasswordInput name="password" label="Password" autoComplete="current-password" required />
           <Workspace />
-          {enter.error && <ErrorMessage error={enter.error} />}
-          <Button type="submit" loading={enter.isPending || enter.isSuccess}>
+          {signIn.error && <ErrorMessage error={signIn.error} />}
+          <Button type="submit" loading={signIn.isPending || signIn.isSuccess}>
             Sign in
           </Button>
           <Text size="sm" c="dimmed">
@@ -62,18 +62,18 @@ export default function SignIn() {
   );
 }
 
-/** Most servers have one workspace: the field is folded, and what this browser said last is kept. */
+/** Most servers have one workspace: the field is folded, and the last value is remembered. */
 function Workspace() {
-  const last = localStorage.getItem(WORKSPACE) ?? DEFAULT;
+  const lastWorkspace = localStorage.getItem(WORKSPACE) ?? DEFAULT;
   return (
-    <details open={last !== DEFAULT}>
+    <details open={lastWorkspace !== DEFAULT}>
       <summary>Another workspace</summary>
-      <TextInput name="workspace" label="Workspace" defaultValue={last} mt="xs" />
+      <TextInput name="workspace" label="Workspace" defaultValue={lastWorkspace} mt="xs" />
     </details>
   );
 }
 
-function keep(workspace: string): void {
+function rememberWorkspace(workspace: string): void {
   if (workspace === DEFAULT) localStorage.removeItem(WORKSPACE);
   else localStorage.setItem(WORKSPACE, workspace);
 }

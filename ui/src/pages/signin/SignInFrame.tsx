@@ -1,7 +1,7 @@
 import { Center, Paper, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** What signing in and opening a link have in common: one small form in the middle. */
+/** The frame of the sign-in and welcome pages. */
 export function SignInFrame({ title, children }: { title: string; children: ReactNode }) {
   return (
     <Center mih="100dvh" p="md" component="main">

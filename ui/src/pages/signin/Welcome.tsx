@@ -6,7 +6,7 @@ import { callApi, type Schemas } from "../../api/client";
 import { ErrorMessage, Loading } from "../../components/States";
 import { SignInFrame } from "./SignInFrame";
 
-/** A one-time link: its token stands behind the #, so that it comes with no request; to look spends nothing. */
+/** A one-time link: its token is in the fragment, so that it is in no request; inspecting does not use it up. */
 export default function Welcome() {
   useDocumentTitle("Welcome · Interlock");
   const token = useToken();
@@ -20,13 +20,13 @@ export default function Welcome() {
     <SignInFrame title="Welcome">
       {link.isPending && <Loading />}
       {link.error && <ErrorMessage error={link.error} />}
-      {link.data && <Enter token={token} link={link.data} />}
+      {link.data && <LinkForm token={token} link={link.data} />}
     </SignInFrame>
   );
 }
 
-function Enter({ token, link }: { token: string; link: Schemas["SignInLinkInfo"] }) {
-  const enter = useMutation({
+function LinkForm({ token, link }: { token: string; link: Schemas["SignInLinkInfo"] }) {
+  const signIn = useMutation({
     mutationFn: (fields: Record<string, string>) =>
       callApi("post", "/api/session/link", {
         body: { token, name: fields.name ?? "", password: fields.password ?? "" },
@@ -37,7 +37,7 @@ function Enter({ token, link }: { token: string; link: Schemas["SignInLinkInfo"]
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        enter.mutate(Object.fromEntries(new FormData(event.currentTarget)) as Record<string, string>);
+        signIn.mutate(Object.fromEntries(new FormData(event.currentTarget)) as Record<string, string>);
       }}
     >
       <Stack gap="sm">
@@ -53,8 +53,8 @@ function Enter({ token, link }: { token: string; link: Schemas["SignInLinkInfo"]
           autoComplete="new-password"
           required={link.new}
         />
-        {enter.error && <ErrorMessage error={enter.error} />}
-        <Button type="submit" loading={enter.isPending || enter.isSuccess}>
+        {signIn.error && <ErrorMessage error={signIn.error} />}
+        <Button type="submit" loading={signIn.isPending || signIn.isSuccess}>
           Sign in
         </Button>
       </Stack>
@@ -62,17 +62,17 @@ function Enter({ token, link }: { token: string; link: Schemas["SignInLinkInfo"]
   );
 }
 
-/** It stays in no history; another link, pasted into the same tab, counts too. */
+/** The token is removed from the history; another link in the same tab works too. */
 function useToken(): string {
   const [token, setToken] = useState(() => location.hash.slice(1));
   useEffect(() => {
-    const take = () => {
+    const readToken = () => {
       if (location.hash.length > 1) setToken(location.hash.slice(1));
       history.replaceState(null, "", location.pathname);
     };
-    take();
-    addEventListener("hashchange", take);
-    return () => removeEventListener("hashchange", take);
+    readToken();
+    addEventListener("hashchange", readToken);
+    return () => removeEventListener("hashchange", readToken);
   }, []);
   return token;
 }

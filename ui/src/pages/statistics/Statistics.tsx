@@ -15,11 +15,11 @@ const RANGES = [
   { value: "90", label: "90 d" },
 ];
 
-/** How people and agents get along: what waits, how long it takes, and how it ends. */
+/** Charts of pending calls, decision times, and outcomes. */
 export default function Statistics() {
   const [params, setParams] = useSearchParams();
   const days = RANGES.find(({ value }) => value === params.get("days"))?.value ?? "7";
-  const plotted = useQuery({
+  const history = useQuery({
     queryKey: ["plots", days],
     queryFn: ({ signal }) => callApi("get", "/api/stats/history", { query: { days: Number(days) }, signal }),
     refetchInterval: 15_000,
@@ -34,13 +34,13 @@ export default function Statistics() {
   );
   return (
     <Page title="Statistics" actions={range}>
-      {plotted.isPending && <Loading what="Loading statistics" />}
-      {plotted.error && <ErrorMessage error={plotted.error} again={() => void plotted.refetch()} />}
-      {plotted.data && <Figures plotted={plotted.data} />}
-      {plotted.data && isEmpty(plotted.data) ? (
+      {history.isPending && <Loading label="Loading statistics" />}
+      {history.error && <ErrorMessage error={history.error} onRetry={() => void history.refetch()} />}
+      {history.data && <Figures history={history.data} />}
+      {history.data && isEmpty(history.data) ? (
         <EmptyState title="No data in this period">Charts appear once agents request approvals.</EmptyState>
       ) : (
-        plotted.data && <Plots plotted={plotted.data} />
+        history.data && <Plots plotted={history.data} />
       )}
     </Page>
   );
@@ -52,16 +52,16 @@ function isEmpty({ parts, tools, reads, waiting }: StatsHistory): boolean {
   );
 }
 
-/** The few numbers that say how it goes. */
-function Figures({ plotted }: { plotted: StatsHistory }) {
+/** The key figures. */
+function Figures({ history }: { history: StatsHistory }) {
   const sum = (name: "proposed" | "refused" | "denied") =>
-    plotted.parts.reduce((total, part) => total + part[name], 0).toLocaleString();
+    history.parts.reduce((total, part) => total + part[name], 0).toLocaleString();
   const numbers: [string, string][] = [
-    ["Pending now", (plotted.parts.at(-1)?.pending ?? 0).toLocaleString()],
+    ["Pending now", (history.parts.at(-1)?.pending ?? 0).toLocaleString()],
     ["Requested", sum("proposed")],
-    ["Decided by people", plotted.decisions.toLocaleString()],
-    ["Median time to decide", formatDuration(plotted.p50_seconds)],
-    ["95th percentile", formatDuration(plotted.p95_seconds)],
+    ["Decided by people", history.decisions.toLocaleString()],
+    ["Median time to decide", formatDuration(history.p50_seconds)],
+    ["95th percentile", formatDuration(history.p95_seconds)],
     ["Refused decisions", sum("refused")],
   ];
   return (
@@ -74,9 +74,9 @@ function Figures({ plotted }: { plotted: StatsHistory }) {
           </Paper>
         ))}
       </dl>
-      {!plotted.complete && (
+      {!history.complete && (
         <Text size="sm">
-          There is too much data: only events after {new Date(plotted.since).toLocaleString()} are counted.
+          There is too much data: only events after {new Date(history.since).toLocaleString()} are counted.
         </Text>
       )}
     </>

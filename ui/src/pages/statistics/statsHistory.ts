@@ -4,7 +4,7 @@ export type StatsHistory = Schemas["StatsHistory"];
 export type OutcomeCounts = Schemas["OutcomeCounts"];
 type Part = Schemas["StatsInterval"];
 
-/** A colour and a word for every end; told apart in grey, in the dark, and by those who see fewer colours. */
+/** A color and a label for every outcome; distinguishable in grey, in dark mode, and with color blindness. */
 export const OUTCOMES = [
   { name: "approved", label: "Approved", color: "var(--approved)" },
   { name: "edited", label: "Approved with changes", color: "var(--edited)" },
@@ -21,7 +21,7 @@ const UNITS: [number, string][] = [
   [60, "min"],
 ];
 
-/** "1.5 h", "40 s": two digits are enough to compare. */
+/** "1.5 h", "40 s": two digits are enough. */
 export function formatDuration(seconds: number | null): string {
   if (seconds === null) return "–";
   if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1_000))} ms`;
@@ -30,7 +30,7 @@ export function formatDuration(seconds: number | null): string {
   return `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} ${name}`;
 }
 
-/** A part of the time by its beginning: hours within a day, days otherwise. */
+/** The start of an interval: hours within a day, otherwise days. */
 export function formatMoment(at: string, step: number): string {
   const day = { month: "short", day: "numeric" } as const;
   const hour = { hour: "2-digit", minute: "2-digit" } as const;
@@ -43,7 +43,7 @@ export function formatMoment(at: string, step: number): string {
 export const listIntervals = ({ parts, step_seconds }: StatsHistory) =>
   parts.map((part: Part) => ({ ...part, time: formatMoment(part.at, step_seconds) }));
 
-/** Those with an end, most first; what only waits has none. */
+/** Tools or agents with outcomes, without those that only have pending calls. */
 export const withOutcomes = (shares: OutcomeCounts[]): (OutcomeCounts & { total: number })[] =>
   shares
     .map((share) => ({ ...share, name: share.name || "(no name)", total: total(share) }))
@@ -58,18 +58,18 @@ interface WaitingCalls {
   agents: string;
 }
 
-/** For each person or team: how many calls wait for them, since when, and whose. */
+/** Pending calls by person or team, with the oldest and the agents. */
 export function listWaiting({ waiting }: StatsHistory): WaitingCalls[] {
-  const found = new Map<string, WaitingCalls & { whose: string[] }>();
+  const found = new Map<string, WaitingCalls & { agentCounts: string[] }>();
   for (const { kind, on, agent, pending, oldest_seconds } of waiting) {
     const name = kind === "anyone" ? "Any reviewer" : kind === "team" ? `Team ${on}` : on;
-    const now = found.get(name) ?? { on: name, pending: 0, oldest: 0, agents: "", whose: [] };
+    const now = found.get(name) ?? { on: name, pending: 0, oldest: 0, agents: "", agentCounts: [] };
     now.pending += pending;
     now.oldest = Math.max(now.oldest, oldest_seconds);
-    now.whose.push(`${agent || "(no name)"} ${pending}`);
+    now.agentCounts.push(`${agent || "(no name)"} ${pending}`);
     found.set(name, now);
   }
   return [...found.values()]
-    .map(({ whose, ...rest }) => ({ ...rest, agents: whose.join(", ") }))
+    .map(({ agentCounts, ...rest }) => ({ ...rest, agents: agentCounts.join(", ") }))
     .sort((a, b) => b.pending - a.pending);
 }

@@ -7,7 +7,7 @@ import css from "../Settings.module.css";
 
 type Channel = Schemas["ChannelInfo"];
 
-/** One channel: what it is for, how it stands, and what an admin can do about it. */
+/** One channel: its routes, its state, and actions for admins. */
 export function ChannelRow({ channel, admin }: { channel: Channel; admin: boolean }) {
   const { name, kind, off } = channel;
   const isDashboard = kind === "dashboard";
@@ -31,14 +31,14 @@ export function ChannelRow({ channel, admin }: { channel: Channel; admin: boolea
         <Text size="sm" c="dimmed">
           {describePurpose(channel)}
         </Text>
-        {!isDashboard && <Standing channel={channel} />}
+        {!isDashboard && <ChannelState channel={channel} />}
       </Stack>
-      {admin && !isDashboard && <Acts name={name} isOff={off !== null} />}
+      {admin && !isDashboard && <ChannelActions name={name} isOff={off !== null} />}
     </li>
   );
 }
 
-function Standing({ channel }: { channel: Channel }) {
+function ChannelState({ channel }: { channel: Channel }) {
   const { off, due, due_since, last_sent_at, error } = channel;
   return (
     <>
@@ -72,13 +72,15 @@ function Standing({ channel }: { channel: Channel }) {
   );
 }
 
-function Acts({ name, isOff }: { name: string; isOff: boolean }) {
+function ChannelActions({ name, isOff }: { name: string; isOff: boolean }) {
   const test = useSendMutation(
-    (_: void, once) => callApi("post", "/api/channels/{name}/test", { path: { name }, once }),
+    (_: void, idempotencyKey) =>
+      callApi("post", "/api/channels/{name}/test", { path: { name }, idempotencyKey }),
     ["channels"],
   );
   const on = useSendMutation(
-    (_: void, once) => callApi("post", "/api/channels/{name}/enable", { path: { name }, once }),
+    (_: void, idempotencyKey) =>
+      callApi("post", "/api/channels/{name}/enable", { path: { name }, idempotencyKey }),
     ["channels"],
   );
   return (
@@ -112,18 +114,18 @@ type Delivery = Schemas["DeliveryInfo"];
 
 /** "slack, for high priority and team finance. People can answer there." */
 export function describePurpose(channel: Channel): string {
-  const told = [
+  const routes = [
     ...channel.priorities.map((priority) => `${priority} priority`),
     ...channel.teams.map((team) => `team ${team}`),
   ];
-  const what = channel.kind === "dashboard" ? "Always available" : channel.kind;
+  const kindLabel = channel.kind === "dashboard" ? "Always available" : channel.kind;
   const to = channel.personal ? ", to each person individually" : "";
   const answers =
-    channel.answers && channel.kind !== "dashboard" ? ". People can answer there." : told.length ? "." : "";
-  return `${what}${to}${told.length ? `, for ${told.join(", ")}` : ""}${answers}`;
+    channel.answers && channel.kind !== "dashboard" ? ". People can answer there." : routes.length ? "." : "";
+  return `${kindLabel}${to}${routes.length ? `, for ${routes.join(", ")}` : ""}${answers}`;
 }
 
-/** What could not be said yet, up to a thousand. */
+/** Queued messages, counted up to a thousand. */
 export function describeBacklog(due: number): string {
   if (!due) return "No messages queued.";
   if (due === 1) return "1 message queued.";
@@ -139,7 +141,7 @@ const REASONS: Record<Delivery["reason"], string> = {
   test: "test",
 };
 
-/** "To ada through mail: asks to decide" */
+/** "To ada via mail: request for a decision" */
 export function describeDelivery({ person, place, channel, reason }: Delivery): string {
   const to = person ?? place;
   return `${to ? `To ${to} via` : "Via"} ${channel}: ${REASONS[reason]}`;

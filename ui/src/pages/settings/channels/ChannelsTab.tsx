@@ -11,7 +11,7 @@ import { Section } from "../Section";
 import css from "../Settings.module.css";
 import { ChannelRow, describeDelivery } from "./ChannelRow";
 
-/** The ways to people, how they stand, and what could not be said. Addresses and secrets stay on the server. */
+/** The channels, their state, and dead letters. Addresses and secrets stay on the server. */
 export default function ChannelsTab({ me }: { me: CurrentUser }) {
   const channels = useQuery({
     queryKey: ["channels"],
@@ -19,16 +19,16 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
     refetchInterval: 10_000,
   });
   if (channels.isPending) return <Loading />;
-  if (!channels.data) return <ErrorMessage error={channels.error} again={() => void channels.refetch()} />;
+  if (!channels.data) return <ErrorMessage error={channels.error} onRetry={() => void channels.refetch()} />;
   const { items } = channels.data;
-  const alone = items.length === 1;
+  const isOnlyDashboard = items.length === 1;
   return (
     <Stack gap="md">
       <Section
         title="Channels"
         about={
-          alone
-            ? `Only the dashboard (this web app) is configured for this workspace. Configure others in interlock.yaml on the server, under ${sections(me.workspace)}.`
+          isOnlyDashboard
+            ? `Only the dashboard (this web app) is configured for this workspace. Configure others in interlock.yaml on the server, under ${configKeys(me.workspace)}.`
             : "How people in this workspace are notified. Channels are configured in interlock.yaml on the server and cannot be changed here."
         }
       >
@@ -38,27 +38,27 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
           ))}
         </ul>
       </Section>
-      {!alone && <FailedDeliveries admin={isAdmin(me)} />}
-      {!alone && isAdmin(me) && (
+      {!isOnlyDashboard && <FailedDeliveries admin={isAdmin(me)} />}
+      {!isOnlyDashboard && isAdmin(me) && (
         <Section
           title="Linked accounts"
           about="The user that each channel account belongs to. Decisions made with an account count as that user's."
         >
-          <Identities whose="everybody" />
+          <Identities owner="everybody" />
         </Section>
       )}
     </Stack>
   );
 }
 
-/** Each workspace has channels of its own; those of the default one stand at the top of the file. */
-function sections(workspace: string): string {
+/** Channels are configured per workspace; those of the default workspace are at the top level of the file. */
+function configKeys(workspace: string): string {
   return workspace === "default" ? "channels and routing" : `workspaces: ${workspace}: channels and routing`;
 }
 
-/** What was given up; the call itself waits in the inbox all the same. */
+/** Dead letters; the requests themselves are still in the inbox. */
 function FailedDeliveries({ admin }: { admin: boolean }) {
-  const parked = useInfiniteQuery({
+  const deadLetters = useInfiniteQuery({
     queryKey: ["deliveries"],
     queryFn: ({ signal, pageParam }) =>
       callApi("get", "/api/deliveries", {
@@ -69,27 +69,29 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
     getNextPageParam: (page) => page.next,
     refetchInterval: 10_000,
   });
-  const items = parked.data?.pages.flatMap((page) => page.items) ?? [];
+  const items = deadLetters.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Section
       title="Dead letters"
       about="Messages that were refused, or could not be sent for a day. The requests themselves are still in the inbox."
     >
-      {parked.isPending && <Loading />}
-      {parked.error && <ErrorMessage error={parked.error} again={() => void parked.refetch()} />}
-      {parked.data && !items.length && <Text size="sm">None.</Text>}
+      {deadLetters.isPending && <Loading />}
+      {deadLetters.error && (
+        <ErrorMessage error={deadLetters.error} onRetry={() => void deadLetters.refetch()} />
+      )}
+      {deadLetters.data && !items.length && <Text size="sm">None.</Text>}
       {items.length > 0 && (
         <ul className={css.list} aria-label="Dead letters">
           {items.map((delivery) => (
-            <ParkedRow key={delivery.id} delivery={delivery} admin={admin} />
+            <DeadLetterRow key={delivery.id} delivery={delivery} admin={admin} />
           ))}
         </ul>
       )}
-      {parked.hasNextPage && (
+      {deadLetters.hasNextPage && (
         <Button
           variant="default"
-          loading={parked.isFetchingNextPage}
-          onClick={() => void parked.fetchNextPage()}
+          loading={deadLetters.isFetchingNextPage}
+          onClick={() => void deadLetters.fetchNextPage()}
         >
           Show more
         </Button>
@@ -98,10 +100,13 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
   );
 }
 
-function ParkedRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"]; admin: boolean }) {
-  const again = useSendMutation(
-    (_: void, once) =>
-      callApi("post", "/api/deliveries/{delivery_id}/retry", { path: { delivery_id: delivery.id }, once }),
+function DeadLetterRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"]; admin: boolean }) {
+  const retry = useSendMutation(
+    (_: void, idempotencyKey) =>
+      callApi("post", "/api/deliveries/{delivery_id}/retry", {
+        path: { delivery_id: delivery.id },
+        idempotencyKey,
+      }),
     ["deliveries", "channels"],
   );
   return (
@@ -124,10 +129,10 @@ function ParkedRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"]; adm
             </>
           )}
         </Text>
-        {again.error && <ErrorMessage error={again.error} />}
+        {retry.error && <ErrorMessage error={retry.error} />}
       </Stack>
       {admin && (
-        <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>
+        <Button variant="default" loading={retry.isPending} onClick={() => retry.mutate()}>
           Retry
         </Button>
       )}

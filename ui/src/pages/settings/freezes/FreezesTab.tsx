@@ -15,9 +15,9 @@ const SCOPES: { value: Scope; label: string; name: string }[] = [
   { value: "tool", label: "A tool", name: "Name of the tool; * matches any characters" },
 ];
 
-/** The brake, for admins. What is frozen is shown above every page. */
+/** The freeze form, for admins. Active freezes are shown above every page. */
 export default function FreezesTab() {
-  const [made, setMade] = useState(0);
+  const [createdCount, setCreatedCount] = useState(0);
   const freezes = useFreezes().data?.items ?? [];
   return (
     <Section
@@ -25,22 +25,22 @@ export default function FreezesTab() {
       about="Stops calls at once: calls in its scope cannot start, and new calls are refused, including reads. Running calls continue, people can still decide, and deadlines are paused until you unfreeze."
     >
       {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(describeScope).join(" · ")}</Text>}
-      <NewFreeze key={made} onMade={() => setMade((before) => before + 1)} />
+      <NewFreeze key={createdCount} onCreated={() => setCreatedCount((before) => before + 1)} />
     </Section>
   );
 }
 
-/** One freeze. After it another form takes its place, in which nothing is chosen, written or confirmed. */
-function NewFreeze({ onMade }: { onMade: () => void }) {
+/** A form for one freeze. It is replaced by an empty one after each freeze. */
+function NewFreeze({ onCreated }: { onCreated: () => void }) {
   const [scope, setScope] = useState<Scope>("workspace");
   const [name, setName] = useState("");
   const [reason, setReason] = useState("");
-  const [unexplained, setUnexplained] = useState(false);
-  const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
+  const [isReasonMissing, setReasonMissing] = useState(false);
+  const nameLabel = SCOPES.find(({ value }) => value === scope)?.name ?? "";
   const freeze = useSendMutation(
-    (_: void) => callApi("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
+    (_: void) => callApi("post", "/api/freeze", { body: { scope, name: nameLabel ? name : "", reason } }),
     ["freezes"],
-    onMade,
+    onCreated,
   );
   return (
     <>
@@ -51,9 +51,9 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
         allowDeselect={false}
         onChange={(value) => setScope((value ?? "workspace") as Scope)}
       />
-      {asks && (
+      {nameLabel && (
         <TextInput
-          label={asks}
+          label={nameLabel}
           value={name}
           maxLength={200}
           onChange={(event) => setName(event.currentTarget.value)}
@@ -64,15 +64,15 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
         required
         value={reason}
         maxLength={500}
-        error={unexplained && !reason.trim() && "Enter a reason: it is shown to everybody affected."}
+        error={isReasonMissing && !reason.trim() && "Enter a reason: it is shown to everybody affected."}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
       <Confirm
-        verb="Freeze"
+        label="Freeze"
         consequence="Agents in the scope are stopped until an admin unfreezes it."
         sending={freeze.isPending}
         error={freeze.error}
-        onYes={() => (reason.trim() ? freeze.mutate() : setUnexplained(true))}
+        onConfirm={() => (reason.trim() ? freeze.mutate() : setReasonMissing(true))}
       />
     </>
   );

@@ -12,28 +12,28 @@ import css from "../Settings.module.css";
 
 type Details = Schemas["GrantDetails"];
 
-/** One grant: what it covers, by whose word, and every call that it let through lately. */
+/** One grant: its scope, its creator, and its recent calls. */
 export function GrantDetails({ id, me }: { id: string; me: CurrentUser }) {
   const grant = useQuery({
     queryKey: ["grants", "one", id],
     queryFn: ({ signal }) => callApi("get", "/api/grants/{grant_id}", { path: { grant_id: id }, signal }),
   });
   if (grant.isPending) return <Loading />;
-  if (!grant.data) return <ErrorMessage error={grant.error} again={() => void grant.refetch()} />;
-  const its = grant.data;
-  const may = its.created_by === me.name ? me.role !== "viewer" : isAdmin(me);
+  if (!grant.data) return <ErrorMessage error={grant.error} onRetry={() => void grant.refetch()} />;
+  const details = grant.data;
+  const mayRevoke = details.created_by === me.name ? me.role !== "viewer" : isAdmin(me);
   return (
     <Stack gap="md">
-      <Facts grant={its} />
+      <Facts grant={details} />
       <div>
         <Title order={3} size="h5">
           {" "}
           Allowed calls{" "}
         </Title>
-        <Calls calls={its.calls} />
+        <Calls calls={details.calls} />
       </div>
-      {its.state === "active" && may && <Revoke id={id} />}
-      {its.state === "active" && !may && (
+      {details.state === "active" && mayRevoke && <Revoke id={id} />}
+      {details.state === "active" && !mayRevoke && (
         <Text size="sm">Only its creator and admins can revoke a grant.</Text>
       )}
     </Stack>
@@ -94,11 +94,11 @@ function Revoke({ id }: { id: string }) {
   );
   return (
     <Confirm
-      verb="Revoke the grant"
+      label="Revoke the grant"
       consequence="Calls need approval again, starting with the next one. Calls that were already allowed stay allowed."
       sending={revoke.isPending}
       error={revoke.error}
-      onYes={() => revoke.mutate()}
+      onConfirm={() => revoke.mutate()}
     >
       <TextInput
         label="Reason (recorded in the ledger)"
@@ -116,15 +116,15 @@ export function describeGrant(grant: Pick<GrantInfo, "agent" | "when">): string 
   return grant.when ? `${who} may call it if ${grant.when}` : `${who} may call it with any arguments`;
 }
 
-/** What was used of what there is, and when it ends. */
+/** Used and total limits, and the expiry. */
 export function describeLimits(grant: GrantInfo, now = Date.now()): string[] {
   const uses = grant.max_uses === null ? `${grant.uses} uses` : `${grant.uses} of ${grant.max_uses} uses`;
   const budget =
     grant.budget === null ? [] : [`${grant.spent ?? "0"} of ${grant.budget} of ${grant.budget_of}`];
-  return [uses, ...budget, ending(grant, now)];
+  return [uses, ...budget, expiryLabel(grant, now)];
 }
 
-function ending({ state, expires_at }: GrantInfo, now: number): string {
+function expiryLabel({ state, expires_at }: GrantInfo, now: number): string {
   const left = (Date.parse(expires_at) - now) / 1_000;
   if (state === "revoked") return "revoked";
   if (left <= 0) return `ended ${formatSpan(-left)} ago`;

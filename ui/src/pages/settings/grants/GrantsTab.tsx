@@ -11,12 +11,12 @@ import css from "../Settings.module.css";
 import { describeGrant, describeLimits, GrantDetails } from "./GrantDetails";
 import { NewGrant } from "./NewGrant";
 
-/** Standing permissions. `?new&tool=…&agent=…` opens the form with these filled in; `?grant=ID` one grant. */
+/** Grants. `?new&tool=…&agent=…` opens the form with these values; `?grant=ID` opens one grant. */
 export default function GrantsTab({ me }: { me: CurrentUser }) {
   const [search, setSearch] = useSearchParams();
   const state = search.get("state") === "all" ? "all" : "active";
-  const shown = search.get("grant");
-  const kept: Record<string, string> = state === "all" ? { state } : {};
+  const openGrant = search.get("grant");
+  const filterParams: Record<string, string> = state === "all" ? { state } : {};
   const grants = useQuery({
     queryKey: ["grants", state],
     queryFn: ({ signal }) => callApi("get", "/api/grants", { query: { state }, signal }),
@@ -35,14 +35,14 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
           }
         />
         {mayDecide(me) ? (
-          <Button onClick={() => setSearch({ ...kept, new: "1" })}>New grant</Button>
+          <Button onClick={() => setSearch({ ...filterParams, new: "1" })}>New grant</Button>
         ) : (
           <Text size="sm">Reviewers and admins can create grants.</Text>
         )}
       </Group>
       {grants.isPending && <Loading />}
       {grants.error && !grants.data && (
-        <ErrorMessage error={grants.error} again={() => void grants.refetch()} />
+        <ErrorMessage error={grants.error} onRetry={() => void grants.refetch()} />
       )}
       {grants.data?.items.length === 0 && (
         <EmptyState title="No grants">Every call that the policy gates needs approval.</EmptyState>
@@ -50,22 +50,26 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
       {!!grants.data?.items.length && (
         <ul className={css.list}>
           {grants.data.items.map((grant) => (
-            <GrantRow key={grant.id} grant={grant} onOpen={() => setSearch({ ...kept, grant: grant.id })} />
+            <GrantRow
+              key={grant.id}
+              grant={grant}
+              onOpen={() => setSearch({ ...filterParams, grant: grant.id })}
+            />
           ))}
         </ul>
       )}
       {mayDecide(me) && search.has("new") && (
-        <Dialog title="New grant" onClose={() => setSearch(kept)}>
+        <Dialog title="New grant" onClose={() => setSearch(filterParams)}>
           <NewGrant
             tool={search.get("tool") ?? ""}
             agent={search.get("agent") ?? "*"}
-            onDone={() => setSearch(kept)}
+            onDone={() => setSearch(filterParams)}
           />
         </Dialog>
       )}
-      {shown && (
-        <Dialog title="Grant" onClose={() => setSearch(kept)}>
-          <GrantDetails id={shown} me={me} />
+      {openGrant && (
+        <Dialog title="Grant" onClose={() => setSearch(filterParams)}>
+          <GrantDetails id={openGrant} me={me} />
         </Dialog>
       )}
     </Section>

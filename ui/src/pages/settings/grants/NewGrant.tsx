@@ -5,7 +5,7 @@ import { ErrorMessage } from "../../../components/States";
 import { fieldProblem, formatDateTime, useSendMutation } from "../data";
 import { describeGrant } from "./GrantDetails";
 
-const LASTS = [
+const DURATIONS = [
   { value: "1h", label: "an hour" },
   { value: "8h", label: "8 hours" },
   { value: "1d", label: "a day" },
@@ -20,27 +20,27 @@ interface NewGrantProps {
   onDone: () => void;
 }
 
-/** A person says once, in writing, what they would approve anyway. */
+/** The form for a new grant. */
 export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
-  const make = useSendMutation(
-    (body: Schemas["GrantBody"], once) => callApi("post", "/api/grants", { body, once }),
+  const create = useSendMutation(
+    (body: Schemas["GrantBody"], idempotencyKey) => callApi("post", "/api/grants", { body, idempotencyKey }),
     ["grants"],
   );
-  if (make.data) return <Made grant={make.data} onDone={onDone} />;
+  if (create.data) return <CreatedGrantNotice grant={create.data} onDone={onDone} />;
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        make.mutate(wantedIn(event.currentTarget));
+        create.mutate(readForm(event.currentTarget));
       }}
     >
       <Stack gap="sm">
-        <Scope tool={tool} agent={agent} whenProblem={fieldProblem(make.error, "/when")} />
-        <Limits problem={fieldProblem(make.error, "/max_uses") ?? fieldProblem(make.error, "/budget")} />
+        <Scope tool={tool} agent={agent} whenProblem={fieldProblem(create.error, "/when")} />
+        <Limits problem={fieldProblem(create.error, "/max_uses") ?? fieldProblem(create.error, "/budget")} />
         <Textarea name="reason" label="Reason" autosize minRows={2} maxLength={2000} required />
-        {make.error && <ErrorMessage error={make.error} />}
+        {create.error && <ErrorMessage error={create.error} />}
         <Group>
-          <Button type="submit" loading={make.isPending}>
+          <Button type="submit" loading={create.isPending}>
             Create grant
           </Button>
           <Button variant="default" onClick={onDone}>
@@ -102,7 +102,7 @@ function Scope({
 function Limits({ problem }: { problem: string | undefined }) {
   return (
     <>
-      <NativeSelect name="lasts" label="Duration" data={LASTS} defaultValue="8h" />
+      <NativeSelect name="lasts" label="Duration" data={DURATIONS} defaultValue="8h" />
       <TextInput
         name="uses"
         label="Maximum number of calls (optional)"
@@ -117,8 +117,8 @@ function Limits({ problem }: { problem: string | undefined }) {
   );
 }
 
-/** What was made, in words, and what may surprise about it. */
-function Made({ grant, onDone }: { grant: Schemas["CreatedGrant"]; onDone: () => void }) {
+/** The created grant, with its warnings. */
+function CreatedGrantNotice({ grant, onDone }: { grant: Schemas["CreatedGrant"]; onDone: () => void }) {
   return (
     <Stack gap="sm" role="status">
       <Text>
@@ -140,9 +140,9 @@ function Made({ grant, onDone }: { grant: Schemas["CreatedGrant"]; onDone: () =>
   );
 }
 
-function wantedIn(form: HTMLFormElement): Schemas["GrantBody"] {
-  const given = new FormData(form);
-  const text = (name: string) => String(given.get(name) ?? "").trim();
+function readForm(form: HTMLFormElement): Schemas["GrantBody"] {
+  const formData = new FormData(form);
+  const text = (name: string) => String(formData.get(name) ?? "").trim();
   return {
     tool: text("tool"),
     agent: text("agent"),

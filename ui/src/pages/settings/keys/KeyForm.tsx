@@ -5,30 +5,30 @@ import { splitNames, useSendMutation } from "../data";
 import { ShownOnce } from "../ShownOnce";
 import type { NewKeyProps } from "./KeyList";
 
-const FOR: Record<string, string> = {
+const ROLE_LABELS: Record<string, string> = {
   agent: "agent: proposes calls, decides nothing",
   viewer: "viewer: views, decides nothing",
   reviewer: "reviewer: decides",
   admin: "admin: decides and changes settings",
 };
 
-const ENDS = [
+const EXPIRIES = [
   { value: "30d", label: "after 30 days" },
   { value: "90d", label: "after 90 days" },
   { value: "365d", label: "after a year" },
   { value: "never", label: "never" },
 ];
 
-/** What a new key is for, and then the key itself, this once. Loaded when it is opened. */
-export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps & { onDone: () => void }) {
+/** The form for a new key, and then the key, shown once. Loaded on demand. */
+export default function KeyForm({ roles, people, onCreate, onDone }: NewKeyProps & { onDone: () => void }) {
   const [role, setRole] = useState(roles[0] ?? "viewer");
-  const [bound, setBound] = useState(true);
-  const make = useSendMutation(onMake, ["keys", "users"]);
-  if (make.data)
+  const [isBound, setIsBound] = useState(true);
+  const create = useSendMutation(onCreate, ["keys", "users"]);
+  if (create.data)
     return (
       <ShownOnce
-        title={`Key ${make.data.name}`}
-        secret={make.data.key}
+        title={`Key ${create.data.name}`}
+        secret={create.data.key}
         about="The program sends it as a Bearer token."
         onDone={onDone}
       />
@@ -37,13 +37,13 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        const given = new FormData(event.currentTarget);
-        const field = (name: string) => String(given.get(name) ?? "").trim();
-        make.mutate({
+        const formData = new FormData(event.currentTarget);
+        const field = (name: string) => String(formData.get(name) ?? "").trim();
+        create.mutate({
           name: field("name"),
           role,
           user: field("user"),
-          agents: role === "agent" && bound ? splitNames(field("agents")) : [],
+          agents: role === "agent" && isBound ? splitNames(field("agents")) : [],
           requester: role === "agent" ? field("requester") : "",
           expires_in: field("expires_in"),
         });
@@ -55,7 +55,7 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
           label="Role"
           value={role}
           onChange={(event) => setRole(event.currentTarget.value)}
-          data={roles.map((value) => ({ value, label: FOR[value] ?? value }))}
+          data={roles.map((value) => ({ value, label: ROLE_LABELS[value] ?? value }))}
         />
         {people && role !== "agent" && (
           <NativeSelect
@@ -65,17 +65,17 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
             description="Its actions count as this person's."
           />
         )}
-        {role === "agent" && <Bindings bound={bound} onBound={setBound} />}
+        {role === "agent" && <BindingFields isBound={isBound} onChange={setIsBound} />}
         <NativeSelect
           name="expires_in"
           label="Expires"
           key={role}
           defaultValue={role === "agent" ? "never" : "90d"}
-          data={ENDS}
+          data={EXPIRIES}
         />
-        {make.error && <ErrorMessage error={make.error} />}
+        {create.error && <ErrorMessage error={create.error} />}
         <Group>
-          <Button type="submit" loading={make.isPending}>
+          <Button type="submit" loading={create.isPending}>
             Create key
           </Button>
         </Group>
@@ -84,16 +84,16 @@ export default function KeyForm({ roles, people, onMake, onDone }: NewKeyProps &
   );
 }
 
-/** For whom an agent's key is: bound unless somebody says otherwise, and then the page says what that means. */
-function Bindings({ bound, onBound }: { bound: boolean; onBound: (bound: boolean) => void }) {
+/** The binding of an agent key: bound by default, with a warning otherwise. */
+function BindingFields({ isBound, onChange }: { isBound: boolean; onChange: (isBound: boolean) => void }) {
   return (
     <>
       <Switch
         label="Bound to an agent"
-        checked={bound}
-        onChange={(event) => onBound(event.currentTarget.checked)}
+        checked={isBound}
+        onChange={(event) => onChange(event.currentTarget.checked)}
       />
-      {bound ? (
+      {isBound ? (
         <TextInput
           name="agents"
           label="Agent"

@@ -15,7 +15,7 @@ interface KeyListProps {
   onRevoke: (id: string) => Promise<unknown>;
 }
 
-/** Who a key acts as, when it was made and last used. */
+/** Keys with their owner, creation and last use. */
 export function KeyList({ keys, onRevoke }: KeyListProps) {
   if (!keys.length) return <Text size="sm">None.</Text>;
   return (
@@ -29,7 +29,7 @@ export function KeyList({ keys, onRevoke }: KeyListProps) {
 
 function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onRevoke"] }) {
   const revoke = useSendMutation(() => onRevoke(info.id), ["keys"]);
-  const bound = describeKeyBinding(info);
+  const binding = describeKeyBinding(info);
   return (
     <li className={css.row} data-key={info.id}>
       <Stack gap={0}>
@@ -37,7 +37,7 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
           <Text fw={600}>{info.name}</Text>
           <Badge variant="light" tt="none">
             {info.role}
-            {bound && info.role !== "agent" && ` ${bound}`}
+            {binding && info.role !== "agent" && ` ${binding}`}
           </Badge>
           {!isActiveKey(info) && (
             <Badge color="gray" variant="outline" tt="none">
@@ -58,17 +58,17 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
         </Text>
         {info.role === "agent" && (
           <Text size="sm" c={info.agents.length ? "dimmed" : undefined}>
-            {bound}
+            {binding}
           </Text>
         )}
       </Stack>
       {!info.revoked_at && (
         <Confirm
-          verb={`Revoke ${info.name}`}
+          label={`Revoke ${info.name}`}
           consequence="Programs with this key are refused at once and permanently."
           sending={revoke.isPending}
           error={revoke.error}
-          onYes={() => revoke.mutate(undefined)}
+          onConfirm={() => revoke.mutate(undefined)}
         />
       )}
     </li>
@@ -79,7 +79,7 @@ interface KeyRequest {
   name: string;
   role: string;
   user: string;
-  /** Names of the agents that an agent's key is bound to; none: it may say any. */
+  /** The agents that an agent key is bound to; empty: not bound. */
   agents: string[];
   requester: string;
   expires_in: string;
@@ -87,9 +87,9 @@ interface KeyRequest {
 
 export interface NewKeyProps {
   roles: string[];
-  /** Whose a key for people may be; without any it is one's own. */
+  /** Possible owners of a key for people; without it, the user's own. */
   people?: string[];
-  onMake: (wanted: KeyRequest, once: string) => Promise<Schemas["CreatedKey"]>;
+  onCreate: (request: KeyRequest, idempotencyKey: string) => Promise<Schemas["CreatedKey"]>;
 }
 
 export function NewKey(props: NewKeyProps) {

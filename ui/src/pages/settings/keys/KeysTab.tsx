@@ -21,10 +21,10 @@ export default function KeysTab() {
       <NewKey
         roles={["agent", "viewer", "reviewer", "admin"]}
         people={users.data?.items.map(({ name }) => name) ?? []}
-        onMake={({ role, ...wanted }, once) =>
+        onCreate={({ role, ...wanted }, idempotencyKey) =>
           callApi("post", "/api/keys", {
             body: { ...wanted, role: role as Schemas["KeyBody"]["role"], tools: [] },
-            once,
+            idempotencyKey,
           })
         }
       />
@@ -36,7 +36,7 @@ export default function KeysTab() {
         }
       />
       {keys.isPending && <Loading />}
-      {keys.error && !keys.data && <ErrorMessage error={keys.error} again={() => void keys.refetch()} />}
+      {keys.error && !keys.data && <ErrorMessage error={keys.error} onRetry={() => void keys.refetch()} />}
       {keys.data && (
         <KeyList
           keys={keys.data.items.filter((key) => all || isActiveKey(key))}

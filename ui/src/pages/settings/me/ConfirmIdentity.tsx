@@ -6,7 +6,7 @@ import { Dialog } from "../../../components/Dialog";
 import { ErrorMessage, Loading } from "../../../components/States";
 import { useSendMutation } from "../data";
 
-/** Somebody could send their own link to others: whoever says yes lends them their name. */
+/** A link could be sent by somebody else: confirming it would let them decide in the user's name. */
 export default function ConfirmIdentity({ link, onClose }: { link: string; onClose: () => void }) {
   const me = useMe().data;
   const claim = useQuery({
@@ -16,7 +16,7 @@ export default function ConfirmIdentity({ link, onClose }: { link: string; onClo
     staleTime: Infinity,
   });
   const bind = useSendMutation(
-    (_: void, once) => callApi("post", "/api/me/identities", { body: { link }, once }),
+    (_: void, idempotencyKey) => callApi("post", "/api/me/identities", { body: { link }, idempotencyKey }),
     ["identities"],
     onClose,
   );

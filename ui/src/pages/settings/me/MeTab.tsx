@@ -29,14 +29,14 @@ import { Section } from "../Section";
 
 const ConfirmIdentity = lazy(() => import("./ConfirmIdentity"));
 const ROLES: UserRole[] = ["viewer", "reviewer", "admin"];
-const SAYS: Record<NotificationState, string> = {
+const STATE_LABELS: Record<NotificationState, string> = {
   on: "On in this browser, for requests that need your decision and are not visible on any of your screens.",
   off: "Off in this browser.",
   denied: "Blocked by this browser. Allow notifications for this site in its settings, then return here.",
   impossible: "This browser does not support notifications here.",
 };
 
-/** What is everybody's own to set. */
+/** The user's own settings. */
 export default function MeTab({ me }: { me: CurrentUser }) {
   return (
     <Stack gap="md">
@@ -64,8 +64,10 @@ function OutOfOffice({ me }: { me: CurrentUser }) {
       about="While you are away, your deputies decide on your behalf. The ledger records who voted, and on whose behalf."
     >
       {users.isPending && <Loading />}
-      {users.error && !users.data && <ErrorMessage error={users.error} again={() => void users.refetch()} />}
-      {users.data && person && <AwayForm person={person} everybody={users.data.items} whose="mine" />}
+      {users.error && !users.data && (
+        <ErrorMessage error={users.error} onRetry={() => void users.refetch()} />
+      )}
+      {users.data && person && <AwayForm person={person} everybody={users.data.items} owner="mine" />}
     </Section>
   );
 }
@@ -101,8 +103,8 @@ function Password() {
         key={done}
         onSubmit={(event) => {
           event.preventDefault();
-          const given = new FormData(event.currentTarget);
-          change.mutate({ old: String(given.get("old")), new: String(given.get("new")) });
+          const formData = new FormData(event.currentTarget);
+          change.mutate({ old: String(formData.get("old")), new: String(formData.get("new")) });
         }}
       >
         <Stack gap="sm" maw={360}>
@@ -130,21 +132,21 @@ function Password() {
 }
 
 function Sessions() {
-  const leave = useSendMutation((_: void) => signOut("everywhere"), []);
+  const signOutEverywhere = useSendMutation((_: void) => signOut("everywhere"), []);
   return (
     <Section title="Sessions" about="Sessions end after seven days.">
       <Confirm
-        verb="Sign out everywhere"
+        label="Sign out everywhere"
         consequence="Every browser in which you are signed in, including this one, will ask you to sign in again. Your own keys are revoked."
-        sending={leave.isPending}
-        error={leave.error}
-        onYes={() => leave.mutate()}
+        sending={signOutEverywhere.isPending}
+        error={signOutEverywhere.error}
+        onConfirm={() => signOutEverywhere.mutate()}
       />
     </Section>
   );
 }
 
-/** Who one is in Slack and the like, and the question that a link from there leads to. */
+/** The user's channel accounts, and the confirmation of a new one. */
 function LinkedAccounts() {
   const [search, setSearch] = useSearchParams();
   const link = search.get("link");
@@ -153,7 +155,7 @@ function LinkedAccounts() {
       title="Linked accounts"
       about="Channel accounts with which you can decide. To link one, press a button in a message there and follow the link that you get."
     >
-      <Identities whose="mine" />
+      <Identities owner="mine" />
       {link && (
         <Suspense>
           <ConfirmIdentity link={link} onClose={() => setSearch({}, { replace: true })} />
@@ -163,7 +165,7 @@ function LinkedAccounts() {
   );
 }
 
-/** Keys that act as oneself, with at most one's own role. */
+/** Keys that act as the user, with at most the user's role. */
 function MyKeys({ me }: { me: CurrentUser }) {
   const keys = useQuery({
     queryKey: ["keys", "mine"],
@@ -175,7 +177,7 @@ function MyKeys({ me }: { me: CurrentUser }) {
       about="For programs that act as you, over the HTTP API or the command line. They are revoked when you change your password or sign out everywhere."
     >
       {keys.isPending && <Loading />}
-      {keys.error && !keys.data && <ErrorMessage error={keys.error} again={() => void keys.refetch()} />}
+      {keys.error && !keys.data && <ErrorMessage error={keys.error} onRetry={() => void keys.refetch()} />}
       {keys.data && (
         <KeyList
           keys={keys.data.items.filter(isActiveKey)}
@@ -184,15 +186,18 @@ function MyKeys({ me }: { me: CurrentUser }) {
       )}
       <NewKey
         roles={ROLES.slice(0, ROLES.indexOf(me.role as UserRole) + 1)}
-        onMake={({ name, role, expires_in }, once) =>
-          callApi("post", "/api/me/keys", { body: { name, role: role as UserRole, expires_in }, once })
+        onCreate={({ name, role, expires_in }, idempotencyKey) =>
+          callApi("post", "/api/me/keys", {
+            body: { name, role: role as UserRole, expires_in },
+            idempotencyKey,
+          })
         }
       />
     </Section>
   );
 }
 
-/** The browser asks only after a click on this button. */
+/** The browser asks for permission only after a click on this button. */
 function BrowserNotifications() {
   const [now, setNow] = useState(readNotificationState);
   return (
@@ -201,7 +206,7 @@ function BrowserNotifications() {
       about="They name the tool and the requester, never the arguments. A click opens the request."
     >
       <Group justify="space-between">
-        <Text role="status">{SAYS[now]}</Text>
+        <Text role="status">{STATE_LABELS[now]}</Text>
         {now === "off" && (
           <Button onClick={() => void enableNotifications().then(setNow)}>Turn on notifications</Button>
         )}

@@ -23,46 +23,51 @@ interface ChangePersonProps {
   onDone: () => void;
 }
 
-/** Everything an admin can do to somebody. */
+/** All changes that an admin can make to a person. */
 export function ChangePerson({ name, me, everybody, onDone }: ChangePersonProps) {
-  const seen = useQuery({
+  const loaded = useQuery({
     queryKey: ["person", name],
     queryFn: ({ signal }) => readPerson(name, signal),
     gcTime: 0,
-    staleTime: "static", // only what was seen may be changed; reading it anew is a click
+    staleTime: "static", // only the displayed version may be changed; reloading takes a click
   });
-  if (seen.isPending) return <Loading />;
-  if (!seen.data) return <ErrorMessage error={seen.error} again={() => void seen.refetch()} />;
-  const person = everybody.find((each) => each.name === name) ?? seen.data.person;
+  if (loaded.isPending) return <Loading />;
+  if (!loaded.data) return <ErrorMessage error={loaded.error} onRetry={() => void loaded.refetch()} />;
+  const person = everybody.find((each) => each.name === name) ?? loaded.data.person;
   return (
     <Stack gap="md">
-      <Fields key={seen.data.tag} seen={seen.data} onAgain={() => void seen.refetch()} onDone={onDone} />
+      <PersonForm
+        key={loaded.data.tag}
+        loaded={loaded.data}
+        onReload={() => void loaded.refetch()}
+        onDone={onDone}
+      />
       {person.role !== "viewer" && (
         <Stack gap="sm" className={css.danger}>
           <Title order={3} size="h5">
             Out of office
           </Title>
-          <AwayForm person={person} everybody={everybody} whose="theirs" />
+          <AwayForm person={person} everybody={everybody} owner="theirs" />
         </Stack>
       )}
-      <Ends name={name} isMe={name === me.name} onDone={onDone} />
+      <DangerZone name={name} isMe={name === me.name} onDone={onDone} />
     </Stack>
   );
 }
 
-interface FieldsProps {
-  seen: TaggedPerson;
-  onAgain: () => void;
+interface PersonFormProps {
+  loaded: TaggedPerson;
+  onReload: () => void;
   onDone: () => void;
 }
 
-/** Only what was seen is changed: if somebody else was faster, nothing is lost on either side. */
-function Fields({ seen, onAgain, onDone }: FieldsProps) {
+/** Changes only the displayed version, so that concurrent changes are not lost. */
+function PersonForm({ loaded, onReload, onDone }: PersonFormProps) {
   const change = useSendMutation(
     (body: PersonValues) =>
-      sendRequest("put", buildUrl("/api/users/{name}", { name: seen.person.name }), {
+      sendRequest("put", buildUrl("/api/users/{name}", { name: loaded.person.name }), {
         body,
-        headers: { "if-match": seen.tag },
+        headers: { "if-match": loaded.tag },
       }),
     ["users", "me"],
     onDone,
@@ -76,14 +81,14 @@ function Fields({ seen, onAgain, onDone }: FieldsProps) {
       }}
     >
       <Stack gap="sm">
-        <PersonFields person={seen.person} />
+        <PersonFields person={loaded.person} />
         {change.error && <ErrorMessage error={change.error} />}
         <Group>
           <Button type="submit" loading={change.isPending}>
             Save
           </Button>
           {stale && (
-            <Button variant="default" onClick={onAgain}>
+            <Button variant="default" onClick={onReload}>
               Load the current version
             </Button>
           )}
@@ -93,7 +98,7 @@ function Fields({ seen, onAgain, onDone }: FieldsProps) {
   );
 }
 
-function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () => void }) {
+function DangerZone({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () => void }) {
   const signOut = useSendMutation(
     (_: void) => callApi("delete", "/api/users/{name}/sessions", { path: { name } }),
     [],
@@ -107,11 +112,11 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
   return (
     <Stack gap="sm" className={css.danger}>
       <Confirm
-        verb={`Sign ${name} out everywhere`}
+        label={`Sign ${name} out everywhere`}
         consequence={`${name} must sign in again in every browser, and personal keys are revoked. Agent keys keep working.`}
         sending={signOut.isPending}
         error={signOut.error}
-        onYes={() => signOut.mutate()}
+        onConfirm={() => signOut.mutate()}
       />
       {signOut.data && (
         <Text role="status" size="sm">
@@ -121,29 +126,29 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
         </Text>
       )}
       <Confirm
-        verb={`Remove ${name}`}
+        label={`Remove ${name}`}
         consequence={`All rights of ${name} end at once. Earlier approvals stay valid. Requests that only ${name} may approve can no longer be approved. The ledger keeps the name, and nobody else can use it.`}
         sending={remove.isPending}
         error={remove.error}
-        onYes={() => remove.mutate()}
+        onConfirm={() => remove.mutate()}
       >
-        <WhatEnds name={name} />
+        <RemovalEffects name={name} />
       </Confirm>
     </Stack>
   );
 }
 
-/** Listed before it is done. */
-function WhatEnds({ name }: { name: string }) {
+/** Listed before the removal. */
+function RemovalEffects({ name }: { name: string }) {
   const removal = useQuery({
     queryKey: ["removal", name],
     queryFn: ({ signal }) => callApi("get", "/api/users/{name}/removal", { path: { name }, signal }),
     gcTime: 0,
   });
   if (removal.isPending) return <Loading />;
-  if (!removal.data) return <ErrorMessage error={removal.error} again={() => void removal.refetch()} />;
+  if (!removal.data) return <ErrorMessage error={removal.error} onRetry={() => void removal.refetch()} />;
   const lines = describeRemoval(removal.data);
-  const kept = removal.data.made_keys.map((key) => `${key.name} (${key.id})`).join(", ");
+  const keptKeys = removal.data.made_keys.map((key) => `${key.name} (${key.id})`).join(", ");
   return (
     <Stack gap={0} role="group" aria-label="What ends">
       {lines.length === 0 && (
@@ -154,9 +159,9 @@ function WhatEnds({ name }: { name: string }) {
           {line}
         </Text>
       ))}
-      {kept && (
+      {keptKeys && (
         <Text size="sm">
-          Keys that they created for others stay active: {kept}. Replace them if necessary.
+          Keys that they created for others stay active: {keptKeys}. Replace them if necessary.
         </Text>
       )}
     </Stack>
@@ -169,7 +174,7 @@ export interface PersonValues {
   email: string;
 }
 
-/** What can be said of somebody, for adding and for changing. */
+/** The fields of a person, for adding and changing. */
 export function PersonFields({ person }: { person?: PersonInfo }) {
   return (
     <>
@@ -201,10 +206,10 @@ export function PersonFields({ person }: { person?: PersonInfo }) {
 }
 
 export function readPersonForm(form: HTMLFormElement): PersonValues {
-  const given = new FormData(form);
+  const formData = new FormData(form);
   return {
-    role: String(given.get("role")) as UserRole,
-    teams: splitNames(String(given.get("teams"))),
-    email: String(given.get("email")).trim(),
+    role: String(formData.get("role")) as UserRole,
+    teams: splitNames(String(formData.get("teams"))),
+    email: String(formData.get("email")).trim(),
   };
 }

@@ -11,19 +11,19 @@ import css from "../Settings.module.css";
 import { ShownOnce } from "../ShownOnce";
 import { ChangePerson, PersonFields, readPersonForm, type PersonValues } from "./ChangePerson";
 
-const MANY = 12;
+const SEARCH_ABOVE = 12;
 
-/** Everybody of the workspace; what is open, and for whom, stands in the address. */
+/** The people of the workspace; the open dialog is in the URL. */
 export default function PeopleTab({ me }: { me: CurrentUser }) {
   const [search, setSearch] = useSearchParams();
   const users = useUsers();
-  const open = (what: Record<string, string>) => setSearch(what);
+  const open = (params: Record<string, string>) => setSearch(params);
   const close = () => setSearch({});
   if (users.isPending) return <Loading />;
-  if (!users.data) return <ErrorMessage error={users.error} again={() => void users.refetch()} />;
+  if (!users.data) return <ErrorMessage error={users.error} onRetry={() => void users.refetch()} />;
   const people = users.data.items;
-  const wanted = (search.get("q") ?? "").toLowerCase();
-  const found = people.filter((person) => textOf(person).includes(wanted));
+  const searchTerm = (search.get("q") ?? "").toLowerCase();
+  const found = people.filter((person) => searchText(person).includes(searchTerm));
   const changed = isAdmin(me) ? search.get("change") : null;
   const linked = isAdmin(me) ? search.get("link") : null;
   return (
@@ -36,7 +36,7 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
       }
     >
       <Group justify="space-between">
-        {people.length > MANY && (
+        {people.length > SEARCH_ABOVE && (
           <TextInput
             aria-label="Find a person"
             placeholder="Find by name, team or role"
@@ -75,7 +75,7 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
 interface PersonRowProps {
   person: PersonInfo;
   me: CurrentUser;
-  onOpen: (what: Record<string, string>) => void;
+  onOpen: (params: Record<string, string>) => void;
 }
 
 function PersonRow({ person, me, onOpen }: PersonRowProps) {
@@ -127,14 +127,15 @@ function PersonRow({ person, me, onOpen }: PersonRowProps) {
   );
 }
 
-function textOf(person: PersonInfo): string {
+function searchText(person: PersonInfo): string {
   return [person.name, person.role, person.email ?? "", ...person.teams].join(" ").toLowerCase();
 }
 
-/** Somebody new cannot sign in yet: a link for them comes right after. */
+/** A new person cannot sign in yet, so a sign-in link follows. */
 function AddPerson({ onDone }: { onDone: () => void }) {
   const add = useSendMutation(
-    (body: PersonValues & { name: string }, once) => callApi("post", "/api/users", { body, once }),
+    (body: PersonValues & { name: string }, idempotencyKey) =>
+      callApi("post", "/api/users", { body, idempotencyKey }),
     ["users"],
   );
   if (add.data) return <SignInLink name={add.data.name} onDone={onDone} />;
@@ -167,19 +168,19 @@ function AddPerson({ onDone }: { onDone: () => void }) {
   );
 }
 
-/** A link with which somebody signs in once, and may choose a password. */
+/** A one-time sign-in link. */
 function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
-  const make = useSendMutation(
-    (expires_in: string, once) =>
-      callApi("post", "/api/users/{name}/link", { path: { name }, body: { expires_in }, once }),
+  const create = useSendMutation(
+    (expires_in: string, idempotencyKey) =>
+      callApi("post", "/api/users/{name}/link", { path: { name }, body: { expires_in }, idempotencyKey }),
     [],
   );
-  if (make.data)
+  if (create.data)
     return (
       <ShownOnce
         title={`For ${name}`}
-        secret={reachableUrl(make.data.url)}
-        about={`Send it to ${name} over a private channel. It works once, until ${formatDateTime(make.data.expires_at)}.`}
+        secret={reachableUrl(create.data.url)}
+        about={`Send it to ${name} over a private channel. It works once, until ${formatDateTime(create.data.expires_at)}.`}
         onDone={onDone}
       />
     );
@@ -187,7 +188,7 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        make.mutate(String(new FormData(event.currentTarget).get("lasts")));
+        create.mutate(String(new FormData(event.currentTarget).get("lasts")));
       }}
     >
       <Stack gap="sm">
@@ -204,9 +205,9 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
             { value: "7d", label: "a week" },
           ]}
         />
-        {make.error && <ErrorMessage error={make.error} />}
+        {create.error && <ErrorMessage error={create.error} />}
         <Group>
-          <Button type="submit" loading={make.isPending}>
+          <Button type="submit" loading={create.isPending}>
             Create sign-in link
           </Button>
           <Button variant="default" onClick={onDone}>

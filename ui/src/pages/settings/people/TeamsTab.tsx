@@ -6,11 +6,11 @@ import { listTeams, useUsers, type PersonInfo } from "../data";
 import { Section } from "../Section";
 import css from "../Settings.module.css";
 
-/** A team is there as long as somebody is in it. */
+/** A team exists as long as it has members. */
 export default function TeamsTab({ me }: { me: CurrentUser }) {
   const users = useUsers();
   if (users.isPending) return <Loading />;
-  if (!users.data) return <ErrorMessage error={users.error} again={() => void users.refetch()} />;
+  if (!users.data) return <ErrorMessage error={users.error} onRetry={() => void users.refetch()} />;
   const people = users.data.items;
   const teams = listTeams(people);
   return (
