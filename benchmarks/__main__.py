@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import page, peers, report
-from benchmarks.measures import FULL, QUICK, take
+from benchmarks import docs_page, peers, report
+from benchmarks.measurements import FULL, QUICK, take
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -40,7 +40,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.write:
-        page.write(figures, DOCS)
+        docs_page.write(figures, DOCS)
     missing = report.unmeasured(figures)
     if missing:
         print("\nNot measured:", *missing, sep="\n  ", file=sys.stderr, flush=True)

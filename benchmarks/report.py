@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.aims import aims
 from benchmarks.tables import Table, number
+from benchmarks.targets import aims
 
 Figures = Mapping[str, Any]
 LABELS = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "own": "its own"}

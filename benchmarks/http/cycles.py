@@ -10,7 +10,7 @@ import time
 
 import uvloop
 
-from benchmarks.http.wire import Connection, connect, post
+from benchmarks.http.client import Connection, connect, post
 
 MINIMAL = "Prefer: return=minimal\r\n"
 

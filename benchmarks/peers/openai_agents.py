@@ -13,7 +13,7 @@ from agents.models.interface import Model
 from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from benchmarks import kept
+from benchmarks import state_table
 from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
 from interlock.integrations.openai_agents import gated
 
@@ -26,7 +26,7 @@ ENVIRONMENT = ".venv-frameworks/openai_agents"
 class Peer:
     async def open(self, place: Place, tool: Tool) -> str:
         set_tracing_disabled(True)
-        self._table = await kept.table(place)
+        self._table = await state_table.table(place)
         self._agent = Agent(name="bench", model=Fake(1), tools=[tool_of(tool, asked=True)])
         return f"a table of the application, {await self._table.durability()}"
 

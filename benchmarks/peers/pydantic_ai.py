@@ -10,7 +10,7 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Functi
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
-from benchmarks import kept
+from benchmarks import state_table
 from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
 from interlock.integrations.pydantic_ai import gated
 
@@ -21,7 +21,7 @@ PACKAGES = ("pydantic-ai-slim",)
 
 class Peer:
     async def open(self, place: Place, tool: Tool) -> str:
-        self._table = await kept.table(place)
+        self._table = await state_table.table(place)
         self._agent = agent(once, toolset(tool).approval_required())
         return f"a table of the application, {await self._table.durability()}"
 

@@ -11,7 +11,7 @@ from interlock.core.ledger.erasure import Erasure
 from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import ApprovalQuery, User
 from interlock.notify.channel import DeliveryRejected
-from tests.contract.test_courier import Set, Told
+from tests.contract.test_dispatcher import Set, Told
 from tests.places import Place
 from tests.support import ADA, BOB, START, Clock, approve, pending
 

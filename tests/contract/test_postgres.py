@@ -252,7 +252,7 @@ async def test_what_the_database_says_of_itself(parts: AppServices) -> None:
 async def test_a_process_that_stands_still_with_the_lock_holds_up_nobody_for_long(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as parts:
         first, second = await pending(parts, 1), await pending(parts, 2)
-        command = [sys.executable, "-m", "tests.faults.stopping", place.url, first]
+        command = [sys.executable, "-m", "tests.faults.stopped_batch_program", place.url, first]
         stopped = await asyncio.create_subprocess_exec(*command, cwd=TOP, stdout=asyncio.subprocess.PIPE)
         try:
             assert stopped.stdout is not None

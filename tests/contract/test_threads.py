@@ -19,7 +19,7 @@ from interlock.core.outcome import Waiting
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.transaction import DUE_THREADS_TOPIC
 from interlock.storage.tables.threads import Draft
-from tests.faults.contenders import claimed, thread_of
+from tests.faults.contention import claimed, thread_of
 from tests.places import Place as Where
 from tests.support import BOB, OK, START, Clock, faults, opened
 

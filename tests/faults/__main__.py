@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.faults import broken, chat_broken, chat_scenes, chat_storm, sabotage
+from tests.faults import chat_controls, chat_scenarios, chat_storm, kill_controls, race_controls
 from tests.faults.reports import TRIES
 from tests.postgres import find_binaries
 
@@ -51,7 +51,7 @@ SUITES = [
             f"kills-{database}",
             "driver",
             ("--database", database, "--kills", kills, "--others", 600),
-            {copy.wrong: ("--database", database, "--broken", name) for name, copy in broken.COPIES.items()},
+            {copy.wrong: ("--database", database, "--broken", name) for name, copy in kill_controls.COPIES.items()},
         )
         for database, kills in (("sqlite", 6_000), ("postgresql", 4_000))
     ),
@@ -87,10 +87,10 @@ SUITES = [
         (*POSTGRES, "--times", 30),
         {"a refusal is not heard": (*POSTGRES, "--times", "4", "--broken", "unheard")},
     ),
-    Suite("read-only", "readonly", ("--times", 10), {"fails open": ("--times", "2", "--broken", "fail-open")}),
+    Suite("read-only", "read_only", ("--times", 10), {"fails open": ("--times", "2", "--broken", "fail-open")}),
     Suite(
         "fail-over",
-        "readonly",
+        "read_only",
         ("--how", "failover", "--times", 5),
         {"fails open": ("--how", "failover", "--times", "1", "--broken", "fail-open")},
     ),
@@ -118,7 +118,7 @@ SUITES = [
     *(
         Suite(
             f"upgrades-{database}",
-            "upgrading",
+            "upgrades",
             ("--database", database, "--upgrades", 3),
             {"a column is taken away": ("--database", database, "--upgrades", "1", "--broken", "taken-away")},
         )
@@ -131,7 +131,7 @@ SUITES = [
             ("--database", database, "--operations", 1_000_000, "--kills", 100),
             {
                 name: ("--database", database, "--operations", "5000", "--kills", "1", "--broken", name)
-                for name in sabotage.CONTROLS
+                for name in race_controls.CONTROLS
                 if (database, name) != ("postgresql", "no-version")  # it breaks SQLite's store
             },
         )
@@ -195,8 +195,8 @@ SUITES = [
         Suite(
             f"chat-kills-{database}",
             "driver",
-            ("--database", database, "--victim", *chat_scenes.SCENES, "--kills", 2_000, "--others", 300),
-            {copy.wrong: ("--database", database, "--broken", name) for name, copy in chat_broken.COPIES.items()},
+            ("--database", database, "--victim", *chat_scenarios.SCENES, "--kills", 2_000, "--others", 300),
+            {copy.wrong: ("--database", database, "--broken", name) for name, copy in chat_controls.COPIES.items()},
         )
         for database in ("sqlite", "postgresql")
     ),

@@ -42,8 +42,8 @@ from interlock.core.identity import Principal
 from interlock.core.ports import User
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.store import SqlStore
-from tests.faults.lives import lines, note
 from tests.faults.points import FaultPoint
+from tests.faults.processes import lines, note
 
 POLICY = """version: 1
 defaults: {expires_in: 1h, undo_window: 50ms}

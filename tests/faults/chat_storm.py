@@ -31,10 +31,10 @@ from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Re
 from interlock.core.errors import Error
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from tests.faults import chat_broken, chat_people
+from tests.faults import chat_controls, chat_reviewers
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
-from tests.faults.chat_laws import broken_laws
-from tests.faults.lives import Life, end, note, start, wait_for
+from tests.faults.chat_invariants import broken_laws
+from tests.faults.processes import Life, end, note, start, wait_for
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -47,10 +47,10 @@ DATABASE = "chat"
 STALLED = 20.0  # seconds without any change once nobody is hit any more
 HANGS = 240  # seconds after which it says where it stands, and ends
 CONTROLS = {
-    "no-fence": chat_broken.no_fence,
-    "acts-first": chat_broken.acts_first,
-    "deaf": chat_broken.deaf,
-    "forgets-turns": chat_broken.forgets_turns,
+    "no-fence": chat_controls.no_fence,
+    "acts-first": chat_controls.acts_first,
+    "deaf": chat_controls.deaf,
+    "forgets-turns": chat_controls.forgets_turns,
 }
 BOB = Reviewer("bob", "admin", via="test")
 
@@ -151,7 +151,7 @@ class Storm:
 async def prepared(url: str, folder: Path) -> None:
     parts = build_services(url)
     await parts.store.open()
-    await chat_people.prepare(parts, Life(url, WORKSPACE, folder))
+    await chat_reviewers.prepare(parts, Life(url, WORKSPACE, folder))
     await parts.store.close()
 
 
@@ -244,7 +244,7 @@ async def calmed(url: str, folder: Path) -> None:
     await parts.store.open()
     chat = chat_of(parts.store, Outside(folder), LEASE)
     tasks = [asyncio.create_task(each) for each in (chat.loop.run(never), parts.worker.run(never))]
-    tasks.append(asyncio.create_task(chat_people.review(parts, Life(url, WORKSPACE, folder))))
+    tasks.append(asyncio.create_task(chat_reviewers.review(parts, Life(url, WORKSPACE, folder))))
     await until_rest(parts)
     for task in tasks:
         task.cancel()

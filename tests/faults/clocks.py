@@ -29,7 +29,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Approve, Reject
 from interlock.core.errors import Error
-from tests.faults import weakened
+from tests.faults import database_controls
 from tests.places import Base, File, Place, migrated
 from tests.postgres import Server
 from tests.support import BOB, OK, START, WRITE, Clock, call
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     if options.broken:
-        weakened.apply(options.broken)
+        database_controls.apply(options.broken)
     began = time.monotonic()
     with place_of(options.database) as place:
         tally = asyncio.run(walks(place, options.walks, options.seed))

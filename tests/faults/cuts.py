@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.faults.judging import Loads, judge, loads
+from tests.faults.load_runner import Loads, judge, loads
 from tests.places import migrated
 from tests.postgres import Server
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.judging import Loads, judge, loads
+from tests.faults.load_runner import Loads, judge, loads
 from tests.places import migrated
 from tests.postgres import Server
 

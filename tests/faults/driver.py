@@ -22,13 +22,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.faults import broken, chat_broken, lives
-from tests.faults.chat_scenes import SCENES as CHATS
+from tests.faults import chat_controls, kill_controls, processes
+from tests.faults.chat_scenarios import SCENES as CHATS
 from tests.faults.jobs import VARIANTS, Job, pairs, singles, spread
-from tests.faults.lanes import Ground, Lane, Played, memory
-from tests.faults.scenes import SCENES
+from tests.faults.scenario_runner import Ground, Lane, Played, memory
+from tests.faults.scenarios import SCENES
 
-COPIES = broken.COPIES | chat_broken.COPIES
+COPIES = kill_controls.COPIES | chat_controls.COPIES
 
 
 def main() -> None:
@@ -88,8 +88,8 @@ def live(ground: Ground, jobs: Sequence[Job], lanes: int) -> list[Played]:
     """Several lanes at once: some lives only wait."""
     lanes = min(lanes, len(jobs))
     files = [ground.folder / f"played{n}-{time.monotonic_ns()}.json" for n in range(lanes)]
-    pids = [lives.start(lambda n=n: Lane(ground, n).run(jobs[n::lanes], files[n])) for n in range(lanes)]  # type: ignore[misc]
-    ended = [lives.wait_for(pid) for pid in pids]
+    pids = [processes.start(lambda n=n: Lane(ground, n).run(jobs[n::lanes], files[n])) for n in range(lanes)]  # type: ignore[misc]
+    ended = [processes.wait_for(pid) for pid in pids]
     if any(ended):
         raise RuntimeError(f"a lane ended with {ended}")
     played = {each.job: each for file in files for each in map(Played.read, file.read_text().splitlines())}

@@ -13,7 +13,7 @@ from pathlib import Path
 from interlock.core.approval.approval import Approval
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
-from tests.faults.linearizable import Recorded
+from tests.faults.linearizability import Recorded
 from tests.models.model import Answer, Op
 
 SHARDS = 16  # files; an approval's history lies in one, so that one after the other can be checked

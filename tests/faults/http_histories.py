@@ -26,8 +26,8 @@ from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.runtime.durations import parse_time
 from tests.faults import clients, http_server
-from tests.faults.aftermath import judge
 from tests.faults.clients import DID, PEOPLE, POLICY, SPECS, Life, terms_of, tool_of
+from tests.faults.final_state import judge
 from tests.faults.histories import LOST, Recorder, short
 from tests.faults.storm import opened
 from tests.models.model import Answer, Op

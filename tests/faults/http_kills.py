@@ -29,7 +29,7 @@ from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import AlreadyStarted, Error
 from interlock.core.outcome import Proceed, Waiting
 from interlock.sdk.client import Client
-from tests.faults import http_server, judging
+from tests.faults import http_server, load_runner
 from tests.faults.storm import opened
 from tests.serving import Served, keys_at, serving
 
@@ -109,7 +109,7 @@ async def run(world: World, folder: Path, port: int, options: argparse.Namespace
             for task in (*agents, *people):
                 task.cancel()
             await asyncio.gather(*agents, *people, return_exceptions=True)
-    wrong = world.wrong + await judging.broken_laws(world.database, world.told) + await unended(world)
+    wrong = world.wrong + await load_runner.broken_laws(world.database, world.told) + await unended(world)
     return {
         "suite": "http-kills",
         "database": options.database,
@@ -227,7 +227,7 @@ async def acknowledged(world: World) -> None:
 async def unended(world: World) -> list[str]:
     parts = build_services(world.database)
     await parts.store.open()
-    rows = await judging.statuses(parts)
+    rows = await load_runner.statuses(parts)
     await parts.store.close()
     return [f"{approval_id} never ended: {status}" for approval_id, status in rows.items() if status not in ENDS]
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from benchmarks.http.wire import Connection, connect, post
+from benchmarks.http.client import Connection, connect, post
 from interlock.app.bootstrap import AppServices, build_services
 from tests.faults import http_server
 from tests.faults.storm import opened

@@ -24,7 +24,7 @@ from interlock.core.ports import ApprovalQuery
 from interlock.notify.channel_queue import ChannelQueue
 from interlock.storage.store import SqlStore
 from interlock.storage.tables import deliveries as claiming
-from tests.faults import sabotage
+from tests.faults import race_controls
 from tests.faults.points import add_delivery_points, parse_fault_plan
 from tests.serving import INTERLOCK
 
@@ -124,7 +124,7 @@ def unclaimed() -> None:
 
 
 CONTROLS: dict[str, Callable[[], None]] = {
-    **sabotage.CONTROLS,
+    **race_controls.CONTROLS,
     "acknowledged-first": acknowledged_first,
     "started-for-all": started_for_all,
     "counts-all": counts_all,

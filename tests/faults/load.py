@@ -3,7 +3,7 @@
     python -m tests.faults.load URL FILE [--agents N] [--bytes N] [--patience SECONDS] [--broken NAME]
 
 Its agents propose, decide, start, run and finish calls until its input ends. What they were told and what they did
-stands in FILE, one line each, which is all that counts afterwards: see `judging.py`.
+stands in FILE, one line each, which is all that counts afterwards: see `load_runner.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TextIO, TypeVar
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, Error, StoreUnavailable
-from tests.faults import weakened
+from tests.faults import database_controls
 from tests.support import OK, approve, pending, status
 
 PAUSE = 0.02  # seconds before an agent tries again
@@ -38,9 +38,9 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     if options.patience is not None:
-        weakened.patience(options.patience)
+        database_controls.patience(options.patience)
     if options.broken:
-        weakened.apply(options.broken)
+        database_controls.apply(options.broken)
     asyncio.run(work(options))
 
 

@@ -30,7 +30,7 @@ from interlock.app.audit import verify
 from interlock.app.bootstrap import build_services
 from interlock.storage import migrate
 from interlock.storage.migrate import Migration
-from tests.faults.grounds import Bases, Files, Ground
+from tests.faults.migration_databases import Bases, Files, Ground
 from tests.postgres import Server
 from tests.support import OK, approve, pending
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.faults import sabotage
-from tests.models.programs import Program
-from tests.models.subjects import Core, Doors, Port, Subject
+from tests.faults import race_controls
+from tests.models.state_machine import Program
+from tests.models.systems_under_test import Core, Doors, Port, Subject
 from tests.places import Base, File, Place, migrated
 from tests.postgres import Server
 from tests.support import Clock
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--broken", choices=["start-unchecked", "old-votes"])
     options = parser.parse_args()
     if options.broken:
-        sabotage.CONTROLS[options.broken]()
+        race_controls.CONTROLS[options.broken]()
     began = time.monotonic()
     seen, wrong, done = Counter[str](), list[str](), Counter[str]()
     clock = Clock()

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Reviewer
 from interlock.core.ports import ApprovalQuery
-from tests.faults import histories, sabotage
-from tests.faults.aftermath import judge
+from tests.faults import histories, race_controls
 from tests.faults.clients import PEOPLE, POLICY, Client, Life, tool_of
+from tests.faults.final_state import judge
 from tests.faults.histories import Recorder
-from tests.faults.linearizable import Recorded
+from tests.faults.linearizability import Recorded
 from tests.faults.storm import ended, fork, opened
 
 PROCESSES, THREADS = 2, 2
@@ -77,10 +77,10 @@ def main() -> None:
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--crowd", type=int, default=0)
-    parser.add_argument("--broken", choices=sorted(sabotage.CONTROLS))
+    parser.add_argument("--broken", choices=sorted(race_controls.CONTROLS))
     options = parser.parse_args()
     if options.broken:
-        sabotage.CONTROLS[options.broken]()
+        race_controls.CONTROLS[options.broken]()
     with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, _):
         print(json.dumps(run(url, Path(folder), options)))
 

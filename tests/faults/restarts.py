@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.faults.judging import judge, loads
+from tests.faults.load_runner import judge, loads
 from tests.places import migrated
 from tests.postgres import Server
 

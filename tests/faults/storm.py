@@ -30,9 +30,9 @@ import interlock.storage.postgres.database  # noqa: F401  loaded once: all proce
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.runtime.process_identity import make_runner_id
-from tests.faults import sabotage
-from tests.faults.aftermath import judge
+from tests.faults import race_controls
 from tests.faults.clients import POLICY, Client, forbidden
+from tests.faults.final_state import judge
 from tests.faults.histories import Recorder
 from tests.places import migrated
 from tests.postgres import Server
@@ -49,10 +49,10 @@ def main() -> None:
     parser.add_argument("--operations", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--broken", choices=sorted(sabotage.CONTROLS))
+    parser.add_argument("--broken", choices=sorted(race_controls.CONTROLS))
     options = parser.parse_args()
     if options.broken:
-        sabotage.CONTROLS[options.broken]()
+        race_controls.CONTROLS[options.broken]()
     with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, server):
         if options.broken and server:
             with server.connect(DATABASE) as connection:  # its own refusals would hide what the code does wrong
@@ -77,7 +77,7 @@ def run(url: str, server: Server | None, folder: Path, options: argparse.Namespa
     storm.blow(options.operations, options.kills)
     stormed = time.monotonic() - began
     if options.broken == "swapped-answer":
-        sabotage.swap_answers(folder)
+        race_controls.swap_answers(folder)
     verdict = judge(url, folder, storm.killed)
     return {
         "suite": "storm",

@@ -5,8 +5,8 @@ Samples; `make faults` kills at every point, and 1,000 times at random.
 
 import pytest
 
-from tests.faults.chat_broken import COPIES
-from tests.faults.chat_scenes import SCENES
+from tests.faults.chat_controls import COPIES
+from tests.faults.chat_scenarios import SCENES
 from tests.faults.chat_storm import CONTROLS
 from tests.faults.reports import caught, report
 

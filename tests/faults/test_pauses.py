@@ -13,7 +13,7 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.tables.pauses import LeaseHolder
-from tests.faults.pausing import MINE
+from tests.faults.pause_program import MINE
 from tests.places import Place
 
 TOP = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ def _chosen(points: Path) -> list[str]:
 
 async def _killed(place: Place, run_id: str, fault: str) -> list[str]:
     """What it had said before."""
-    command = [sys.executable, "-m", "tests.faults.pausing", place.url, run_id, fault]
+    command = [sys.executable, "-m", "tests.faults.pause_program", place.url, run_id, fault]
     other = await asyncio.create_subprocess_exec(*command, cwd=TOP, stdout=asyncio.subprocess.PIPE)
     try:
         out, _ = await other.communicate()

@@ -16,7 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def contend(place: Place, contest: str, count: int, *options: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.faults.contenders", place.url, contest, str(count), *options]
+    command = [sys.executable, "-m", "tests.faults.contention", place.url, contest, str(count), *options]
     done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)

@@ -1,7 +1,7 @@
 """One approval, as small as it can be told: what each operation answers, and what it leaves behind.
 
 Written from the rules and not from the code, and used three times: random programs are compared with it
-(tests/models), and recorded histories are checked against it (tests/faults/linearizable.py). Time is one question:
+(tests/models), and recorded histories are checked against it (tests/faults/linearizability.py). Time is one question:
 whether the deadline that holds for the present status has passed.
 """
 

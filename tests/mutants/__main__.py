@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 from tests.mutants.mutations import Mutant, mutants_of
-from tests.mutants.trials import Result, try_all
+from tests.mutants.runner import Result, try_all
 
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "src" / "interlock"

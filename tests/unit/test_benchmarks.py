@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import contest, contestant, newer_sqlite, page, peers, plot, report
-from benchmarks.aims import all_aims
+from benchmarks import comparison, docs_page, newer_sqlite, peer_process, peers, plot, report
 from benchmarks.tables import Table
+from benchmarks.targets import all_aims
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -39,7 +39,7 @@ def test_every_peer_says_what_it_is_even_where_it_is_not_installed(name: str) ->
     about = peers.about(name)
     assert about.title
     assert about.packages
-    assert set(about.databases) <= set(contest.LABELS)
+    assert set(about.databases) <= set(comparison.LABELS)
 
 
 @pytest.mark.parametrize("name", peers.names())
@@ -61,9 +61,9 @@ def test_a_peer_is_run_by_the_python_of_its_environment() -> None:
 
 
 def test_a_peer_whose_environment_is_not_there_says_so() -> None:
-    who = contest.Contestant(peers.About("x", "X", ("sqlite",), (), ".venv-nowhere"), "sqlite")
+    who = comparison.Contestant(peers.About("x", "X", ("sqlite",), (), ".venv-nowhere"), "sqlite")
     server: Any = None  # nothing is asked of it
-    contest.Course(server).turn(who, 0.1, (1,))
+    comparison.Course(server).turn(who, 0.1, (1,))
     assert who.error == "not installed (there is no .venv-nowhere; `make bench` makes it)"
 
 
@@ -81,36 +81,36 @@ def test_a_newer_sqlite_is_loaded_only_where_it_is_needed_and_found(
 
 
 async def test_interlock_is_measured_as_everybody_is(tmp_path: Path) -> None:
-    figures = await contestant.cycles(options(tmp_path, "interlock_gate", "cycles"))
+    figures = await peer_process.cycles(options(tmp_path, "interlock_gate", "cycles"))
     assert figures["durable"] == "journal_mode=WAL, synchronous=FULL"
     assert [figures[at_once]["cycles_per_second"] > 0 for at_once in ("1", "4")] == [True, True]
 
 
 async def test_a_pause_that_is_resumed_twice_runs_once(tmp_path: Path) -> None:
-    assert await contestant.twice(options(tmp_path, "interlock_gate", "twice")) == {"afterwards": 1, "at_once": 1}
+    assert await peer_process.twice(options(tmp_path, "interlock_gate", "twice")) == {"afterwards": 1, "at_once": 1}
 
 
 async def test_all_that_wait_are_listed(tmp_path: Path) -> None:
-    figures = await contestant.park(options(tmp_path, "interlock_gate", "park", seconds=10.0))
+    figures = await peer_process.park(options(tmp_path, "interlock_gate", "park", seconds=10.0))
     assert (figures["parked"], figures["listed"]) == (20, 25)
 
 
 def test_a_peer_that_is_not_installed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "restate", None)
     monkeypatch.delitem(sys.modules, "benchmarks.peers.restate", raising=False)
-    assert contestant.figures_of(options(tmp_path, "restate", "cycles"))["error"].startswith("not installed")
+    assert peer_process.figures_of(options(tmp_path, "restate", "cycles"))["error"].startswith("not installed")
 
 
 def test_a_peer_that_dies_or_hangs_has_its_reason(tmp_path: Path) -> None:
     dying = [sys.executable, "-c", "import sys; sys.exit('no such thing')"]
     hanging = [sys.executable, "-c", "import signal; signal.pause()"]
-    assert contest.child(dying, 60, tmp_path / "errors") == {"error": "ended with 1: no such thing"}
-    assert contest.child(hanging, 0.1, tmp_path / "errors") == {"error": "took longer than 0 s"}
+    assert comparison.child(dying, 60, tmp_path / "errors") == {"error": "ended with 1: no such thing"}
+    assert comparison.child(hanging, 0.1, tmp_path / "errors") == {"error": "took longer than 0 s"}
 
 
 def test_a_peer_is_started_with_the_variables_that_it_needs(tmp_path: Path) -> None:
     printing = [sys.executable, "-c", "import json, os; print(json.dumps({'it': os.environ['IT'], **os.environ}))"]
-    found = contest.child(printing, 60, tmp_path / "errors", {"IT": "is set"})
+    found = comparison.child(printing, 60, tmp_path / "errors", {"IT": "is set"})
     assert found["it"] == "is set"
     assert "PATH" in found
 
@@ -156,7 +156,7 @@ def shown(found: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_the_page_has_every_table_and_every_failure() -> None:
-    text = page.text(figures())
+    text = docs_page.text(figures())
     assert [table.title for table in report.tables(figures()) if f"## {table.title}\n" not in text] == []
     assert "Other, PostgreSQL: not installed." in text
     assert "| langgraph | 1.0 |" in text

@@ -29,7 +29,7 @@ from interlock.core.chat.transcript import (
 )
 from tests.properties import examples
 from tests.unit.builders import NOW
-from tests.unit.logs import Calm, Log, Simulator
+from tests.unit.transcripts import Calm, Log, Simulator
 
 
 def after(log: Log, limits: TurnLimits = TurnLimits()) -> ThreadStep:  # noqa: B008  frozen

@@ -23,9 +23,9 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.process_identity import make_runner_id
 from interlock.storage.sqlite.database import make_backup
-from tests.faults import chat_scenes, points
-from tests.faults.lives import Life, note
+from tests.faults import chat_scenarios, points
 from tests.faults.points import FaultPoint
+from tests.faults.processes import Life, note
 
 POLICY = "version: 1\ndefaults: {expires_in: 1h}\n"
 DESK_POLICY = (
@@ -48,8 +48,8 @@ ASIDE = ToolSpec("aside", "write")
 
 
 def run(victim: str, life: Life, plan: str) -> None:
-    if victim in chat_scenes.SCENES:
-        chat_scenes.play(victim, life, plan)
+    if victim in chat_scenarios.SCENES:
+        chat_scenarios.play(victim, life, plan)
     else:
         SCENES[victim](life, plan)
 

@@ -12,8 +12,8 @@ from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Re
 from interlock.core.errors import Error
 from interlock.core.ports import ApprovalQuery
 from tests.faults.chat_agent import ANN, POLICY, Outside, chat_of
-from tests.faults.chat_laws import every_thread
-from tests.faults.lives import Life
+from tests.faults.chat_invariants import every_thread
+from tests.faults.processes import Life
 
 BOB = Reviewer("bob", "admin", via="test")
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from interlock.app.bootstrap import database_file
-from tests.faults import chat_scenes, lives
-from tests.faults.companion import accompany
+from tests.faults import chat_scenarios, processes
 from tests.faults.jobs import Job
-from tests.faults.lives import Asked, Life
-from tests.faults.scenes import run
+from tests.faults.peer_process import accompany
+from tests.faults.processes import Asked, Life
+from tests.faults.scenarios import run
 from tests.keeper import MEMORY
 from tests.places import migrated
 from tests.postgres import Server
@@ -118,7 +118,7 @@ class Lane:
         life = Life(self._url, name, self._ground.folder / name)
         if {"stop", "delay"} & set(job.kinds):
             life = replace(life, lease=LEASE)
-        elif "raise" in job.kinds and job.victim in chat_scenes.SCENES:
+        elif "raise" in job.kinds and job.victim in chat_scenarios.SCENES:
             life = replace(life, lease=RAISED)  # its loop lives on, and waits for its own lease
         life.folder.mkdir()
         try:
@@ -159,7 +159,7 @@ class Playing:
         except (RuntimeError, OSError) as error:
             self._wrong.append(f"nothing goes on: {error}")
         points = self._recorded.read_text().splitlines() if self._recorded.exists() else []
-        unknown = int(["heard", "CallUnknown"] in lives.lines(life.told))
+        unknown = int(["heard", "CallUnknown"] in processes.lines(life.told))
         return Played(job, self._struck, self._wrong, points, unknown)
 
     def _live_all(self) -> None:
@@ -177,11 +177,11 @@ class Playing:
         kind = plan.partition(":")[0]
         text = f"record:{self._recorded}" if kind == "record" else plan
         life = self._life if kind not in ("", "record") else replace(self._life, lease=Life.lease)
-        pid = lives.start(lambda: run(self._job.victim, life, text))
-        status = lives.wait(pid) if kind != "stop" else self._stopped(pid)
+        pid = processes.start(lambda: run(self._job.victim, life, text))
+        status = processes.wait(pid) if kind != "stop" else self._stopped(pid)
         if kind in ("raise", "delay") or (kind == "kill" and status == -signal.SIGKILL):
             self._struck.append(kind)
-        if status == lives.STUCK:
+        if status == processes.STUCK:
             self._wrong.append(f"{self._job.victim} stands still after {plan or 'no fault'}")
         elif status != 0 and kind in ("", "record"):
             self._wrong.append(f"{self._job.victim} ended with {status} although nothing was done to it")
@@ -190,7 +190,7 @@ class Playing:
 
     def _stopped(self, pid: int) -> int:
         """While it stands still others go on, and what it runs is given up; then it wakes."""
-        status = lives.wait_until_stopped(pid)
+        status = processes.wait_until_stopped(pid)
         if status is not None:
             return status
         self._struck.append("stop")
@@ -203,7 +203,7 @@ class Playing:
                 self._ask("swept")
         finally:
             os.kill(pid, signal.SIGCONT)
-        return lives.wait(pid)
+        return processes.wait(pid)
 
     def _holds_the_file(self) -> bool:
         """Between programs on one file there is one lock, and who was stopped with it keeps it."""
@@ -218,7 +218,7 @@ class Playing:
         return False
 
     def _finished(self) -> bool:
-        return ["finished"] in lives.lines(self._life.told)
+        return ["finished"] in processes.lines(self._life.told)
 
     def _judged(self) -> list[str]:
         if self._companion is not None:

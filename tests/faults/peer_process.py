@@ -16,10 +16,10 @@ from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.process_identity import make_runner_id
-from tests.faults import chat_laws, chat_people, chat_scenes
-from tests.faults.laws import broken_files, broken_laws
-from tests.faults.lives import Life
-from tests.faults.scenes import ASIDE, POLICY, WORKER_POLICY
+from tests.faults import chat_invariants, chat_reviewers, chat_scenarios
+from tests.faults.invariants import broken_files, broken_laws
+from tests.faults.processes import Life
+from tests.faults.scenarios import ASIDE, POLICY, WORKER_POLICY
 
 BOB = Reviewer("bob", "admin", via="test")
 
@@ -57,17 +57,17 @@ class Companion:
                     await self._approve(life, approval_id)
             case "worker":
                 await self._due(life)
-            case _ if victim in chat_scenes.SCENES:
-                await chat_people.prepare(self._parts, life)
-                if victim not in chat_scenes.UNDECIDED:
-                    self._tasks.append(asyncio.create_task(chat_people.review(self._parts, life)))
+            case _ if victim in chat_scenarios.SCENES:
+                await chat_reviewers.prepare(self._parts, life)
+                if victim not in chat_scenarios.UNDECIDED:
+                    self._tasks.append(asyncio.create_task(chat_reviewers.review(self._parts, life)))
             case _:
                 self._tasks.append(asyncio.create_task(self._review(life)))
 
     async def sweep_on(self, life: Life, victim: str) -> None:
         self._tasks.append(asyncio.create_task(self._sweep()))
-        if victim in chat_scenes.SCENES:
-            self._tasks.append(asyncio.create_task(chat_people.work(self._parts, life)))
+        if victim in chat_scenarios.SCENES:
+            self._tasks.append(asyncio.create_task(chat_reviewers.work(self._parts, life)))
 
     async def go_on(self, life: Life) -> None:
         """A call of somebody else in the same workspace, while the victim stands still."""
@@ -79,7 +79,7 @@ class Companion:
 
     async def swept(self, life: Life) -> list[str]:
         """What still runs although its lease has lapsed: nothing, after a while."""
-        await chat_people.quiet(self._parts, life)
+        await chat_reviewers.quiet(self._parts, life)
         async with asyncio.timeout(30):
             while True:
                 page = await self._parts.store.list(life.workspace, ApprovalQuery(statuses=("running",)))
@@ -96,8 +96,8 @@ class Companion:
         self._tasks.clear()
         if victim not in ("worker", "reviewer"):
             await self._parts.worker.sweep()
-        if victim in chat_scenes.SCENES:
-            return await chat_laws.broken_laws(self._parts.store, life.workspace, life.folder)
+        if victim in chat_scenarios.SCENES:
+            return await chat_invariants.broken_laws(self._parts.store, life.workspace, life.folder)
         return await broken_laws(self._parts, life, victim)
 
     async def judge_files(self, life: Life) -> list[str]:

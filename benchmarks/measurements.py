@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cycles, growth, ledger, limits, lookup, machine, neighbour
-from benchmarks.contest import Contestant, Course, contestants
+from benchmarks import cycles, database_limits, growth, ledger, machine, rule_lookup, second_process
+from benchmarks.comparison import Contestant, Course, contestants
 from benchmarks.floors import Bench, Postgres, Sqlite
 from benchmarks.http import figures as http
 from tests.postgres import Server
@@ -89,9 +89,9 @@ def rounds(course: Course, everybody: Sequence[Contestant], size: Size, say: Say
 def take_limits(course: Course, own: Rates, seconds: float) -> None:
     for batch in OTHERS:
         with tempfile.TemporaryDirectory() as folder:
-            own["sqlite"].setdefault(str(batch), []).append(limits.sqlite(Path(folder), batch, seconds))
+            own["sqlite"].setdefault(str(batch), []).append(database_limits.sqlite(Path(folder), batch, seconds))
         with course.database() as url:
-            own["postgresql"].setdefault(str(batch), []).append(limits.postgres(url, batch, seconds))
+            own["postgresql"].setdefault(str(batch), []).append(database_limits.postgres(url, batch, seconds))
 
 
 def take_floors(course: Course, floors: Rates, seconds: float) -> None:
@@ -153,12 +153,12 @@ def parked(course: Course, everybody: Sequence[Contestant], size: Size, say: Say
 
 
 def lookups(rules: int) -> dict[str, float]:
-    plain, condition = lookup.judging(rules) * 1e6, lookup.judging(rules, CONDITION) * 1e6
-    return {"plain_us": plain, "condition_us": condition, "load_s": lookup.loading(rules)}
+    plain, condition = rule_lookup.judging(rules) * 1e6, rule_lookup.judging(rules, CONDITION) * 1e6
+    return {"plain_us": plain, "condition_us": condition, "load_s": rule_lookup.loading(rules)}
 
 
 def beside() -> dict[str, float]:
-    spent = sorted(neighbour.measure())
+    spent = sorted(second_process.measure())
     p50, p99 = (spent[int(len(spent) * share)] * 1000 for share in (0.5, 0.99))
     return {"p50_ms": p50, "p99_ms": p99}
 

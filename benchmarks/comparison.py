@@ -72,7 +72,7 @@ class Course:
         if not interpreter.exists():
             return {"error": f"not installed (there is no {who.about.environment}; `make bench` makes it)"}
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, self.database() as url:
-            command = [str(interpreter), "-m", "benchmarks.contestant", who.about.name, who.database, task]
+            command = [str(interpreter), "-m", "benchmarks.peer_process", who.about.name, who.database, task]
             places = ["--folder", folder, "--url", url]
             more = newer_sqlite.variables(who.about.sqlite_needed) if who.database == "sqlite" else {}
             return child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors", more)

@@ -17,7 +17,7 @@ from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import mark_of
-from tests.faults.lives import lines
+from tests.faults.processes import lines
 
 PAGE = 500
 ENDS = {"succeeded", "failed", "unknown", "rejected", "cancelled", "expired", "responded"}

@@ -14,7 +14,7 @@ from interlock.core.canonical import digest
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from tests.faults.lives import Life, lines
+from tests.faults.processes import Life, lines
 
 RAN = {"succeeded", "failed", "unknown"}
 ENDS = {  # of each victim: in what states its calls may come to rest

@@ -1,6 +1,6 @@
 """Makes a PostgreSQL read-only while programs work on it, and writable again. Run as a program of its own:
 
-    python -m tests.faults.readonly [--how setting|failover] [--times N] [--broken fail-open]
+    python -m tests.faults.read_only [--how setting|failover] [--times N] [--broken fail-open]
 
 `setting` is what operators do before a move; `failover` is a primary that dies, whose standby takes over after a while
 in which it can only be read. Meanwhile nothing may run that is not recorded, and looking has to work; afterwards the
@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.faults.cuts import SOCKET, Wire
-from tests.faults.judging import Loads, judge, loads
+from tests.faults.load_runner import Loads, judge, loads
 from tests.places import migrated
 from tests.postgres import Server
 

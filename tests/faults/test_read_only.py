@@ -1,4 +1,4 @@
-"""A database that can only be read; `python -m tests.faults.readonly --times 20` for longer runs."""
+"""A database that can only be read; `python -m tests.faults.read_only --times 20` for longer runs."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.postgres.connection import retry_on_lost_connection
 from tests.faults.cuts import SOCKET, Wire
-from tests.faults.readonly import follower
+from tests.faults.read_only import follower
 from tests.faults.reports import caught, report
 from tests.places import File, migrated
 from tests.postgres import Server
@@ -34,7 +34,7 @@ except StoreUnavailable as error:
 
 @pytest.mark.parametrize("how", ["setting", "failover"])
 def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards(how: str) -> None:
-    result = report("readonly", "--how", how, "--times", "1")
+    result = report("read_only", "--how", how, "--times", "1")
     assert result["wrong"] == []
     assert result["errors"]["store_unavailable"] >= 10
     assert result["succeeded"] >= result["operations"] / 2
@@ -42,7 +42,7 @@ def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards
 
 def test_a_gate_that_opens_when_nothing_can_be_recorded_would_be_noticed() -> None:
     """The red control."""
-    assert caught("readonly", "--times", "2", "--broken", "fail-open")
+    assert caught("read_only", "--times", "2", "--broken", "fail-open")
 
 
 async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(

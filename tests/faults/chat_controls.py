@@ -15,7 +15,7 @@ from interlock.core.chat.thread import NewThreadEntry, ThreadEntry, ThreadTransi
 from interlock.core.chat.transcript import CallModel, ThreadStep, TurnLimits, next_step
 from interlock.core.outcome import Proceed
 from interlock.storage.engine.transaction import Transaction
-from tests.faults.broken import EFFECT, Copy
+from tests.faults.kill_controls import EFFECT, Copy
 
 LASTING = ("after commit", "after all is answered")
 

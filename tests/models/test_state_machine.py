@@ -14,8 +14,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import execute
-from tests.models.programs import Program
-from tests.models.subjects import Core, Doors, Port, Subject
+from tests.models.state_machine import Program
+from tests.models.systems_under_test import Core, Doors, Port, Subject
 from tests.places import Place
 from tests.support import Clock
 

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.faults.linearizable import NEVER, Life, Recorded, explain
+from tests.faults.linearizability import NEVER, Life, Recorded, explain
 from tests.models.model import Answer, Op, Terms
 
 pytestmark = pytest.mark.smoke  # no process is started

@@ -1,4 +1,4 @@
-"""A second process beside a busy writer. `python -m benchmarks.neighbour FILE` is the busy one."""
+"""A second process beside a busy writer. `python -m benchmarks.second_process FILE` is the busy one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def measure(writes: int = 300) -> list[float]:
     """Seconds for each durable write, while another process writes as fast as it can."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shared.db"
-        command = [sys.executable, "-m", "benchmarks.neighbour", str(path)]
+        command = [sys.executable, "-m", "benchmarks.second_process", str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as busy:
             assert busy.stdout is not None
             busy.stdout.readline()  # it is at work

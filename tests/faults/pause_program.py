@@ -1,4 +1,4 @@
-"""A process that pauses a run and goes on with it: `python -m tests.faults.pausing URL RUN [PLAN]`.
+"""A process that pauses a run and goes on with it: `python -m tests.faults.pause_program URL RUN [PLAN]`.
 
 Says what it has done: paused, went on, over. A plan of `points` counts from where the database is open.
 """

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from interlock.core.grant import Grant
 from tests.faults.histories import short
 from tests.models.model import Answer, Op, State, Terms, apply, deadline, lapse
-from tests.models.subjects import LEASE, PEOPLE, SPECS, TOOLS, Situation, Subject, sha256_of, spec_of
+from tests.models.systems_under_test import LEASE, PEOPLE, SPECS, TOOLS, Situation, Subject, sha256_of, spec_of
 from tests.support import Clock
 
 SECOND = 1_000

@@ -45,14 +45,14 @@ def interlock(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_old_and_new_programs_work_on_one_database_while_it_is_migrated(database: str) -> None:
-    result = report("upgrading", "--database", database, "--upgrades", "1")
+    result = report("upgrades", "--database", database, "--upgrades", "1")
     assert result["wrong"] == []
     assert result["succeeded"] == result["operations"]
 
 
 def test_a_migration_that_takes_away_what_old_programs_use_would_be_noticed() -> None:
     """The red control."""
-    assert caught("upgrading", "--upgrades", "1", "--broken", "taken-away")
+    assert caught("upgrades", "--upgrades", "1", "--broken", "taken-away")
 
 
 async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(

@@ -1,6 +1,6 @@
 """Stops itself (SIGSTOP) in the middle of a batch, while it holds the head of the ledger:
 
-python -m tests.faults.stopping URL APPROVAL_ID
+python -m tests.faults.stopped_batch_program URL APPROVAL_ID
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Processes that want the same thing at the same moment. Run as a program of its own, since it forks:
 
-    python -m tests.faults.contenders URL start COUNT     two processes start COUNT approved calls each
-    python -m tests.faults.contenders URL claim COUNT     three processes claim COUNT threads that are due
-    python -m tests.faults.contenders URL decide COUNT    COUNT processes decide one approval
-    python -m tests.faults.contenders URL batches COUNT   8 processes write COUNT batches to four ledgers, one follows;
+    python -m tests.faults.contention URL start COUNT     two processes start COUNT approved calls each
+    python -m tests.faults.contention URL claim COUNT     three processes claim COUNT threads that are due
+    python -m tests.faults.contention URL decide COUNT    COUNT processes decide one approval
+    python -m tests.faults.contention URL batches COUNT   8 processes write COUNT batches to four ledgers, one follows;
                                                           --broken: every other one locks in reverse
 
 Prints one JSON line.

@@ -1,6 +1,6 @@
 """Upgrades a database while programs of the old and the new versions work on it. Run as a program of its own:
 
-    python -m tests.faults.upgrading [--database sqlite|postgresql] [--upgrades N] [--broken taken-away]
+    python -m tests.faults.upgrades [--database sqlite|postgresql] [--upgrades N] [--broken taken-away]
 
 Each upgrade is a copy of the program that knows one migration more. It migrates under load; then one program of the
 new version and one more of the oldest begin to work, and all go on. `taken-away` renames what old programs use, and
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.judging import TOP, judge, loads, start
+from tests.faults.load_runner import TOP, judge, loads, start
 from tests.places import migrated
 from tests.postgres import Server
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.broken import COPIES
+from tests.faults.kill_controls import COPIES
 from tests.faults.reports import caught, report
 
 DATABASES = pytest.mark.parametrize("database", ["sqlite", "postgresql"])

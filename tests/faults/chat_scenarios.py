@@ -13,8 +13,8 @@ from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.ports import ApprovalQuery
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
-from tests.faults.lives import Life, note
 from tests.faults.points import build_services_with_points, parse_fault_plan
+from tests.faults.processes import Life, note
 
 SENDS = 'send {"to":"a"}'
 MIXED = 'look {}\nsend {"to":"a"}\nput {"k":"b"}\nsave {"k":"c"}\nsend {"to":"refused"}'

@@ -22,7 +22,7 @@ from interlock.core.outcome import Outcome, Proceed
 from interlock.storage.postgres.batches import BatchRunner, BatchSession
 from interlock.storage.postgres.pipeline import PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
-from tests.faults import scenes
+from tests.faults import scenarios
 from tests.faults.points import FaultyConnection
 
 
@@ -188,8 +188,8 @@ def half_files() -> None:
                 told(0, 0)
                 file.write(content[start : start + 4096])
 
-    scenes._atomic_file = straight
-    scenes.make_backup = copied  # type: ignore[assignment]
+    scenarios._atomic_file = straight
+    scenarios.make_backup = copied  # type: ignore[assignment]
 
 
 EFFECT = ("the tool",)

@@ -1,4 +1,4 @@
-"""One peer, measured in a process of its own, which prints one line of JSON: `python -m benchmarks.contestant`."""
+"""One peer, measured in a process of its own, which prints one line of JSON: `python -m benchmarks.peer_process`."""
 
 from __future__ import annotations
 

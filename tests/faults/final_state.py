@@ -18,7 +18,7 @@ from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from tests.faults import histories
 from tests.faults.clients import DID, terms_of, tool_of
-from tests.faults.linearizable import NEVER, Life, Recorded, explain
+from tests.faults.linearizability import NEVER, Life, Recorded, explain
 from tests.models.model import Answer, Op
 
 RESTS = FINAL_STATUSES | {"rejected", "unknown"}  # where nothing happens any more unless a person wants it to
