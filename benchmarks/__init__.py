@@ -1,1 +1,1 @@
-"""What Interlock costs, beside what the database itself costs for the same statements, in one run."""
+"""The cost of Interlock, next to that of the database itself for the same statements, in one run."""

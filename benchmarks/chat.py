@@ -1,4 +1,4 @@
-"""The agent's own share: whole turns per second, and from a decision to the start of the tool.
+"""The chat loop: turns per second, and the time from a decision to the start of the tool.
 
     python -m benchmarks.chat [--database sqlite|postgresql] [--threads N] [--decisions N]
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ports import ApprovalQuery
-from tests.faults.chat_agent import ANN, POLICY, Chat, Outside, chat_of, person
+from tests.faults.chat_agent import ANN, POLICY, Chat, ExternalLog, build_chat, person
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -35,13 +35,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1_000)
     parser.add_argument("--decisions", type=int, default=300)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as url:
-        figures = asyncio.run(measured(url, Path(folder), options.threads, options.decisions))
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as url:
+        figures = asyncio.run(measure(url, Path(folder), options.threads, options.decisions))
     print(json.dumps({"database": options.database, **figures}))
 
 
 @contextmanager
-def opened(database: str, folder: Path) -> Iterator[str]:
+def open_database(database: str, folder: Path) -> Iterator[str]:
     if database == "sqlite":
         yield f"sqlite:///{folder}/chat.db"
         return
@@ -49,15 +49,15 @@ def opened(database: str, folder: Path) -> Iterator[str]:
         yield server.create_database("chat", migrated(server))
 
 
-async def measured(url: str, folder: Path, threads: int, decisions: int) -> dict[str, float]:
-    app_services, reached = build_services(url), Reached()
+async def measure(url: str, folder: Path, threads: int, decisions: int) -> dict[str, float]:
+    app_services, reached = build_services(url), ReachedTool()
     await app_services.store.open()
     await app_services.put_policy(WORKSPACE, POLICY, "ada", {})
     await app_services.store.put_user(WORKSPACE, ANN, "ada")
-    chat, stop = chat_of(app_services.store, Outside(folder, reached), LEASE), asyncio.Event()
+    chat, stop = build_chat(app_services.store, ExternalLog(folder, reached), LEASE), asyncio.Event()
     looping = asyncio.create_task(chat.loop.run(stop))
-    per_second = await turns(app_services, chat, threads)
-    took = sorted([await decision(app_services, chat, reached, number) for number in range(decisions)])
+    per_second = await measure_turns(app_services, chat, threads)
+    took = sorted([await measure_decision(app_services, chat, reached, number) for number in range(decisions)])
     stop.set()
     await looping
     await app_services.store.close()
@@ -68,7 +68,7 @@ async def measured(url: str, folder: Path, threads: int, decisions: int) -> dict
     }
 
 
-class Reached:
+class ReachedTool:
     """When the tool was reached."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Reached:
             self.tool.set()
 
 
-async def turns(app_services: AppServices, chat: Chat, number: int) -> float:
+async def measure_turns(app_services: AppServices, chat: Chat, number: int) -> float:
     """Threads of one message and one answer, from the first that is said to the last that is done."""
     services, principal = await chat.workspaces.services(WORKSPACE), person(WORKSPACE)
     began = time.perf_counter()
@@ -92,7 +92,7 @@ async def turns(app_services: AppServices, chat: Chat, number: int) -> float:
     return number / (time.perf_counter() - began)
 
 
-async def decision(app_services: AppServices, chat: Chat, reached: Reached, number: int) -> float:
+async def measure_decision(app_services: AppServices, chat: Chat, reached: ReachedTool, number: int) -> float:
     """Seconds from the moment at which a person says yes, its commit included."""
     services, principal = await chat.workspaces.services(WORKSPACE), person(WORKSPACE)
     reached.tool.clear()

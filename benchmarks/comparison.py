@@ -1,4 +1,4 @@
-"""The rounds: within one, everybody has a turn, so that what disturbs the machine disturbs all of them."""
+"""The comparison in rounds: every participant runs in each round, so that noise affects all of them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LABELS = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "own": "its own"}
 
 
 @dataclass
-class Contestant:
+class Participant:
     """One peer on one database, and what its turns gave."""
 
-    about: peers.About
+    about: peers.PeerInfo
     database: str
     turns: list[dict[str, Any]] = field(default_factory=list)
     twice: dict[str, Any] = field(default_factory=dict)
@@ -42,31 +42,31 @@ class Contestant:
         return [turn[str(at_once)][figure] for turn in self.turns]
 
 
-def contestants(only: Sequence[str] | None = None) -> list[Contestant]:
-    found = [peers.about(name) for name in peers.names() if only is None or name in only]
-    return [Contestant(about, database) for about in found for database in about.databases]
+def participants(only: Sequence[str] | None = None) -> list[Participant]:
+    found = [peers.peer_info(name) for name in peers.peer_names() if only is None or name in only]
+    return [Participant(about, database) for about in found for database in about.databases]
 
 
-class Course:
+class Comparison:
     """Where turns are run: a folder and a database of its own for each."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self._number = 0
 
-    def turn(self, who: Contestant, seconds: float, at_once: Sequence[int]) -> None:
-        """Whoever failed once is not asked again."""
+    def turn(self, who: Participant, seconds: float, at_once: Sequence[int]) -> None:
+        """A participant that failed once is not run again."""
         if not who.error:
             options = ("--seconds", str(seconds), "--at-once", *map(str, at_once))
             found = self.run(who, "cycles", *options, patience=seconds * len(at_once))
             who.error = found.get("error", "")
             who.turns += [] if who.error else [found]
 
-    def resume_twice(self, who: Contestant) -> None:
+    def resume_twice(self, who: Participant) -> None:
         if not who.error:
             who.twice = self.run(who, "twice")
 
-    def run(self, who: Contestant, task: str, *options: str, patience: float = 0.0) -> dict[str, Any]:
+    def run(self, who: Participant, task: str, *options: str, patience: float = 0.0) -> dict[str, Any]:
         """What the peer's own process printed, in the environment that it needs, or the error that it had."""
         interpreter = who.about.interpreter()
         if not interpreter.exists():
@@ -74,8 +74,8 @@ class Course:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, self.database() as url:
             command = [str(interpreter), "-m", "benchmarks.peer_process", who.about.name, who.database, task]
             places = ["--folder", folder, "--url", url]
-            more = newer_sqlite.variables(who.about.sqlite_needed) if who.database == "sqlite" else {}
-            return child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors", more)
+            more = newer_sqlite.environment(who.about.sqlite_needed) if who.database == "sqlite" else {}
+            return run_child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors", more)
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -86,7 +86,7 @@ class Course:
         self.server.drop_database(name)
 
 
-def child(
+def run_child(
     command: Sequence[str], patience: float, errors: Path, variables: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     environment = os.environ | dict(variables or {})

@@ -1,4 +1,4 @@
-"""One cycle = propose, pending is durable, decided, started, tool has run, finished is durable."""
+"""One cycle: propose, pending durable, decide, start, run the tool, finished durable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOB = Reviewer("bob")
 
 
 @asynccontextmanager
-async def opened(bench: Bench, folder: Path, *, recorded: bool = False) -> AsyncIterator[AppServices]:
+async def open_services(bench: Bench, folder: Path, *, recorded: bool = False) -> AsyncIterator[AppServices]:
     """Warmed up; with `recorded`, the bench writes down what is sent from here on."""
     with bench.database(folder) as database:
         app_services = build_services_from_store(SqlStore(database))
@@ -47,10 +47,10 @@ async def cycle(app_services: AppServices, key: str, latencies: list[float]) -> 
     outcome = await app_services.gate.check(call, SPEC)
     assert isinstance(outcome, Waiting)
     seen = Acknowledgement(digest(call.args))  # what the card of this call shows
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     await app_services.inbox.decide("default", outcome.approval_id, Approve(seen), BOB)
     execution = await app_services.gate.start("default", outcome.approval_id, "bench")
-    latencies.append(time.perf_counter() - begun)  # the tool would run here
+    latencies.append(time.perf_counter() - start_time)  # the tool would run here
     payload = Payload(result=b'"ok"')
     await app_services.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=payload)
 
@@ -64,17 +64,17 @@ async def run_cycles(app_services: AppServices, total: int, at_once: int, tag: s
         for number in numbers:
             await cycle(app_services, f"{tag}{number}", latencies)
 
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     await asyncio.gather(*(agent() for _ in range(at_once)))
-    return total / (time.perf_counter() - begun), latencies
+    return total / (time.perf_counter() - start_time), latencies
 
 
 async def cycles_for(app_services: AppServices, seconds: float, at_once: int, tag: str) -> int:
     """How many were done in the time."""
-    numbers, begun = count(), time.perf_counter()
+    numbers, start_time = count(), time.perf_counter()
 
     async def agent() -> None:
-        while time.perf_counter() - begun < seconds:
+        while time.perf_counter() - start_time < seconds:
             await cycle(app_services, f"{tag}{next(numbers)}", [])
 
     await asyncio.gather(*(agent() for _ in range(at_once)))
@@ -84,8 +84,8 @@ async def cycles_for(app_services: AppServices, seconds: float, at_once: int, ta
 async def allowed_reads(app_services: AppServices, reads: int) -> tuple[float, float]:
     """Seconds for one allowed read, all in, and those of the processor."""
     spec = ToolSpec("read_file", "read")
-    begun, processor = time.perf_counter(), time.process_time()
+    start_time, processor = time.perf_counter(), time.process_time()
     for number in range(reads):
         call = propose("read_file", {"path": "/srv/x/" + "a" * 120, "key": "k"}, "bench", f"read{number}")
         assert isinstance(await app_services.gate.check(call, spec), Proceed)
-    return (time.perf_counter() - begun) / reads, (time.process_time() - processor) / reads
+    return (time.perf_counter() - start_time) / reads, (time.process_time() - processor) / reads

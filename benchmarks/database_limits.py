@@ -1,4 +1,4 @@
-"""What the database itself can do: insert a row and commit, update it and commit. No rules, no record, no waiting."""
+"""Limits of the database itself: insert a row and commit, update it and commit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sqlite(folder: Path, batch: int, seconds: float) -> float:
             connection.executemany("update calls set status = 'done' where id = ?", [(name,) for name in names])
             connection.execute("commit")
 
-        return _rate(turn, batch, seconds)
+        return _commits_per_second(turn, batch, seconds)
 
 
 def postgres(url: str, batch: int, seconds: float) -> float:
@@ -47,13 +47,13 @@ def postgres(url: str, batch: int, seconds: float) -> float:
             connection.execute(insert, (ARGS, names))
             connection.execute(update, (names,))
 
-        return _rate(turn, batch, seconds)
+        return _commits_per_second(turn, batch, seconds)
 
 
-def _rate(turn: Callable[[list[str]], None], batch: int, seconds: float) -> float:
+def _commits_per_second(turn: Callable[[list[str]], None], batch: int, seconds: float) -> float:
     turn(_names(batch))
-    done, begun = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begun) < seconds:
+    done, start_time = 0, time.perf_counter()
+    while (spent := time.perf_counter() - start_time) < seconds:
         turn(_names(batch))
         done += batch
     return done / spent

@@ -20,14 +20,14 @@ INTRODUCTION = (
 )
 
 
-def write(figures: Mapping[str, Any], folder: Path) -> None:
-    (folder / "benchmarks.md").write_text(text(figures))
+def write_page(figures: Mapping[str, Any], folder: Path) -> None:
+    (folder / "benchmarks.md").write_text(page_text(figures))
     (folder / "benchmarks.svg").write_text(plot.draw(figures))
 
 
-def text(figures: Mapping[str, Any]) -> str:
+def page_text(figures: Mapping[str, Any]) -> str:
     tables = [table.markdown() for table in report.tables(figures)]
-    known = [f"| {name} | {value} |" for name, value in report.versions(figures).items()]
+    known = [f"| {name} | {value} |" for name, value in report.version_table(figures).items()]
     machine = "\n".join(["## Machine and versions", "", "| what | which |", "|---|---|", *known]) + "\n"
     took = f"The run took {figures['seconds'] / 60:.0f} minutes.\n"
     return "\n".join([*(f"{each}\n" for each in ("# Benchmarks", *INTRODUCTION)), *tables, machine, took])

@@ -1,4 +1,4 @@
-"""What a connection is really set to: a comparison says nothing if one side does not wait for the disk."""
+"""The durability settings of a connection: a comparison needs all sides to wait for the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same-statement floor: what Interlock sent to a database, sent again by a loop that does nothing else."""
+"""The same-statement floor: the statements that Interlock sent, replayed by a loop that does nothing else."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Sqlite:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")
         connection.execute("pragma wal_autocheckpoint = 4000")
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         for kind, text, values in self._sent:
             if kind == "one":
                 connection.execute(text, values).fetchall()
             else:
                 connection.executemany(text, values)
-        spent = time.perf_counter() - begun
+        spent = time.perf_counter() - start_time
         connection.close()
         return spent
 
@@ -118,9 +118,9 @@ class Postgres:
             pipeline = connection.get_pipeline()
             pipeline.query(_NEVER_STALE)  # the recorded times are over
             _play(pipeline, self._sent[: self._warm])
-            begun = time.perf_counter()
+            start_time = time.perf_counter()
             _play(pipeline, self._sent[self._warm :])
-            spent = time.perf_counter() - begun
+            spent = time.perf_counter() - start_time
             connection.close()
         return spent
 

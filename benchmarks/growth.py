@@ -1,4 +1,4 @@
-"""What a cycle costs with a thousand and with a million approvals stored: `python -m benchmarks.growth`.
+"""The cost of a cycle with a thousand and with a million stored approvals: `python -m benchmarks.growth`.
 
 The rows are made by the databases themselves. All of them are pending, which is the hardest case: every index is full.
 """
@@ -110,9 +110,9 @@ async def page(app_services: AppServices) -> float:
     """Milliseconds for the 50 most urgent of all that are pending."""
     spent = []
     for _ in range(50):
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         found = await app_services.store.list("default", ApprovalQuery(("pending",), limit=50))
-        spent.append(time.perf_counter() - begun)
+        spent.append(time.perf_counter() - start_time)
         assert len(found.items) == 50
     return statistics.median(spent) * 1000
 
@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with Server() as server:
-        print(report.growth({"growth": figures(server, options.rows, options.rounds)}).text())
+        print(report.growth_table({"growth": figures(server, options.rows, options.rounds)}).text())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A ledger of years: what it costs to append an entry, and to verify all of them again."""
+"""A ledger of years: the cost of appending an entry, and of verifying all of them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from interlock.storage.engine.queries import load_queries
 SPEC = ToolSpec("delete_file", "destructive", describe="Delete {path!r}")
 TERMS = Ask("files are deleted by people")
 BOB = Reviewer("bob", via="slack")
-BEGAN = 1_700_000_000_000
+START = 1_700_000_000_000
 BATCH = 5_000  # approvals in a transaction
 ENTRIES_EACH = 4  # proposed, approved, started, succeeded
 SALT = b"0123456789abcdef"
 
 
 @dataclass(frozen=True)
-class Life:
+class HistoryRows:
     """One approval from its proposal to its end, by the rules of the core."""
 
     approval: Approval
@@ -48,19 +48,19 @@ class Life:
 
 def build(path: Path, entries: int) -> float:
     """Writes the tables as the store would have; gives the seconds that sealing took for one entry."""
-    asyncio.run(_make(path))
+    asyncio.run(_create(path))
     connection = sqlite3.connect(path)
     for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
         connection.execute(f"drop trigger {name}")  # these rows are written as they ended
     statements = load_queries()
     connection.execute(statements["insert_terms"], (TERMS.sha256, TERMS.snapshot))
     connection.execute(statements["insert_spec"], (SPEC.sha256, SPEC.definition))
-    head, spent, every = Head("default"), 0.0, _lives()
+    head, spent, every = Head("default"), 0.0, _histories()
     while (left := (entries - head.seq) // ENTRIES_EACH) > 0:
         batch = list(islice(every, min(BATCH, left)))
-        begun = time.perf_counter()
-        sealed = _sealed(batch, head)
-        spent += time.perf_counter() - begun
+        start_time = time.perf_counter()
+        sealed = _seal(batch, head)
+        spent += time.perf_counter() - start_time
         head = Head("default", sealed[-1].seq, sealed[-1].link, sealed[-1].at)
         _write(connection, statements, batch, sealed)
     connection.execute(statements["write_head"], head)
@@ -70,31 +70,31 @@ def build(path: Path, entries: int) -> float:
 
 
 def measure(path: Path) -> dict[str, float]:
-    """Seconds for all entries: the chain and the laws in one process and in several, the rows, and without us."""
-    return asyncio.run(_measured(path))
+    """Seconds for all entries: chain and invariants in one process and in several, the rows, and a bare hash loop."""
+    return asyncio.run(_measure(path))
 
 
-async def _measured(path: Path) -> dict[str, float]:
+async def _measure(path: Path) -> dict[str, float]:
     url = f"sqlite:///{path}"
     store = build_services(url).store
     await store.open()
     try:
         spent: dict[str, float] = {}
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         verifier = Verifier("default")
         await audit.catch_up(store, verifier)
-        spent["one process"] = time.perf_counter() - begun
+        spent["one process"] = time.perf_counter() - start_time
         processes = max(2, os.cpu_count() or 1)  # named, since a short ledger would get none
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         joined = await audit.verify_in_parallel(
             store, "default", None, lambda done, total: None, VerifyPool(store, url, processes)
         )
-        spent["all processors"] = time.perf_counter() - begun
+        spent["all processors"] = time.perf_counter() - start_time
         assert verifier.head == joined.head
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         assert [message async for message in audit.compare_rows(store, verifier)] == []
-        spent["rows"] = time.perf_counter() - begun
-        spent |= await _exported(store, path.with_name("export.tsv"))
+        spent["rows"] = time.perf_counter() - start_time
+        spent |= await _export(store, path.with_name("export.tsv"))
         verifier.finish(await store.head("default"))
         assert not verifier.violations
         return spent
@@ -102,8 +102,8 @@ async def _measured(path: Path) -> dict[str, float]:
         await store.close()
 
 
-async def _exported(store: Store, path: Path) -> dict[str, float]:
-    begun = time.perf_counter()
+async def _export(store: Store, path: Path) -> dict[str, float]:
+    start_time = time.perf_counter()
     with path.open("wb") as file:
         async for block in export(store, "default", 0, SignedHead, lambda done, total: None):
             file.write(block)
@@ -111,23 +111,23 @@ async def _exported(store: Store, path: Path) -> dict[str, float]:
     with path.open("rb") as file:
         report, _ = await verify_exports([ExportFile(path.name, file)], None, lambda signed: "")
     assert not report.violations
-    return {"export": wrote - begun, "verify the export": time.perf_counter() - wrote}
+    return {"export": wrote - start_time, "verify the export": time.perf_counter() - wrote}
 
 
-async def _make(path: Path) -> None:
+async def _create(path: Path) -> None:
     store = build_services(f"sqlite:///{path}").store
     await store.open()
     await store.close()
 
 
-def _lives() -> Iterator[Life]:
+def _histories() -> Iterator[HistoryRows]:
     number = 0
     while True:
         number += 1
-        yield _life(number, Moment(BEGAN + number * 1_000))
+        yield _history(number, Moment(START + number * 1_000))
 
 
-def _life(number: int, moment: Moment) -> Life:
+def _history(number: int, moment: Moment) -> HistoryRows:
     name = f"{number:032x}"
     approval_id = f"{name[:8]}-{name[8:12]}-7{name[13:16]}-8{name[17:20]}-{name[20:]}"
     args = {"path": f"/srv/x/{number}/" + "a" * 100}
@@ -141,10 +141,10 @@ def _life(number: int, moment: Moment) -> Life:
     changes = ((asked, None), (decided, asked.state), (running, decided.state), (ended, running.state))
     events = tuple(event for change, old in changes for event in stamp_events(change, old))
     assert len(events) == ENTRIES_EACH
-    return Life(ended.state, Payload(call.args, None, "Delete a file", result=b'"ok"'), events)
+    return HistoryRows(ended.state, Payload(call.args, None, "Delete a file", result=b'"ok"'), events)
 
 
-def _sealed(batch: list[Life], head: Head) -> list[Entry]:
+def _seal(batch: list[HistoryRows], head: Head) -> list[Entry]:
     sealed = []
     for one in batch:
         for event in one.events:
@@ -154,7 +154,9 @@ def _sealed(batch: list[Life], head: Head) -> list[Entry]:
     return sealed
 
 
-def _write(connection: sqlite3.Connection, statements: dict[str, str], batch: list[Life], sealed: list[Entry]) -> None:
+def _write(
+    connection: sqlite3.Connection, statements: dict[str, str], batch: list[HistoryRows], sealed: list[Entry]
+) -> None:
     connection.executemany(statements["insert_event"], [entry[:9] for entry in sealed])
     contents = [(e.workspace, e.seq, e.salt, e.content) for e in sealed if e.content is not None]
     connection.executemany(statements["insert_content"], contents)

@@ -1,4 +1,4 @@
-"""On what the figures were taken: a figure without its machine says nothing."""
+"""The machine that the figures were taken on."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def fsyncs_per_second(seconds: float = 0.5) -> float:
     with tempfile.TemporaryDirectory() as folder:
         descriptor = os.open(Path(folder) / "page", os.O_CREAT | os.O_WRONLY, 0o600)
         try:
-            count, begun = 0, time.perf_counter()
-            while (spent := time.perf_counter() - begun) < seconds:
+            count, start_time = 0, time.perf_counter()
+            while (spent := time.perf_counter() - start_time) < seconds:
                 os.pwrite(descriptor, b"x" * 4096, 0)
                 os.fdatasync(descriptor)
                 count += 1

@@ -1,4 +1,4 @@
-"""The plot: cycles per second of everybody, one at a time and 32 at once, on a logarithmic axis."""
+"""The plot: cycles per second of every participant, one at a time and 32 at once, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from benchmarks.report import LABELS, titled
+from benchmarks.report import LABELS, peer_title
 
 WIDTH, LEFT, RIGHT, TOP = 900, 250, 70, 86
 ROW, BAR = 40, 13
@@ -49,7 +49,7 @@ def draw(figures: Mapping[str, Any]) -> str:
         f'<rect class="paper" width="{WIDTH}" height="{height}" rx="8"/>',
         *heading(),
         *axis(scale, height),
-        *(line for number, row in enumerate(rows) for line in drawn(row, TOP + ROW * number, scale)),
+        *(line for number, row in enumerate(rows) for line in draw_row(row, TOP + ROW * number, scale)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -73,15 +73,15 @@ def bars(figures: Mapping[str, Any]) -> list[Bars]:
         for kind, label in (("limits", "{}: insert, update"), ("floors", "{}: Interlock's statements"))
         for name, sizes in figures[kind].items()
     ]
-    return own + [of(peer) for peer in figures["contest"]]
+    return own + [peer_bars(peer) for peer in figures["contest"]]
 
 
-def of(peer: Mapping[str, Any]) -> Bars:
+def peer_bars(peer: Mapping[str, Any]) -> Bars:
     kind = "interlock" if peer["name"] == "interlock_gate" else "other"
     if "1" not in peer:
-        return Bars(titled(peer), kind, None, None, peer["error"])
+        return Bars(peer_title(peer), kind, None, None, peer["error"])
     one, many = (statistics.median(peer[at]["cycles_per_second"]) for at in ("1", "32"))
-    return Bars(titled(peer), kind, one, many)
+    return Bars(peer_title(peer), kind, one, many)
 
 
 def heading() -> list[str]:
@@ -107,7 +107,7 @@ def axis(scale: Scale, height: int) -> list[str]:
     return parts
 
 
-def drawn(row: Bars, top: int, scale: Scale) -> list[str]:
+def draw_row(row: Bars, top: int, scale: Scale) -> list[str]:
     weight = ' class="ours"' if row.kind == "interlock" else ""
     parts = [f'<text{weight} x="{LEFT - 12}" y="{top + BAR + 5}" text-anchor="end">{escape(row.label)}</text>']
     if row.one is None or row.many is None:
@@ -116,9 +116,9 @@ def drawn(row: Bars, top: int, scale: Scale) -> list[str]:
     for place, (shade, speed) in enumerate((("one", row.one), ("many", row.many))):
         y, end = top + place * (BAR + 2), scale.at(speed)
         parts.append(f'<rect class="{shade}" x="{LEFT}" y="{y}" width="{round(end - LEFT, 1)}" height="{BAR}" rx="2"/>')
-        parts.append(f'<text class="small" x="{end + 6}" y="{y + BAR - 2}">{rounded(speed)}</text>')
+        parts.append(f'<text class="small" x="{end + 6}" y="{y + BAR - 2}">{round_speed(speed)}</text>')
     return [*parts, "</g>"]
 
 
-def rounded(speed: float) -> str:
+def round_speed(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"

@@ -1,4 +1,4 @@
-"""A draft policy, tried on recorded calls. `python -m benchmarks.rehearsal [CALLS]`: the store's share and core's."""
+"""A draft policy on recorded calls. `python -m benchmarks.rehearsal [CALLS]`: the store's share and core's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEEP = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RehearsalFigures:
     calls: int
     turned: int
     filled: float
@@ -35,24 +35,24 @@ class Measured:
     judging: float
 
 
-def measure(calls: int) -> Measured:
+def measure(calls: int) -> RehearsalFigures:
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_measured(calls, f"sqlite:///{Path(folder) / 'bench.db'}"))
+        return asyncio.run(_measure(calls, f"sqlite:///{Path(folder) / 'bench.db'}"))
 
 
-async def _measured(calls: int, url: str) -> Measured:
+async def _measure(calls: int, url: str) -> RehearsalFigures:
     app_services = build_services(url)
     await app_services.store.open()
     try:
         app_services.gate.in_force.set_policy(IN_FORCE)
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         await _fill(app_services, calls)
-        filled = time.perf_counter() - begun
-        begun = time.perf_counter()
+        filled = time.perf_counter() - start_time
+        start_time = time.perf_counter()
         found = await rehearse_store(app_services.store, "default", (IN_FORCE, DRAFT), 0, KEEP, lambda *_: None)
-        whole = time.perf_counter() - begun
+        whole = time.perf_counter() - start_time
         assert found.report.calls == calls
-        return Measured(calls, found.report.changed_verdicts, filled, whole, _judging(calls))
+        return RehearsalFigures(calls, found.report.changed_verdicts, filled, whole, _measure_judging(calls))
     finally:
         await app_services.store.close()
 
@@ -63,16 +63,16 @@ async def _fill(app_services: AppServices, calls: int) -> None:
         await asyncio.gather(*(app_services.gate.check(call, spec) for call, spec in made[start : start + AT_ONCE]))
 
 
-def _judging(calls: int) -> float:
+def _measure_judging(calls: int) -> float:
     """The pure part alone, on calls that are in memory."""
     recorded = [
         RecordedCall(call=call, spec=spec, verdict="ask", rule="", at=number)
         for number, (call, spec) in enumerate(_calls(calls), 1)
     ]
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     report = rehearse(recorded, IN_FORCE, DRAFT, KEEP)
     assert report.calls == calls
-    return time.perf_counter() - begun
+    return time.perf_counter() - start_time
 
 
 def _calls(count: int) -> Iterator[tuple[ToolCall, ToolSpec]]:

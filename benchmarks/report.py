@@ -1,4 +1,4 @@
-"""What the figures say, as tables. It takes no figure itself, so that a run can be shown again."""
+"""The figures as tables; it takes no figure itself, so that a run can be shown again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables import Table, number
-from benchmarks.targets import aims
+from benchmarks.targets import measured_targets
 
 Figures = Mapping[str, Any]
 LABELS = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "own": "its own"}
@@ -18,11 +18,22 @@ LISTED = 10_000
 
 def tables(figures: Figures) -> list[Table]:
     """In the order of the page."""
-    parts = (contest, durability, shares, unasked, lookup, growth, parked, http, ledger, aims)
+    parts = (
+        comparison_table,
+        durability_table,
+        shares,
+        unasked_table,
+        lookup_table,
+        growth_table,
+        parked_table,
+        http_table,
+        ledger_table,
+        measured_targets,
+    )
     return [part(figures) for part in parts]
 
 
-def contest(figures: Figures) -> Table:
+def comparison_table(figures: Figures) -> Table:
     head = [
         "cycles per second",
         "one at a time",
@@ -34,7 +45,7 @@ def contest(figures: Figures) -> Table:
         "tool runs if resumed twice",
     ]
     rows = [*own_rows(figures), *(peer_row(peer) for peer in figures["contest"])]
-    failed = [f"{titled(peer)}: {peer['error']}." for peer in figures["contest"] if peer["error"]]
+    failed = [f"{peer_title(peer)}: {peer['error']}." for peer in figures["contest"] if peer["error"]]
     notes = [
         f"Median of {figures['rounds']} rounds in which all take turns; the spread is from the slowest to the fastest. "
         "Decision to tool is taken one at a time. Resumed twice: afterwards / at once.",
@@ -43,8 +54,8 @@ def contest(figures: Figures) -> Table:
     return Table("One durable cycle", head, rows, notes)
 
 
-def durability(figures: Figures) -> Table:
-    rows = [[titled(peer), peer["durable"]] for peer in figures["contest"] if "durable" in peer]
+def durability_table(figures: Figures) -> Table:
+    rows = [[peer_title(peer), peer["durable"]] for peer in figures["contest"] if "durable" in peer]
     return Table("What makes them durable", ["who", "asked of it while it ran"], rows)
 
 
@@ -60,17 +71,17 @@ def own_rows(figures: Figures) -> list[list[str]]:
 
 def peer_row(peer: Mapping[str, Any]) -> list[str]:
     if "1" not in peer:
-        return [titled(peer), *([NONE] * 7)]
+        return [peer_title(peer), *([NONE] * 7)]
     alone, many = peer["1"], peer["32"]
     waits = [number(statistics.median(alone[name])) for name in ("p50_ms", "p99_ms")]
     again = peer["twice"]
     runs = f"{again['afterwards']} / {again['at_once']}" if "at_once" in again else again.get("error", NONE)
-    return [titled(peer), *rate(alone["cycles_per_second"]), *rate(many["cycles_per_second"]), *waits, runs]
+    return [peer_title(peer), *rate(alone["cycles_per_second"]), *rate(many["cycles_per_second"]), *waits, runs]
 
 
 def shares(figures: Figures) -> Table:
     rows = []
-    for peer in ours(figures):
+    for peer in own_peers(figures):
         for at_once in ("1", "32", "256"):
             speeds, floor = peer[at_once]["cycles_per_second"], figures["floors"][peer["database"]][at_once]
             share = statistics.median(a / b for a, b in zip(speeds, floor, strict=True))
@@ -81,7 +92,7 @@ def shares(figures: Figures) -> Table:
     return Table("Beside the same statements", head, rows)
 
 
-def unasked(figures: Figures) -> Table:
+def unasked_table(figures: Figures) -> Table:
     rows = []
     for title, found in figures["unasked"].items():
         costs = [NONE] * 3 if "error" in found else [_spread(found[f"{name}_us"]) for name in ("own", "read", "write")]
@@ -104,7 +115,7 @@ def _spread(cost: Sequence[float]) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def lookup(figures: Figures) -> Table:
+def lookup_table(figures: Figures) -> Table:
     rows = [
         [f"{int(rules):,} rules", number(found["plain_us"]), number(found["condition_us"]), f"{found['load_s']:.3f}"]
         for rules, found in figures["lookup"].items()
@@ -112,7 +123,7 @@ def lookup(figures: Figures) -> Table:
     return Table("Finding the rule", ["µs", "without a condition", "with one", "loading, s"], rows)
 
 
-def growth(figures: Figures) -> Table:
+def growth_table(figures: Figures) -> Table:
     columns = ("one_us", "many_us", "decide_ms", "page_ms")
     rows = []
     for name, sizes in figures["growth"].items():
@@ -127,7 +138,7 @@ def growth(figures: Figures) -> Table:
     return Table("Growth", head, rows, notes)
 
 
-def parked(figures: Figures) -> Table:
+def parked_table(figures: Figures) -> Table:
     rows = []
     for found in figures["parked"]:
         if "error" in found:
@@ -145,7 +156,7 @@ def parked(figures: Figures) -> Table:
     return Table("Calls that wait", head, rows, notes)
 
 
-def http(figures: Figures) -> Table:
+def http_table(figures: Figures) -> Table:
     taken = figures["http"]
     labels = {
         "cycles": "create and decide, 64 connections, cycles per second",
@@ -168,7 +179,7 @@ def http(figures: Figures) -> Table:
     return Table("The server", ["over HTTP", "SQLite", "spread", "PostgreSQL", "spread"], rows, notes)
 
 
-def ledger(figures: Figures) -> Table:
+def ledger_table(figures: Figures) -> Table:
     found, beside = figures["ledger"], figures["neighbour"]
     entries = found["entries"]
     labels = {"one process": "chain and laws, one process", "all processors": "chain and laws, all processors"}
@@ -182,23 +193,23 @@ def ledger(figures: Figures) -> Table:
     return Table(f"A ledger of {entries:,} entries", ["", "s", "µs each"], rows, notes)
 
 
-def unmeasured(figures: Figures) -> list[str]:
+def unmeasured_table(figures: Figures) -> list[str]:
     """Every row of a table that lacks its figures: whose it is, what was measured, and the reason."""
     contest = figures["contest"]
     failed = [
-        *((titled(peer), "cycles", peer) for peer in contest),
-        *((titled(peer), "resumed twice", peer["twice"]) for peer in contest),
+        *((peer_title(peer), "cycles", peer) for peer in contest),
+        *((peer_title(peer), "resumed twice", peer["twice"]) for peer in contest),
         *((title, "a call that needs no question", found) for title, found in figures["unasked"].items()),
         *((found["title"], "calls that wait", found) for found in figures["parked"]),
     ]
     return [f"{title}, {what}: {found['error']}" for title, what, found in failed if found.get("error")]
 
 
-def titled(peer: Mapping[str, Any]) -> str:
+def peer_title(peer: Mapping[str, Any]) -> str:
     return f"{peer['title']}, {LABELS[peer['database']]}"
 
 
-def ours(figures: Figures) -> list[Mapping[str, Any]]:
+def own_peers(figures: Figures) -> list[Mapping[str, Any]]:
     return [peer for peer in figures["contest"] if peer["name"] == "interlock_gate" and "1" in peer]
 
 
@@ -213,7 +224,7 @@ def slope(costs: Mapping[str, float]) -> float:
     return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
-def versions(figures: Figures) -> dict[str, str]:
+def version_table(figures: Figures) -> dict[str, str]:
     found = dict(figures["machine"])
     for peer in figures["contest"]:
         found |= {

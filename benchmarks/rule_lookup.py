@@ -1,4 +1,4 @@
-"""What it costs to find the rule: with 10, 1,000 and 10,000 rules, without and with a condition."""
+"""The cost of finding a rule among 10, 1,000 and 10,000, with and without a condition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def policy_text(rules: int, condition: str) -> str:
     return "\n".join(lines)
 
 
-def loading(rules: int) -> float:
+def measure_load(rules: int) -> float:
     """Seconds to load a policy file in which every rule has a condition."""
     lines = ["version: 1", "rules:"]
     for number in range(rules):
@@ -34,22 +34,22 @@ def loading(rules: int) -> float:
             f"    when: args.amount > {number}.0",
             "    then: ask",
         ]
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     load_policy("\n".join(lines), compile_condition)
-    return time.perf_counter() - begun
+    return time.perf_counter() - start_time
 
 
-def judging(rules: int, condition: str = "", count: int = 20_000) -> float:
-    """Seconds for one verdict; the call is a new object each time, as it is in life."""
+def measure_judge(rules: int, condition: str = "", count: int = 20_000) -> float:
+    """Seconds for one verdict; the call is a new object each time, as in production."""
     policy = load_policy(policy_text(rules, condition), compile_condition).policy
     spec = ToolSpec("fund_transfer", "write")
     calls = [propose("fund_transfer", {"amount": 5, "recipient": "a@b.example"}, "bench", str(n)) for n in range(count)]
     for call in calls:
-        call.parsed_args  # noqa: B018  the arguments are read once for each call, whoever looks at them
+        call.parsed_args  # noqa: B018  the arguments are parsed once for each call
     policy.judge(calls[0], spec)
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     for call in calls:
         verdict = policy.judge(call, spec)
-    spent = (time.perf_counter() - begun) / count
+    spent = (time.perf_counter() - start_time) / count
     assert isinstance(verdict, Ask)
     return spent

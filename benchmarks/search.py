@@ -1,4 +1,4 @@
-"""A million approvals: what it takes to find some of them, and to make a new one searchable.
+"""A million approvals: the cost of a search, and of indexing a new one.
 
     python -m benchmarks.search [--rows N] [--database sqlite|postgres|both]
 
@@ -39,7 +39,7 @@ from interlock.storage.engine.queries import load_queries
 from interlock.storage.tables.search import BATCH_SIZE
 from tests.postgres import Server
 
-BEGAN = 1_700_000_000_000
+START = 1_700_000_000_000
 EVERY = 20_000  # milliseconds between two approvals: a million in eight months
 TERMS = Ask("ask somebody")
 STATUSES = ("succeeded",) * 90 + ("rejected",) * 4 + ("expired",) * 3 + ("failed",) * 2 + ("pending",)
@@ -101,9 +101,9 @@ def _vocabulary() -> list[str]:
 
 
 def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
-    approval_id = f"{BEGAN + number * EVERY:012x}-{chance.getrandbits(64):016x}"
+    approval_id = f"{START + number * EVERY:012x}-{chance.getrandbits(64):016x}"
     asker, decider = (f"person{chance.randrange(500)}" for _ in range(2))
-    status, at = chance.choice(STATUSES), BEGAN + number * EVERY
+    status, at = chance.choice(STATUSES), START + number * EVERY
     currency = chance.choice(("EUR", "EUR", "USD", "GBP"))
     args = {"amount": chance.randint(1, 5_000), "currency": currency, "note": note, "ticket": f"T{number}"}
     sentence = f"{tool} {args['amount']} {currency} for ticket T{number}"
@@ -132,8 +132,8 @@ def _record(number: int, tool: str, note: str, chance: random.Random) -> Record:
 
 
 def in_sqlite(path: Path, count: int) -> dict[str, float | str]:
-    asyncio.run(_migrated(f"sqlite:///{path}"))
-    begun = time.perf_counter()
+    asyncio.run(_migrate(f"sqlite:///{path}"))
+    start_time = time.perf_counter()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         (begin,) = connection.execute("select sql from sqlite_master where name = 'approvals_begin'").fetchone()
         connection.execute("drop trigger approvals_begin")  # these rows are written as they ended
@@ -149,21 +149,21 @@ def in_sqlite(path: Path, count: int) -> dict[str, float | str]:
                 connection.execute(statements["write_mark"], ("default", "search", number * CHUNK + place))
             connection.execute("commit")
         connection.execute(begin)
-        for name, values in _rest(count):
+        for name, values in _remaining_rows(count):
             connection.execute(statements[name], values)
         connection.execute("pragma wal_checkpoint(truncate)")
         size = connection.execute("select sum(length(block)) from found_data").fetchone()[0]
         docs = connection.execute("select sum(length(cast(words as blob))) from docs").fetchone()[0]
-    made: dict[str, float | str] = {"seconds to write it": time.perf_counter() - begun}
+    made: dict[str, float | str] = {"seconds to write it": time.perf_counter() - start_time}
     made["megabytes of the file"] = path.stat().st_size / 1e6
     made["  of documents"], made["  of their index"] = docs / 1e6, size / 1e6
-    return made | asyncio.run(measured(f"sqlite:///{path}", count))
+    return made | asyncio.run(measure(f"sqlite:///{path}", count))
 
 
 def in_postgres(server: Server, count: int) -> dict[str, float | str]:
     url = server.create_database("interlock")
-    asyncio.run(_migrated(url))
-    begun = time.perf_counter()
+    asyncio.run(_migrate(url))
+    start_time = time.perf_counter()
     with server.connect("interlock") as connection:
         connection.execute("set session_replication_role = replica")  # these rows are written as they ended
         (index,) = connection.execute("select indexdef from pg_indexes where indexname = 'docs_found'").fetchall()[0]
@@ -176,15 +176,15 @@ def in_postgres(server: Server, count: int) -> dict[str, float | str]:
                 _copy(connection, statements[name], values)
         connection.execute("set maintenance_work_mem = '1GB'")
         connection.execute(index)
-        for name, values in _rest(count):
+        for name, values in _remaining_rows(count):
             connection.execute(statements[name].replace("?", "%s").encode(), values)
         connection.execute("vacuum analyze")
         sizes = ("pg_database_size('interlock')", "pg_table_size('docs')", "pg_relation_size('docs_found')")
         found = connection.execute(f"select {', '.join(sizes)}".encode()).fetchall()[0]
-    made: dict[str, float | str] = {"seconds to write it": time.perf_counter() - begun}
+    made: dict[str, float | str] = {"seconds to write it": time.perf_counter() - start_time}
     labels = ("megabytes of the database", "  of documents", "  of their index")
     made |= {label: size / 1e6 for label, size in zip(labels, found, strict=True)}
-    return made | asyncio.run(measured(url, count))
+    return made | asyncio.run(measure(url, count))
 
 
 def _copy(connection: Any, statement: str, values: Iterable[tuple[object, ...]]) -> None:
@@ -194,13 +194,13 @@ def _copy(connection: Any, statement: str, values: Iterable[tuple[object, ...]])
             copy.write_row(row)
 
 
-def _rest(count: int) -> Iterator[tuple[str, tuple[object, ...]]]:
+def _remaining_rows(count: int) -> Iterator[tuple[str, tuple[object, ...]]]:
     yield "insert_terms", (TERMS.sha256, TERMS.snapshot)
-    yield "write_head", ("default", count, Head("default").link, BEGAN + count * EVERY)
+    yield "write_head", ("default", count, Head("default").link, START + count * EVERY)
     yield "write_mark", ("default", "search", count)
 
 
-async def _migrated(url: str) -> None:
+async def _migrate(url: str) -> None:
     app_services = build_services(url)
     await app_services.store.open()
     await app_services.store.close()
@@ -210,7 +210,7 @@ async def _migrated(url: str) -> None:
 
 
 def questions(count: int) -> dict[str, ApprovalQuery]:
-    rare, since = f"T{count * 2 // 3}", BEGAN + count * EVERY // 3
+    rare, since = f"T{count * 2 // 3}", START + count * EVERY // 3
     week = ApprovalQuery(since=since, until=since + 604_800_000)
     return {
         "a rare word": ApprovalQuery(text=rare),
@@ -240,34 +240,34 @@ def questions(count: int) -> dict[str, ApprovalQuery]:
     }
 
 
-async def measured(url: str, count: int) -> dict[str, float | str]:
+async def measure(url: str, count: int) -> dict[str, float | str]:
     app_services = build_services(url)
     await app_services.store.open()
     try:
         figures: dict[str, float | str] = {"": "          ms (half of the runs)    worst    found"}
         for label, query in questions(count).items():
-            figures[label] = await timed(app_services, query)
+            figures[label] = await measure_query(app_services, query)
         page = await app_services.store.list("default", ApprovalQuery(tool="tool0"))
-        figures["a common tool, second page"] = await timed(
+        figures["a common tool, second page"] = await measure_query(
             app_services, ApprovalQuery(tool="tool0", cursor=page.next or "")
         )
-        figures["µs to index a new approval"] = await indexing(app_services) * 1e6
+        figures["µs to index a new approval"] = await measure_indexing(app_services) * 1e6
         return figures
     finally:
         await app_services.store.close()
 
 
-async def timed(app_services: AppServices, query: ApprovalQuery) -> str:
+async def measure_query(app_services: AppServices, query: ApprovalQuery) -> str:
     spent = []
     for _ in range(RUNS):
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         page = await app_services.store.list("default", query)
-        spent.append((time.perf_counter() - begun) * 1000)
+        spent.append((time.perf_counter() - start_time) * 1000)
     more = "+" if page.next else ""
     return f"{statistics.median(spent):>10.2f}{max(spent):>29.2f}{f'{len(page.items)}{more}':>9}"
 
 
-async def indexing(app_services: AppServices) -> float:
+async def measure_indexing(app_services: AppServices) -> float:
     """Seconds for one approval, beside the million that there are."""
     spec = ToolSpec("tool1", "write", describe="{note}")
     chance, words = random.Random(9), _vocabulary()
@@ -279,10 +279,10 @@ async def indexing(app_services: AppServices) -> float:
         ]
         outcomes = await asyncio.gather(*(app_services.gate.check(call, spec) for call in calls))
         assert all(isinstance(outcome, Waiting) for outcome in outcomes)
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     while await app_services.store.update_search_index():
         pass
-    spent = (time.perf_counter() - begun) / FRESH
+    spent = (time.perf_counter() - start_time) / FRESH
     assert len((await app_services.store.list("default", ApprovalQuery(text=f"N{FRESH - 1}"))).items) == 1
     return spent
 

@@ -1,4 +1,4 @@
-"""A second process beside a busy writer. `python -m benchmarks.second_process FILE` is the busy one."""
+"""A second process next to a busy writer. `python -m benchmarks.second_process FILE` is the busy one."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def measure(writes: int = 300) -> list[float]:
 
 
 async def writes_beside(path: Path, writes: int) -> list[float]:
-    async with opened(path) as app_services:
+    async with open_services(path) as app_services:
         spent = []
         for number in range(writes):
-            begun = time.perf_counter()
+            start_time = time.perf_counter()
             outcome = await app_services.gate.check(propose("delete_file", {"path": "x"}, "beside", str(number)), SPEC)
-            spent.append(time.perf_counter() - begun)
+            spent.append(time.perf_counter() - start_time)
             assert isinstance(outcome, Waiting)
     return spent
 
 
-async def busy(path: Path) -> None:
-    async with opened(path) as app_services:
+async def run_busy_writer(path: Path) -> None:
+    async with open_services(path) as app_services:
 
         async def agent(name: int) -> None:
             number = 0
@@ -59,7 +59,7 @@ async def busy(path: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[AppServices]:
+async def open_services(path: Path) -> AsyncIterator[AppServices]:
     app_services = build_services(f"sqlite:///{path}", wall_clock)
     await app_services.store.open()
     try:
@@ -70,4 +70,4 @@ async def opened(path: Path) -> AsyncIterator[AppServices]:
 
 
 if __name__ == "__main__":
-    asyncio.run(busy(Path(sys.argv[1])))
+    asyncio.run(run_busy_writer(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""A table for the frameworks that bring none: what they leave to the application, done in the leanest way."""
+"""A table for frameworks without storage: the application's part, done in the leanest way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from psycopg import AsyncConnection
 
 from benchmarks.durability import PRAGMAS, postgres_durability, sqlite_durability
-from benchmarks.peers import Place
+from benchmarks.peers import PeerDatabase
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -24,12 +24,12 @@ class Table(Protocol):
     async def close(self) -> None: ...
 
 
-async def table(place: Place) -> Table:
-    return SqliteTable(place) if place.database == "sqlite" else await PostgresTable.opened(place.url)
+async def open_table(place: PeerDatabase) -> Table:
+    return SqliteTable(place) if place.database == "sqlite" else await PostgresTable.open(place.url)
 
 
 class SqliteTable:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PeerDatabase) -> None:
         self._connection = sqlite3.connect(place.folder / "kept.db", isolation_level=None)
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = full")
@@ -63,7 +63,7 @@ class PostgresTable:
             self._free.put_nowait(connection)
 
     @classmethod
-    async def opened(cls, url: str) -> PostgresTable:
+    async def open(cls, url: str) -> PostgresTable:
         connections = [await Connection.connect(url, autocommit=True) for _ in range(cls.CONNECTIONS)]
         await connections[0].execute("create table paused (key text primary key, state text, status text, result text)")
         return cls(connections)

@@ -1,4 +1,4 @@
-"""One table, for a terminal and for a page."""
+"""A table, for a terminal and for a page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The server, measured from outside: everything goes over a socket on loopback."""
+"""Benchmarks of the server over a loopback socket."""

@@ -1,4 +1,4 @@
-"""As little HTTP/1.1 as it takes to ask quickly: a load generator must not be what is measured."""
+"""A minimal HTTP/1.1 client, so that the load generator is not the bottleneck."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One request at a time; the answer has a Content-Length."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Connection(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(exc or ConnectionError("closed"))
 
-    async def ask(self, request: bytes) -> tuple[int, bytes]:
+    async def request(self, request: bytes) -> tuple[int, bytes]:
         assert self._transport is not None
         self._waiting = asyncio.get_running_loop().create_future()
         self._transport.write(request)
@@ -45,10 +45,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
-async def connect(url: str) -> Connection:
+async def connect(url: str) -> HttpConnection:
     parts = urlsplit(url)
     where = (parts.hostname or "127.0.0.1", parts.port or 80)
-    _, protocol = await asyncio.get_running_loop().create_connection(Connection, *where)
+    _, protocol = await asyncio.get_running_loop().create_connection(HttpConnection, *where)
     return protocol
 
 

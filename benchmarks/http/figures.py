@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.http import streams
-from benchmarks.http.servers import DATABASES, child, load, place
+from benchmarks.http.servers import DATABASES, make_database, run_load, start_child
 from tests.postgres import Server
 
 DECISIONS = 60  # of one round
@@ -24,16 +24,16 @@ def figures(server: Server, rounds: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {name: {"cycles": [], "whole": [], "to_tool_ms": []} for name in DATABASES}
     for number in range(rounds):
         for name in DATABASES:
-            with place(server, name, number) as (served, keys):
+            with make_database(server, name, number) as (served, keys):
                 taken = found[name]
-                taken["cycles"].append(child("cycles", *load(served, keys, seconds))["cycles_per_second"])
-                whole = child("cycles", *load(served, keys, seconds / 2, "--whole"))
+                taken["cycles"].append(start_child("cycles", *run_load(served, keys, seconds))["cycles_per_second"])
+                whole = start_child("cycles", *run_load(served, keys, seconds / 2, "--whole"))
                 taken["whole"].append(whole["cycles_per_second"])
                 decided = (served.url, keys["agent"], keys["reviewer"], "--rounds", str(DECISIONS))
-                taken["to_tool_ms"].append(child("decision_to_tool", *decided)["p50_ms"])
+                taken["to_tool_ms"].append(start_child("decision_to_tool", *decided)["p50_ms"])
     for name in DATABASES:
-        found[name]["beside_streams"] = streams.deciding(server, name, rounds, seconds)["left"]
-    found["stream"] = streams.memory(server)
+        found[name]["beside_streams"] = streams.measure_decisions(server, name, rounds, seconds)["left"]
+    found["stream"] = streams.measure_memory(server)
     return found
 
 

@@ -1,4 +1,4 @@
-"""A server to measure, and the load that comes from a process of its own, as it would."""
+"""A server to measure, and its load in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATABASES = ("sqlite", "postgresql")
 
 
 @contextmanager
-def place(server: Server, name: str, number: int = 0) -> Iterator[tuple[Served, dict[str, str]]]:
+def make_database(server: Server, name: str, number: int = 0) -> Iterator[tuple[Served, dict[str, str]]]:
     """`interlock serve` over an empty database of its own, with a key for each role."""
     with tempfile.TemporaryDirectory() as folder:
         base = f"http{number}"
@@ -32,13 +32,13 @@ def place(server: Server, name: str, number: int = 0) -> Iterator[tuple[Served, 
             server.drop_database(base)
 
 
-def load(served: Served, keys: dict[str, str], seconds: float, *more: str) -> tuple[str, ...]:
+def run_load(served: Served, keys: dict[str, str], seconds: float, *more: str) -> tuple[str, ...]:
     """The options of `cycles`."""
-    told = (served.url, keys["agent"], keys["reviewer"])
-    return (*told, "--seconds", str(seconds), "--connections", str(CONNECTIONS), *more)
+    result = (served.url, keys["agent"], keys["reviewer"])
+    return (*result, "--seconds", str(seconds), "--connections", str(CONNECTIONS), *more)
 
 
-def child(module: str, *options: str) -> dict[str, Any]:
+def start_child(module: str, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", f"benchmarks.http.{module}", *options]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))

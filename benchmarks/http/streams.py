@@ -1,4 +1,4 @@
-"""Event streams: what an idle one costs, and what many of them cost those who decide.
+"""Event streams: the cost of an idle one, and the cost of many for those who decide.
 
 python -m benchmarks.http.streams memory | deciding | following
 """
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.http.servers import child, load, place
+from benchmarks.http.servers import make_database, run_load, start_child
 from tests.postgres import Server
 from tests.serving import Served
 
 IDLE, STALLED, MANY = 1_000, 100, 5_000
-LOT = 100  # streams that are opened at once
-AS_BROWSERS_DO = (
+BATCH = 100  # streams that are opened at once
+SMALL_RECEIVE_BUFFER = (
     "Accept: text/event-stream\r\nAccept-Language: en-GB,en;q=0.9\r\nAccept-Encoding: gzip, deflate, br\r\n"
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n"
     "Cache-Control: no-cache\r\nPragma: no-cache\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Site: same-origin\r\n"
@@ -34,19 +34,21 @@ AS_BROWSERS_DO = (
 
 
 def idle_streams(url: str, key: str, count: int) -> list[socket.socket]:
-    """Streams that have begun and are told nothing: each is about an approval that nothing happens to."""
-    return [each for lot in _lots(count) for each in _opened(url, key, [f"?approval_id=none-{n}" for n in lot])]
+    """Open streams without events: each follows an approval that does not change."""
+    return [
+        each for lot in _batches(count) for each in _open_streams(url, key, [f"?approval_id=none-{n}" for n in lot])
+    ]
 
 
 def stalled_streams(url: str, key: str, count: int) -> list[socket.socket]:
     """Streams of everything, which nobody reads from once they have begun."""
-    return [each for lot in _lots(count) for each in _opened(url, key, [""] * len(lot), receive_buffer=4096)]
+    return [each for lot in _batches(count) for each in _open_streams(url, key, [""] * len(lot), receive_buffer=4096)]
 
 
 @contextmanager
 def following_streams(url: str, key: str, count: int) -> Iterator[list[int]]:
     """Streams of everything, read by a thread; at the end, the bytes that came."""
-    streams = [each for lot in _lots(count) for each in _opened(url, key, [""] * len(lot))]
+    streams = [each for lot in _batches(count) for each in _open_streams(url, key, [""] * len(lot))]
     came, stop = [0], threading.Event()
     reading = threading.Thread(target=_read_all, args=(streams, came, stop))
     reading.start()
@@ -64,81 +66,81 @@ def close(streams: Sequence[socket.socket]) -> None:
     time.sleep(1)  # the server notices, and that is not part of what is measured next
 
 
-def resident(pid: int) -> int:
+def resident_memory(pid: int) -> int:
     """Bytes of memory that a process has."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
 
-def processor(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Seconds that a process has had of a processor."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def memory(server: Server, count: int = MANY) -> dict[str, float]:
+def measure_memory(server: Server, count: int = MANY) -> dict[str, float]:
     """Of one idle stream in the server, in KiB."""
-    with place(server, "sqlite", 0) as (served, keys):
+    with make_database(server, "sqlite", 0) as (served, keys):
         close(idle_streams(served.url, keys["viewer"], 100))  # what the first ones load is not theirs
-        before = resident(served.process.pid)
+        before = resident_memory(served.process.pid)
         streams = idle_streams(served.url, keys["viewer"], count)
-        after = resident(served.process.pid)
+        after = resident_memory(served.process.pid)
         close(streams)
     return {"streams": count, "before_mib": before / 2**20, "kib_per_stream": (after - before) / 1024 / count}
 
 
-def deciding(server: Server, kind: str, rounds: int, seconds: float) -> dict[str, Any]:
+def measure_decisions(server: Server, kind: str, rounds: int, seconds: float) -> dict[str, Any]:
     """Cycles per second alone and beside idle and stalled streams, in turn on the same server."""
     alone, beside = [], []
-    with place(server, kind, 0) as (served, keys):
-        options = load(served, keys, seconds)
-        child("cycles", *options)
+    with make_database(server, kind, 0) as (served, keys):
+        options = run_load(served, keys, seconds)
+        start_child("cycles", *options)
         for _ in range(rounds):
-            alone.append(_taken(served, options, seconds))
+            alone.append(_measure_load(served, options, seconds))
             streams = idle_streams(served.url, keys["viewer"], IDLE) + stalled_streams(
                 served.url, keys["viewer"], STALLED
             )
-            beside.append(_taken(served, options, seconds))
+            beside.append(_measure_load(served, options, seconds))
             close(streams)
-        resident_mib = resident(served.process.pid) / 2**20
+        resident_mib = resident_memory(served.process.pid) / 2**20
     return {"alone": alone, "beside": beside, "left": _shares(alone, beside), "resident_mib": resident_mib}
 
 
-def following(server: Server, kind: str, count: int, rounds: int, seconds: float) -> dict[str, Any]:
-    """The same beside streams that are told everything, and read it."""
+def measure_following(server: Server, kind: str, count: int, rounds: int, seconds: float) -> dict[str, Any]:
+    """The same with streams that get and read every event."""
     alone, beside = [], []
-    with place(server, kind, 0) as (served, keys):
-        options = load(served, keys, seconds)
-        child("cycles", *options)
+    with make_database(server, kind, 0) as (served, keys):
+        options = run_load(served, keys, seconds)
+        start_child("cycles", *options)
         for _ in range(rounds):
-            alone.append(_taken(served, options, seconds))
+            alone.append(_measure_load(served, options, seconds))
             with following_streams(served.url, keys["viewer"], count) as came:
-                beside.append(_taken(served, options, seconds))
+                beside.append(_measure_load(served, options, seconds))
     return {"streams": count, "alone": alone, "beside": beside, "left": _shares(alone, beside), "mib": came[0] / 2**20}
 
 
-def _taken(served: Served, options: Sequence[str], seconds: float) -> dict[str, float]:
+def _measure_load(served: Served, options: Sequence[str], seconds: float) -> dict[str, float]:
     """On a machine with other work the processor's time says more than the clock's."""
-    before = processor(served.process.pid)
-    rate = child("cycles", *options)["cycles_per_second"]
-    spent = processor(served.process.pid) - before
+    before = cpu_seconds(served.process.pid)
+    rate = start_child("cycles", *options)["cycles_per_second"]
+    spent = cpu_seconds(served.process.pid) - before
     return {"cycles_per_second": rate, "processor_ms": spent * 1000 / (rate * seconds)}
 
 
 def _shares(alone: Sequence[Mapping[str, float]], beside: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Beside the streams, as a part of what it is without them."""
+    """The rate with streams, as a share of the rate without them."""
     return {
         figure: statistics.median(each[figure] for each in beside) / statistics.median(each[figure] for each in alone)
         for figure in alone[0]
     }
 
 
-def _lots(count: int) -> Iterator[range]:
-    for start in range(0, count, LOT):
-        yield range(start, min(start + LOT, count))
+def _batches(count: int) -> Iterator[range]:
+    for start in range(0, count, BATCH):
+        yield range(start, min(start + BATCH, count))
 
 
-def _opened(url: str, key: str, queries: Sequence[str], receive_buffer: int = 0) -> list[socket.socket]:
+def _open_streams(url: str, key: str, queries: Sequence[str], receive_buffer: int = 0) -> list[socket.socket]:
     parts = urlsplit(url)
     streams = []
     for query in queries:
@@ -148,13 +150,13 @@ def _opened(url: str, key: str, queries: Sequence[str], receive_buffer: int = 0)
         each.settimeout(30)
         each.connect((parts.hostname, parts.port))
         head = f"GET /api/events{query} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {key}\r\n"
-        each.sendall(f"{head}{AS_BROWSERS_DO}\r\n".encode())
+        each.sendall(f"{head}{SMALL_RECEIVE_BUFFER}\r\n".encode())
         streams.append(each)
     for each in streams:
-        begun = b""
-        while b"retry: " not in begun:
-            begun += each.recv(4096)
-            assert begun.startswith(b"HTTP/1.1 200 "), begun
+        start_time = b""
+        while b"retry: " not in start_time:
+            start_time += each.recv(4096)
+            assert start_time.startswith(b"HTTP/1.1 200 "), start_time
     return streams
 
 
@@ -180,11 +182,11 @@ def main() -> None:
     with Server() as server:
         match given.what:
             case "memory":
-                found = memory(server)
+                found = measure_memory(server)
             case "deciding":
-                found = deciding(server, given.database, given.rounds, given.seconds)
+                found = measure_decisions(server, given.database, given.rounds, given.seconds)
             case _:
-                found = following(server, given.database, given.streams, given.rounds, given.seconds)
+                found = measure_following(server, given.database, given.streams, given.rounds, given.seconds)
     print(json.dumps(found, indent=2))
 
 

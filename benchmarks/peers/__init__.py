@@ -1,4 +1,4 @@
-"""Who is measured: one file each, with a class `Peer`, found by name. Interlock is one of them and is treated alike."""
+"""The measured frameworks: one file each, with a class `Peer`, found by name; Interlock is one of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, Protocol
 from interlock import Interlock
 from interlock.sdk.agent import Agent
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 PATH = "/srv/x/" + "a" * 120
 TOOL = "delete_file"
 Turns = Callable[[], Awaitable[None]]  # one agent's run of CALLS tool calls, none of which needs a question
 
 
-class Unasked(NamedTuple):
+class UnaskedGates(NamedTuple):
     """The same agent bare, with its framework's own approval step, and behind Interlock, by what its tool does.
 
     An allowed read leaves a count; an allowed write is started, finished and recorded, on the disk.
@@ -48,7 +48,7 @@ CALLS = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class PeerDatabase:
     """Where a peer may keep its state."""
 
     database: str  # sqlite, postgresql, or own
@@ -69,14 +69,14 @@ class Tool:
         return "ok"
 
 
-class Unfit(Exception):
+class UnfitPeer(Exception):
     """The peer cannot be measured here; says why."""
 
 
 class Peer(Protocol):
     """A durable way to ask a human before a tool runs."""
 
-    async def open(self, place: Place, tool: Tool) -> str:
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
         """Gives what makes it durable, as it is really set."""
 
     async def propose(self, key: str) -> Any:
@@ -89,8 +89,8 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True)
-class About:
-    """What a file of this folder says of its peer. It may also hold `unasked`, and its `Peer` a method `listed`."""
+class PeerInfo:
+    """The description of a peer. Its file may also hold `build_unasked`, and its `Peer` a method `listed`."""
 
     name: str
     title: str
@@ -101,16 +101,16 @@ class About:
 
     def interpreter(self) -> Path:
         """The Python that runs the peer; it is not there where the environment is not installed."""
-        return TOP / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
+        return REPOSITORY / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
 
 
-def names() -> list[str]:
+def peer_names() -> list[str]:
     """Interlock first, the others by name."""
     found = [module.name for module in pkgutil.iter_modules(__path__)]
     return sorted(found, key=lambda name: (name != "interlock_gate", name))
 
 
-def about(name: str) -> About:
+def peer_info(name: str) -> PeerInfo:
     """Read without importing the file, which fails where the peer is not installed."""
     tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
     said: dict[str, Any] = {}
@@ -119,10 +119,10 @@ def about(name: str) -> About:
             with suppress(ValueError):
                 said[line.targets[0].id] = ast.literal_eval(line.value)
     where, needed = said.get("ENVIRONMENT", ""), said.get("SQLITE_NEEDED", ())
-    return About(name, said["TITLE"], said["DATABASES"], said["PACKAGES"], where, needed)
+    return PeerInfo(name, said["TITLE"], said["DATABASES"], said["PACKAGES"], where, needed)
 
 
-def load(name: str) -> Any:
+def load_peer(name: str) -> Any:
     """The module; an ImportError says that the peer is not installed."""
     return import_module(f"{__name__}.{name}")
 

@@ -9,7 +9,7 @@ from typing import Any
 from dbos import DBOS, SetWorkflowID
 
 from benchmarks.durability import PRAGMAS, SETTINGS, sqlite_durability
-from benchmarks.peers import TOOL, Place, Tool, Unfit, arguments
+from benchmarks.peers import TOOL, PeerDatabase, Tool, UnfitPeer, arguments
 
 TITLE = "DBOS"
 DATABASES = ("postgresql", "sqlite")
@@ -21,9 +21,9 @@ A_DAY = 86_400
 
 
 class Peer:
-    async def open(self, place: Place, tool: Tool) -> str:
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
         if place.database == "sqlite" and sqlite3.sqlite_version_info < SQLITE_NEEDED:
-            raise Unfit(f"needs SQLite 3.42, this is {sqlite3.sqlite_version}")
+            raise UnfitPeer(f"needs SQLite 3.42, this is {sqlite3.sqlite_version}")
         self._waits: dict[str, asyncio.Event] = {}
         url = f"sqlite:///{place.folder / 'dbos.db'}" if place.database == "sqlite" else place.url
         config = {"name": "bench", "system_database_url": url, "log_level": "ERROR", "run_admin_server": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.durability import PRAGMAS, SETTINGS, sqlite_durability
-from benchmarks.peers import TOOL, Place, Tool, arguments
+from benchmarks.peers import TOOL, PeerDatabase, Tool, arguments
 from interlock.app.bootstrap import build_services_from_store, make_database
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
@@ -26,7 +26,7 @@ BOB = Reviewer("bob")
 
 
 class Peer:
-    async def open(self, place: Place, tool: Tool) -> str:
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
         url = f"sqlite:///{place.folder / 'interlock.db'}" if place.database == "sqlite" else place.url
         database = make_database(url)
         self._parts = build_services_from_store(SqlStore(database))

@@ -20,7 +20,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from benchmarks.durability import PRAGMAS, postgres_durability, sqlite_durability
-from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
+from benchmarks.peers import CALLS, TOOL, PeerDatabase, Tool, Turns, UnaskedGates, arguments, gates
 from interlock.integrations.langchain import InterlockMiddleware
 
 TITLE = "LangGraph"
@@ -32,7 +32,7 @@ APPROVE = {"decisions": [{"type": "approve"}]}
 
 
 class Peer:
-    async def open(self, place: Place, tool: Tool) -> str:
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
         self._stack = AsyncExitStack()
         if place.database == "sqlite":
             path = str(place.folder / "langgraph.db")
@@ -43,7 +43,9 @@ class Peer:
             self._saver = AsyncPostgresSaver(await self._stack.enter_async_context(pool))
         await self._saver.setup()
         asking = [HumanInTheLoopMiddleware(interrupt_on={TOOL: True})]
-        self._agent = create_agent(model=Once(), tools=[tool_of(tool)], middleware=asking, checkpointer=self._saver)
+        self._agent = create_agent(
+            model=OneCallModel(), tools=[make_tool(tool)], middleware=asking, checkpointer=self._saver
+        )
         return await self._durability(place.database)
 
     async def propose(self, key: str) -> Any:
@@ -79,12 +81,12 @@ class Peer:
         return f'durability="{DURABLE}", {found}'
 
 
-def unasked(folder: Path) -> Unasked:
+def build_unasked(folder: Path) -> UnaskedGates:
     """An agent without a middleware, and with one whose tool needs no question."""
     thread = itertools.count()
 
     def turns(*middleware: Any) -> Turns:
-        agent = create_agent(model=Often(), tools=[tool_of(Tool())], middleware=middleware)
+        agent = create_agent(model=RepeatingModel(), tools=[make_tool(Tool())], middleware=middleware)
 
         async def run() -> None:
             found = await agent.ainvoke({"messages": [HumanMessage("x")]}, {**fresh(), "recursion_limit": 200})
@@ -99,10 +101,10 @@ def unasked(folder: Path) -> Unasked:
         turns(InterlockMiddleware(gate, effects={TOOL: effect}))
         for gate, effect in zip(gates(folder), ("read", "write"), strict=True)
     )
-    return Unasked(turns(), turns(HumanInTheLoopMiddleware(interrupt_on={"another_tool": True})), *gated)
+    return UnaskedGates(turns(), turns(HumanInTheLoopMiddleware(interrupt_on={"another_tool": True})), *gated)
 
 
-def tool_of(tool: Tool) -> Any:
+def make_tool(tool: Tool) -> Any:
     async def delete_file(path: str, key: str) -> str:
         """Deletes a file."""
         return tool.run(key)
@@ -110,7 +112,7 @@ def tool_of(tool: Tool) -> Any:
     return StructuredTool.from_function(coroutine=delete_file, name=TOOL)
 
 
-class Once(BaseChatModel):
+class OneCallModel(BaseChatModel):
     """A model that wants the tool once and is done then."""
 
     @property
@@ -128,16 +130,16 @@ class Once(BaseChatModel):
 
     def answer(self, messages: Any) -> Any:
         last = messages[-1]
-        return AIMessage("done") if isinstance(last, ToolMessage) else wanting(last.content)
+        return AIMessage("done") if isinstance(last, ToolMessage) else tool_call_message(last.content)
 
 
-class Often(Once):
+class RepeatingModel(OneCallModel):
     """Wants it CALLS times."""
 
     def answer(self, messages: Any) -> Any:
         done = sum(isinstance(message, ToolMessage) for message in messages)
-        return AIMessage("done") if done == CALLS else wanting(str(done))
+        return AIMessage("done") if done == CALLS else tool_call_message(str(done))
 
 
-def wanting(key: str) -> Any:
+def tool_call_message(key: str) -> Any:
     return AIMessage("", tool_calls=[{"name": TOOL, "args": arguments(key), "id": f"call_{key}"}])

@@ -14,7 +14,7 @@ from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from benchmarks import state_table
-from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
+from benchmarks.peers import CALLS, TOOL, PeerDatabase, Tool, Turns, UnaskedGates, arguments, gates
 from interlock.integrations.openai_agents import gated
 
 TITLE = "OpenAI Agents"
@@ -24,10 +24,10 @@ ENVIRONMENT = ".venv-frameworks/openai_agents"
 
 
 class Peer:
-    async def open(self, place: Place, tool: Tool) -> str:
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
         set_tracing_disabled(True)
-        self._table = await state_table.table(place)
-        self._agent = Agent(name="bench", model=Fake(1), tools=[tool_of(tool, asked=True)])
+        self._table = await state_table.open_table(place)
+        self._agent = Agent(name="bench", model=FakeModel(1), tools=[make_tool(tool, asked=True)])
         return f"a table of the application, {await self._table.durability()}"
 
     async def propose(self, key: str) -> None:
@@ -47,7 +47,7 @@ class Peer:
         await self._table.close()
 
 
-def unasked(folder: Path) -> Unasked:
+def build_unasked(folder: Path) -> UnaskedGates:
     """A tool that never asks, and one that has to be looked at by a function, which says no."""
     set_tracing_disabled(True)
     names = itertools.count()
@@ -56,7 +56,7 @@ def unasked(folder: Path) -> Unasked:
         return False
 
     def turns(asked: Any) -> Turns:
-        agent = Agent(name="bench", model=Fake(CALLS), tools=[tool_of(Tool(), asked=asked)])
+        agent = Agent(name="bench", model=FakeModel(CALLS), tools=[make_tool(Tool(), asked=asked)])
 
         async def run() -> None:
             found = await Runner.run(agent, "x", max_turns=CALLS + 5)
@@ -66,7 +66,7 @@ def unasked(folder: Path) -> Unasked:
 
     def behind(gate: Any, effect: str) -> Turns:
         agent = gated(
-            Agent(name="bench", model=Fake(CALLS), tools=[tool_of(Tool(), asked=False)]), gate, {TOOL: effect}
+            Agent(name="bench", model=FakeModel(CALLS), tools=[make_tool(Tool(), asked=False)]), gate, {TOOL: effect}
         )
 
         async def run() -> None:
@@ -76,10 +76,10 @@ def unasked(folder: Path) -> Unasked:
         return run
 
     sides = (behind(gate, effect) for gate, effect in zip(gates(folder), ("read", "write"), strict=True))
-    return Unasked(turns(False), turns(no_need), *sides)
+    return UnaskedGates(turns(False), turns(no_need), *sides)
 
 
-def tool_of(tool: Tool, *, asked: Any) -> Any:
+def make_tool(tool: Tool, *, asked: Any) -> Any:
     @function_tool(name_override=TOOL, needs_approval=asked)
     async def delete_file(path: str, key: str) -> str:
         """Deletes a file."""
@@ -88,7 +88,7 @@ def tool_of(tool: Tool, *, asked: Any) -> Any:
     return delete_file
 
 
-class Fake(Model):
+class FakeModel(Model):
     """A model that wants the tool so many times and is done then."""
 
     def __init__(self, calls: int) -> None:
@@ -97,20 +97,24 @@ class Fake(Model):
     async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> Any:
         items = [{"content": input}] if isinstance(input, str) else input
         done = sum(item.get("type") == "function_call_output" for item in items)
-        wanted = saying("done") if done == self._calls else wanting(items[0]["content"] if self._calls == 1 else done)
+        wanted = (
+            text_response("done")
+            if done == self._calls
+            else tool_call_response(items[0]["content"] if self._calls == 1 else done)
+        )
         return ModelResponse(output=[wanted], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **options: Any) -> Any:
         raise NotImplementedError
 
 
-def wanting(key: Any) -> Any:
+def tool_call_response(key: Any) -> Any:
     args = json.dumps(arguments(str(key)))
     return ResponseFunctionToolCall(
         id=f"item_{key}", call_id=f"call_{key}", type="function_call", name=TOOL, arguments=args
     )
 
 
-def saying(text: str) -> Any:
+def text_response(text: str) -> Any:
     content = [ResponseOutputText(text=text, type="output_text", annotations=[])]
     return ResponseOutputMessage(id="said", type="message", role="assistant", status="completed", content=content)

@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPa
 from pydantic_ai.models.function import FunctionModel
 
 from benchmarks import state_table
-from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
+from benchmarks.peers import CALLS, TOOL, PeerDatabase, Tool, Turns, UnaskedGates, arguments, gates
 from interlock.integrations.pydantic_ai import gated
 
 TITLE = "Pydantic AI"
@@ -20,9 +20,9 @@ PACKAGES = ("pydantic-ai-slim",)
 
 
 class Peer:
-    async def open(self, place: Place, tool: Tool) -> str:
-        self._table = await state_table.table(place)
-        self._agent = agent(once, toolset(tool).approval_required())
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
+        self._table = await state_table.open_table(place)
+        self._agent = agent(call_once, toolset(tool).approval_required())
         return f"a table of the application, {await self._table.durability()}"
 
     async def propose(self, key: str) -> None:
@@ -42,13 +42,13 @@ class Peer:
         await self._table.close()
 
 
-def unasked(folder: Path) -> Unasked:
+def build_unasked(folder: Path) -> UnaskedGates:
     """A plain toolset, and one that has to be looked at by a function, which says no."""
 
     names = itertools.count()
 
     def turns(tools: Any) -> Turns:
-        asking = agent(often, tools)
+        asking = agent(call_repeatedly, tools)
 
         async def run() -> None:
             assert (await asking.run("x", conversation_id=f"conversation {next(names)}")).output == "done"
@@ -60,7 +60,7 @@ def unasked(folder: Path) -> Unasked:
         turns(gated(toolset(Tool()), gate, {TOOL: effect}))
         for gate, effect in zip(gates(folder), ("read", "write"), strict=True)
     )
-    return Unasked(turns(toolset(Tool())), turns(asked), *sides)
+    return UnaskedGates(turns(toolset(Tool())), turns(asked), *sides)
 
 
 def agent(model: Any, tools: Any) -> Any:
@@ -76,21 +76,21 @@ def toolset(tool: Tool) -> Any:
     return tools
 
 
-def once(messages: Any, info: Any) -> Any:
+def call_once(messages: Any, info: Any) -> Any:
     """A model that wants the tool once and is done then."""
     last = messages[-1].parts[-1]
-    return done() if isinstance(last, ToolReturnPart) else wanting(last.content)
+    return text_response() if isinstance(last, ToolReturnPart) else tool_call_response(last.content)
 
 
-def often(messages: Any, info: Any) -> Any:
+def call_repeatedly(messages: Any, info: Any) -> Any:
     """Wants it CALLS times."""
     count = sum(isinstance(part, ToolReturnPart) for message in messages for part in message.parts)
-    return done() if count == CALLS else wanting(str(count))
+    return text_response() if count == CALLS else tool_call_response(str(count))
 
 
-def wanting(key: str) -> Any:
+def tool_call_response(key: str) -> Any:
     return ModelResponse(parts=[ToolCallPart(TOOL, arguments(key), tool_call_id=f"call_{key}")])
 
 
-def done() -> Any:
+def text_response() -> Any:
     return ModelResponse(parts=[TextPart("done")])

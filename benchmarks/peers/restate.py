@@ -15,22 +15,22 @@ import restate
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
-from benchmarks.peers import TOOL, TOP, Place, Tool, arguments
+from benchmarks.peers import REPOSITORY, TOOL, PeerDatabase, Tool, arguments
 
 TITLE = "Restate"
 DATABASES = ("own",)
 PACKAGES = ("restate-sdk",)
 ENVIRONMENT = ".venv-frameworks/engines"
-SERVERS = TOP / ".venv-bench" / "restate" / "node_modules" / "@restatedev"
+SERVERS = REPOSITORY / ".venv-bench" / "restate" / "node_modules" / "@restatedev"
 PATIENCE = 40.0  # seconds for the server to come up
 
 
 class Peer:
-    async def open(self, place: Place, tool: Tool) -> str:
+    async def open(self, place: PeerDatabase, tool: Tool) -> str:
         self._asked: dict[str, asyncio.Future[str]] = {}
         self._done: dict[str, asyncio.Event] = {}
         ingress, admin, node, handlers = free_ports(4)
-        self._server = started(place.folder, ingress, admin, node)
+        self._server = start_server(place.folder, ingress, admin, node)
         self._stop = asyncio.Event()
         config = Config.from_mapping(bind=[f"127.0.0.1:{handlers}"], loglevel="ERROR")
         app: Any = restate.app([self._service(tool)])
@@ -91,16 +91,16 @@ class Peer:
 
 def durability() -> str:
     """What its own list of settings says of its logs."""
-    version = asked("--version").split("(")[0].strip()
-    logs = sorted({line for line in asked("--dump-config").splitlines() if "disable-wal-fsync" in line})
+    version = ask_option("--version").split("(")[0].strip()
+    logs = sorted({line for line in ask_option("--dump-config").splitlines() if "disable-wal-fsync" in line})
     return f"the log of {version}, {', '.join(logs)}"
 
 
-def asked(option: str) -> str:
-    return subprocess.run([program(), option], capture_output=True, text=True, check=True).stdout
+def ask_option(option: str) -> str:
+    return subprocess.run([find_program(), option], capture_output=True, text=True, check=True).stdout
 
 
-def started(folder: Path, ingress: int, admin: int, node: int) -> subprocess.Popen[bytes]:
+def start_server(folder: Path, ingress: int, admin: int, node: int) -> subprocess.Popen[bytes]:
     settings = {
         "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{ingress}",
         "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{admin}",
@@ -112,10 +112,10 @@ def started(folder: Path, ingress: int, admin: int, node: int) -> subprocess.Pop
         "RUST_LOG": "warn",
     }
     with (folder / "restate.log").open("wb") as log:
-        return subprocess.Popen([program()], env=os.environ | settings, stdout=log, stderr=log, cwd=folder)
+        return subprocess.Popen([find_program()], env=os.environ | settings, stdout=log, stderr=log, cwd=folder)
 
 
-def program() -> str:
+def find_program() -> str:
     installed = sorted(SERVERS.glob("restate-server-*/bin/restate-server"))
     found = str(installed[0]) if installed else shutil.which("restate-server")
     if found is None:

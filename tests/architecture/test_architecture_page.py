@@ -1,12 +1,12 @@
-"""docs/architecture.md names files and functions that are there, and not too many of them."""
+"""docs/architecture.md: the files and functions that it names exist, and the walk stays short."""
 
 import ast
 import re
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[2]
-PACKAGE = TOP / "src" / "interlock"
-PAGE = (TOP / "docs" / "architecture.md").read_text()
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "src" / "interlock"
+PAGE = (REPOSITORY / "docs" / "architecture.md").read_text()
 MOST_FILES_IN_A_WALK = 15
 QUESTIONS = 5
 

@@ -1,4 +1,4 @@
-"""The rules of the house: what the linters cannot say about the shape of the code."""
+"""Rules of the code that linters cannot check: sizes, purity of core, names, assertions."""
 
 import ast
 import re
@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-PACKAGE = TOP / "src" / "interlock"
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "src" / "interlock"
 CORE = PACKAGE / "core"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-COMPONENTS = sorted((TOP / "ui" / "src").rglob("*.ts*"))
-TEST_FILES = sorted((TOP / "tests").rglob("test_*.py"))
-REQUIREMENTS = sorted((TOP / "requirements").glob("*.txt"))
+COMPONENTS = sorted((REPOSITORY / "ui" / "src").rglob("*.ts*"))
+TEST_FILES = sorted((REPOSITORY / "tests").rglob("test_*.py"))
+REQUIREMENTS = sorted((REPOSITORY / "requirements").glob("*.txt"))
 
-ORDINARY_MODULE, LONGEST_MODULE = 500, 900
-REASON = "It is long because"  # how the docstring of a module past the first of these says why
+NORMAL_MODULE_LINES, MAX_MODULE_LINES = 500, 900
+LENGTH_REASON = "It is long because"  # how the docstring of a module past the first of these says why
 MOST_FIELDS_BY_POSITION, MOST_ARGUMENTS, MOST_METHODS = 5, 6, 10
 STATEMENTS = {"fetch", "write"}  # of the database: a name, then its values
-LONGEST_COMPONENT = 300  # the aim is 120
-LONGEST_FUNCTION = 60  # the aim is 20
+MAX_COMPONENT_LINES = 300  # the aim is 120
+MAX_FUNCTION_LINES = 60  # the aim is 20
 NOT_IN_CORE = {"asyncio", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time"}
 ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
 WALL_CLOCK = {
@@ -43,34 +43,36 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def test_a_long_module_says_why_and_none_is_longer_than_900_lines() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in MODULES}
     assert lengths, "there are no modules to look at"
-    assert [shown(path) for path, lines in lengths.items() if lines > LONGEST_MODULE] == []
-    long = [path for path, lines in lengths.items() if lines > ORDINARY_MODULE]
-    assert [shown(path) for path in long if REASON not in (ast.get_docstring(parse(path)) or "")] == []
+    assert [relative_path(path) for path, lines in lengths.items() if lines > MAX_MODULE_LINES] == []
+    long = [path for path, lines in lengths.items() if lines > NORMAL_MODULE_LINES]
+    assert [relative_path(path) for path in long if LENGTH_REASON not in (ast.get_docstring(parse(path)) or "")] == []
 
 
 def test_no_file_of_the_page_is_longer_than_300_lines() -> None:
     assert COMPONENTS, "there are no components to look at"
-    lengths = {shown(path): len(path.read_text().splitlines()) for path in COMPONENTS if path.name != "schema.d.ts"}
-    assert {name: n for name, n in lengths.items() if n > LONGEST_COMPONENT} == {}
+    lengths = {
+        relative_path(path): len(path.read_text().splitlines()) for path in COMPONENTS if path.name != "schema.d.ts"
+    }
+    assert {name: n for name, n in lengths.items() if n > MAX_COMPONENT_LINES} == {}
 
 
 def test_no_function_is_longer_than_60_lines() -> None:
     too_long = [
-        f"{shown(path)}:{function.lineno} {function.name}"
+        f"{relative_path(path)}:{function.lineno} {function.name}"
         for path in MODULES
         for function in functions(parse(path))
-        if (function.end_lineno or function.lineno) - function.lineno + 1 > LONGEST_FUNCTION
+        if (function.end_lineno or function.lineno) - function.lineno + 1 > MAX_FUNCTION_LINES
     ]
     assert too_long == []
 
 
-def test_no_class_name_stands_twice() -> None:
+def test_no_class_name_is_used_twice() -> None:
     """One thing per word. Each framework's gate is `Gate`, since people import it from the framework's module."""
     places: dict[str, list[str]] = {}
     for path in MODULES:
         for node in parse(path).body:
             if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name.lstrip("_"), []).append(shown(path))
+                places.setdefault(node.name.lstrip("_"), []).append(relative_path(path))
     assert places, "there are no classes to look at"
     gates = [path for path in places.pop("Gate") if "integrations/" not in path]
     assert gates == ["src/interlock/app/gate.py"]
@@ -79,7 +81,7 @@ def test_no_class_name_stands_twice() -> None:
 
 def test_a_dataclass_with_many_fields_takes_them_by_keyword() -> None:
     wide = [
-        (shown(path), node.name, node)
+        (relative_path(path), node.name, node)
         for path in MODULES
         for node in ast.walk(parse(path))
         if isinstance(node, ast.ClassDef) and len(dataclass_fields(node)) > MOST_FIELDS_BY_POSITION
@@ -91,7 +93,7 @@ def test_a_dataclass_with_many_fields_takes_them_by_keyword() -> None:
 def test_no_constructor_or_method_is_given_more_than_six_arguments_by_position() -> None:
     """Statements aside, whose values stand in the order of their question marks."""
     long = [
-        f"{shown(path)}:{node.lineno} {ast.unparse(node.func)}"
+        f"{relative_path(path)}:{node.lineno} {ast.unparse(node.func)}"
         for path in MODULES
         for node in ast.walk(parse(path))
         if isinstance(node, ast.Call) and len(node.args) > MOST_ARGUMENTS
@@ -130,23 +132,23 @@ def keyword_only(node: ast.ClassDef) -> bool:
 
 def test_core_imports_nothing_but_the_standard_library_and_itself() -> None:
     foreign = [
-        f"{shown(path)} imports {name}"
+        f"{relative_path(path)} imports {name}"
         for path in CORE.rglob("*.py")
         for name in imports(path)
-        if not within(name, "interlock.core") and name.split(".")[0] not in sys.stdlib_module_names
+        if not is_within(name, "interlock.core") and name.split(".")[0] not in sys.stdlib_module_names
     ]
     assert foreign == []
 
 
 def test_core_has_no_io_no_clock_no_chance_and_no_async() -> None:
     impure = [
-        f"{shown(path)} uses {name}"
+        f"{relative_path(path)} uses {name}"
         for path in CORE.rglob("*.py")
         for name in sorted(imports(path) | names_used(path))
         if name.split(".")[0] in NOT_IN_CORE or name in WALL_CLOCK
     ]
     async_functions = [
-        f"{shown(path)}:{function.lineno} {function.name}"
+        f"{relative_path(path)}:{function.lineno} {function.name}"
         for path in CORE.rglob("*.py")
         if path.name != "ports.py"  # ports describe what others do, and others are async
         for function in functions(parse(path))
@@ -156,12 +158,12 @@ def test_core_has_no_io_no_clock_no_chance_and_no_async() -> None:
 
 
 def test_only_the_settings_read_the_environment() -> None:
-    assert users_of(ENVIRONMENT) <= {"src/interlock/config/load.py"}
+    assert files_that_use(ENVIRONMENT) <= {"src/interlock/config/load.py"}
 
 
-def test_only_wiring_reads_the_wall_clock() -> None:
+def test_only_bootstrap_reads_the_wall_clock() -> None:
     """All others, the command line too, are given a clock."""
-    assert users_of(WALL_CLOCK) <= {"src/interlock/app/bootstrap.py"}
+    assert files_that_use(WALL_CLOCK) <= {"src/interlock/app/bootstrap.py"}
 
 
 def test_one_place_puts_a_policy_in_force() -> None:
@@ -189,31 +191,35 @@ def assigners_of(attribute: str, tree: ast.AST) -> Iterator[str]:
 
 def test_no_module_of_the_package_knows_of_fault_injection() -> None:
     """Tests wrap it from outside: `tests/faults/points.py`."""
-    assert [shown(path) for path in MODULES if FAULT_INJECTION.search(path.read_text())] == []
+    assert [relative_path(path) for path in MODULES if FAULT_INJECTION.search(path.read_text())] == []
 
 
 def test_requirement_files_hold_hashes_and_no_address() -> None:
     assert REQUIREMENTS, "there are no requirement files"
     for path in REQUIREMENTS:
         text = path.read_text()
-        assert re.findall(r"\w+://\S+|--(?:extra-)?index-url.*|--find-links.*|@ file.*", text) == [], shown(path)
+        assert re.findall(r"\w+://\S+|--(?:extra-)?index-url.*|--find-links.*|@ file.*", text) == [], relative_path(
+            path
+        )
         pins = re.split(r"^(?=[a-zA-Z])", text, flags=re.MULTILINE)
-        assert [pin for pin in pins if "==" in pin and "--hash=sha256:" not in pin] == [], shown(path)
+        assert [pin for pin in pins if "==" in pin and "--hash=sha256:" not in pin] == [], relative_path(path)
 
 
 def test_no_file_names_a_folder_of_one_machine() -> None:
     named = [
-        f"{shown(path)}: {found.group()}" for path, text in texts() for found in FOLDERS_OF_ONE_MACHINE.finditer(text)
+        f"{relative_path(path)}: {found.group()}"
+        for path, text in readable_files()
+        for found in FOLDERS_OF_ONE_MACHINE.finditer(text)
     ]
     assert named == []
 
 
-def test_every_test_claims_something() -> None:
+def test_every_test_asserts_something() -> None:
     silent = [
-        f"{shown(path)}:{function.lineno} {function.name}"
+        f"{relative_path(path)}:{function.lineno} {function.name}"
         for path in TEST_FILES
         for function in functions(parse(path))
-        if function.name.startswith("test_") and not claims(function)
+        if function.name.startswith("test_") and not has_assertion(function)
     ]
     assert silent == []
 
@@ -231,12 +237,12 @@ def test_every_test_claims_something() -> None:
         "src/interlock/py.typed",
     ],
 )
-def test_what_people_look_for_is_there(name: str) -> None:
-    assert (TOP / name).exists()
+def test_standard_files_exist(name: str) -> None:
+    assert (REPOSITORY / name).exists()
 
 
-def shown(path: Path) -> str:
-    return path.relative_to(TOP).as_posix()
+def relative_path(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
 
 
 @cache
@@ -248,7 +254,7 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def within(name: str, package: str) -> bool:
+def is_within(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
 
@@ -261,11 +267,11 @@ def imports(path: Path) -> set[str]:
             case ast.Import():
                 found |= {alias.name for alias in node.names}
             case ast.ImportFrom():
-                found |= {f"{origin(node, path)}.{alias.name}" for alias in node.names}
+                found |= {f"{source_module(node, path)}.{alias.name}" for alias in node.names}
     return found
 
 
-def origin(node: ast.ImportFrom, path: Path) -> str:
+def source_module(node: ast.ImportFrom, path: Path) -> str:
     """The module that `from … import` names, with leading dots resolved."""
     if not node.level:
         return node.module or ""
@@ -282,11 +288,11 @@ def names_used(path: Path) -> set[str]:
     spelled = {local: alias.name if alias.asname else local for local, alias in meaning.items()}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            spelled |= {alias.asname or alias.name: f"{origin(node, path)}.{alias.name}" for alias in node.names}
+            spelled |= {alias.asname or alias.name: f"{source_module(node, path)}.{alias.name}" for alias in node.names}
     return {
         name
         for node in ast.walk(tree)
-        if isinstance(node, ast.Name | ast.Attribute) and (name := dotted(node, spelled))
+        if isinstance(node, ast.Name | ast.Attribute) and (name := dotted_name(node, spelled))
     }
 
 
@@ -294,22 +300,22 @@ def plain_imports(tree: ast.AST) -> Iterator[ast.alias]:
     return (alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
 
 
-def dotted(node: ast.expr, spelled: dict[str, str]) -> str:
+def dotted_name(node: ast.expr, spelled: dict[str, str]) -> str:
     """`dt.now` as `datetime.datetime.now` if `dt` was imported so; empty for names that were not imported."""
     match node:
         case ast.Name():
             return spelled.get(node.id, "")
         case ast.Attribute():
-            owner = dotted(node.value, spelled)
+            owner = dotted_name(node.value, spelled)
             return owner and f"{owner}.{node.attr}"
     return ""
 
 
-def users_of(names: set[str]) -> set[str]:
-    return {shown(path) for path in MODULES if names & (names_used(path) | imports(path))}
+def files_that_use(names: set[str]) -> set[str]:
+    return {relative_path(path) for path in MODULES if names & (names_used(path) | imports(path))}
 
 
-def claims(function: Function) -> bool:
+def has_assertion(function: Function) -> bool:
     """True if the function asserts, expects an error or a sight, or calls a helper that is named for asserting."""
     called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
     words = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called]
@@ -318,7 +324,7 @@ def claims(function: Function) -> bool:
     )
 
 
-def texts() -> Iterator[tuple[Path, str]]:
+def readable_files() -> Iterator[tuple[Path, str]]:
     for path in project_files():
         try:
             yield path, path.read_text(encoding="utf-8")
@@ -330,8 +336,8 @@ def project_files() -> list[Path]:
     """What git tracks or would track; without git (an unpacked archive), what the archive carries."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        listed = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True).stdout.split("\0")
+        listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\0")
     except (OSError, subprocess.CalledProcessError):
-        folders = [TOP / name for name in ("src", "tests", "docs", "requirements", "benchmarks", "examples")]
+        folders = [REPOSITORY / name for name in ("src", "tests", "docs", "requirements", "benchmarks", "examples")]
         return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    return [path for name in listed if name and (path := TOP / name).is_file()]
+    return [path for name in listed if name and (path := REPOSITORY / name).is_file()]

@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code: links, commands, names and requirements are those that there are."""
+"""The documentation agrees with the code: links, commands, names and requirements exist."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from interlock.cli import app
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 
-TOP = Path(__file__).resolve().parents[2]
-DOCS = TOP / "docs"
-PAGES = [TOP / "README.md", TOP / "CHANGELOG.md", TOP / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-SOURCES = (TOP / "src" / "interlock", TOP)  # the page's own begin with ui/
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = REPOSITORY / "docs"
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CHANGELOG.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted(DOCS.rglob("*.md")),
+]
+SOURCES = (REPOSITORY / "src" / "interlock", REPOSITORY)  # the page's own begin with ui/
 DECISIONS = sorted((DOCS / "adr").glob("*.md"))
 LONGEST_DECISION = 40
 LAST_REQUIREMENT = 63
@@ -30,12 +35,12 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| (R\d+) \|(.*)\|$", re.MULTILINE)
 
 
-def shown(path: Path) -> str:
-    return path.relative_to(TOP).as_posix()
+def relative_path(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
 
 
 def pages(names: list[Path]) -> Any:
-    return pytest.mark.parametrize("page", names, ids=shown)
+    return pytest.mark.parametrize("page", names, ids=relative_path)
 
 
 @pages(PAGES)
@@ -57,7 +62,7 @@ def test_every_program_can_be_read(page: Path) -> None:
     for language, text in FENCE.findall(page.read_text()):
         try:
             if language == "python":
-                compile(text, shown(page), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                compile(text, relative_path(page), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except SyntaxError as error:
             broken.append(str(error))
     assert broken == []
@@ -122,7 +127,7 @@ def test_the_code_and_tests_of_a_requirement_are_there_and_name_it() -> None:
     for name, row in requirements().items():
         wrong += [f"{name}: {path}" for path in row.code if not any((top / path).exists() for top in SOURCES)]
         for path in [*row.owner, *row.others]:
-            file = TOP / "tests" / path
+            file = REPOSITORY / "tests" / path
             if not file.is_file() or not re.search(rf"\b{name}\b", file.read_text()):
                 wrong.append(f"{name}: tests/{path}")
     assert wrong == []
@@ -150,15 +155,15 @@ def requirements() -> dict[str, Requirement]:
 def command_paths() -> Iterator[str]:
     root: Any = typer.main.get_command(app)
     context = typer.Context(root, info_name="interlock")
-    yield from below(root, context, "interlock")
+    yield from subcommands(root, context, "interlock")
 
 
-def below(command: Any, context: Any, path: str) -> Iterator[str]:
+def subcommands(command: Any, context: Any, path: str) -> Iterator[str]:
     if not hasattr(command, "list_commands"):
         yield path
         return
     for name in command.list_commands(context):
-        yield from below(command.get_command(context, name), context, f"{path} {name}")
+        yield from subcommands(command.get_command(context, name), context, f"{path} {name}")
 
 
 def anchors(page: Path) -> set[str]:

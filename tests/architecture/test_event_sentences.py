@@ -1,4 +1,4 @@
-"""What the page says of the server's words: every kind of event has a sentence."""
+"""The web app has a sentence for every kind of event."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-TOP = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[2]
 EXPORTED = re.compile(
     r"^export (?:default )?(?:async )?(?:function|const|class|type|interface|enum) (\w+)", re.MULTILINE
 )
-SENTENCES = TOP / "ui/src/pages/history/sentences.ts"
+SENTENCES = REPOSITORY / "ui/src/pages/history/sentences.ts"
 # Where the kind stands among the arguments of what makes an event; a line of a thread becomes `thread_KIND`.
-MAKERS = {
+EVENT_MAKERS = {
     "Event": (0, ""),
     "_event": (0, ""),
     "delivery_event": (0, ""),
@@ -25,7 +25,7 @@ BY_STATUS = {"succeeded", "failed"}  # the kind is the status that a run ended w
 
 def test_every_kind_of_event_has_a_sentence_on_the_page() -> None:
     told = set(re.findall(r"^  (\w+): \(", SENTENCES.read_text(), re.MULTILINE))
-    made = {kind for path in (TOP / "src/interlock").rglob("*.py") for kind in kinds_in(path)} | BY_STATUS
+    made = {kind for path in (REPOSITORY / "src/interlock").rglob("*.py") for kind in kinds_in(path)} | BY_STATUS
     assert len(made) > 50
     assert made - told == set()
     assert told - made == set(), "nothing makes these any more"
@@ -33,15 +33,15 @@ def test_every_kind_of_event_has_a_sentence_on_the_page() -> None:
 
 def kinds_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
-            place, prefix = MAKERS[node.func.id]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in EVENT_MAKERS:
+            place, prefix = EVENT_MAKERS[node.func.id]
             if len(node.args) > place and isinstance(node.args[place], ast.Constant):
                 yield f"{prefix}{ast.literal_eval(node.args[place])}"
 
 
-def test_no_exported_name_of_the_page_stands_twice() -> None:
+def test_no_exported_name_of_the_web_app_is_used_twice() -> None:
     places: dict[str, list[str]] = {}
-    for path in sorted((TOP / "ui/src").rglob("*.ts*")):
+    for path in sorted((REPOSITORY / "ui/src").rglob("*.ts*")):
         if ".test." not in path.name and path.name != "schema.d.ts":
             for name in EXPORTED.findall(path.read_text()):
                 places.setdefault(name, []).append(path.name)

@@ -1,4 +1,4 @@
-"""A fresh clone can be installed next month as well: from the locked files alone, whatever has been released since."""
+"""A fresh clone installs from the lock files alone, independent of later releases."""
 
 import subprocess
 import sys
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
 def test_locked_requirements_are_not_resolved_again(name: str) -> None:
-    installs = [line for line in (TOP / name).read_text().splitlines() if "--require-hashes" in line]
+    installs = [line for line in (REPOSITORY / name).read_text().splitlines() if "--require-hashes" in line]
     assert installs
     assert [line for line in installs if "--no-deps" not in line] == []
 

@@ -1,4 +1,4 @@
-"""Channels, tool packs and protocols are found by their name in a folder: none may vanish when it becomes a folder."""
+"""Discovery of channels, tool packs and protocols by folder name, as a file or as a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every test of the contract runs on both databases; the few that are about one of them say so."""
+"""Fixtures of the contract tests: every test runs on both databases unless it is about one of them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from tests.support import Clock, opened
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
-    async with opened(place, clock) as doors:
-        yield doors
+async def services(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+    async with opened(place, clock) as opened_services:
+        yield opened_services
 
 
 @pytest.fixture
-async def desk(place: Place) -> AsyncIterator[AppServices]:
-    """Where people sit: the database itself, beside the programs that are tested."""
-    parts = build_services(place.url)
-    await parts.store.open()
-    await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
-    yield parts
-    await parts.store.close()
+async def people_services(place: Place) -> AsyncIterator[AppServices]:
+    """Services of the people, directly on the database of the tested programs."""
+    services = build_services(place.url)
+    await services.store.open()
+    await services.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
+    yield services
+    await services.store.close()
 
 
 @pytest.fixture(params=["database", "server"])
-async def where(request: pytest.FixtureRequest, place: Place, desk: AppServices) -> AsyncIterator[dict[str, Any]]:
-    """The address and what goes with it: over a database and over a server everything is the same."""
+async def connection_options(
+    request: pytest.FixtureRequest, place: Place, people_services: AppServices
+) -> AsyncIterator[dict[str, Any]]:
+    """URL and key of a database, then of a server over it."""
     if request.param == "database":
         yield {"url": place.url}
         return
-    keys = await make_keys(desk)
+    keys = await make_keys(people_services)
     with serving_here(place.url) as url:
         yield {"url": url, "key": keys["agent"]}

@@ -33,25 +33,25 @@ from tests.places import Place
 from tests.support import ADA, START, Clock, every_kind, faults, opened
 
 PASSWORD = "correct horse battery"
-Told = tuple[str, dict[str, object], dict[str, object] | None]
+EventFields = tuple[str, dict[str, object], dict[str, object] | None]
 
 
-async def told(parts: AppServices, kind: str) -> list[Told]:
+async def events_of_kind(services: AppServices, kind: str) -> list[EventFields]:
     """Actor, data and content of every event of a kind."""
     return [
         (entry.actor, json.loads(entry.data), None if entry.content is None else json.loads(entry.content))
-        async for chunk in parts.store.entries("default")
+        async for chunk in services.store.entries("default")
         for entry in chunk
         if entry.kind == kind
     ]
 
 
-async def with_password(parts: AppServices, name: str = "bob", role: str = "reviewer") -> None:
-    await parts.accounts.add_user("default", name, role, "ada", frozenset({"finance"}))
-    await parts.accounts.set_password("default", name, PASSWORD, "ada")
+async def add_user_with_password(services: AppServices, name: str = "bob", role: str = "reviewer") -> None:
+    await services.accounts.add_user("default", name, role, "ada", frozenset({"finance"}))
+    await services.accounts.set_password("default", name, PASSWORD, "ada")
 
 
-async def lets_in(accounts: Accounts, secret: str) -> bool:
+async def is_accepted(accounts: Accounts, secret: str) -> bool:
     """Whether a key or a session's token counts."""
     try:
         await (accounts.authenticate_key if secret.startswith("ilk_") else accounts.authenticate_session)(secret)
@@ -63,25 +63,25 @@ async def lets_in(accounts: Accounts, secret: str) -> bool:
 # Keys
 
 
-async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: AppServices) -> None:  # R48
-    key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
+async def test_a_key_lets_its_agent_in_until_it_is_revoked(services: AppServices) -> None:  # R48
+    key, secret = await services.accounts.create_key("default", "office", "agent", "ada")
     assert secret.startswith(f"{key.id}_")
     assert (len(key.id), len(secret)) == (12, 56)
-    who = await parts.accounts.authenticate_key(secret)
+    who = await services.accounts.authenticate_key(secret)
     assert who == Principal("default", "office", "agent", teams=frozenset(), via="key", credential=key.id, root=key.id)
     assert who.actor == "agent:office"
-    revoked = await parts.accounts.revoke_key("default", key.id, "bob")
+    revoked = await services.accounts.revoke_key("default", key.id, "bob")
     assert revoked.revoked_at == START
-    assert not await lets_in(parts.accounts, secret)
-    again = await parts.accounts.revoke_key("default", key.id, "eve")
+    assert not await is_accepted(services.accounts, secret)
+    again = await services.accounts.revoke_key("default", key.id, "eve")
     assert again.revoked_at == revoked.revoked_at
-    assert [kind for kind in await every_kind(parts) if kind.startswith("key")] == ["key_created", "key_revoked"]
-    assert await faults(parts) == []
+    assert [kind for kind in await every_kind(services) if kind.startswith("key")] == ["key_created", "key_revoked"]
+    assert await faults(services) == []
 
 
-async def test_only_the_whole_key_counts(parts: AppServices) -> None:  # R48
-    _, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
-    _, other = await parts.accounts.create_key("default", "shop", "agent", "ada")
+async def test_only_the_whole_key_counts(services: AppServices) -> None:  # R48
+    _, secret = await services.accounts.create_key("default", "office", "agent", "ada")
+    _, other = await services.accounts.create_key("default", "shop", "agent", "ada")
     for wrong in (
         "",
         "ilk_",
@@ -93,12 +93,14 @@ async def test_only_the_whole_key_counts(parts: AppServices) -> None:  # R48
         "\ud800",
     ):
         with pytest.raises(Unauthenticated):
-            await parts.accounts.authenticate_key(wrong)
-    assert await lets_in(parts.accounts, secret)
+            await services.accounts.authenticate_key(wrong)
+    assert await is_accepted(services.accounts, secret)
 
 
-async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: AppServices, clock: Clock) -> None:  # R48
-    accounts = parts.accounts
+async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(
+    services: AppServices, clock: Clock
+) -> None:  # R48
+    accounts = services.accounts
     await accounts.add_user("default", "bob", "admin", "ada", frozenset({"finance"}))
     await accounts.add_user("default", "ada", "admin", "ada")
     key, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
@@ -119,16 +121,16 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: App
     with pytest.raises(InvalidRequest, match="bob is a viewer"):
         await accounts.create_key("default", "phone", "admin", "ada", "bob")
     await accounts.remove_user("default", "bob", "ada")
-    assert not await lets_in(accounts, secret)
+    assert not await is_accepted(accounts, secret)
     with pytest.raises(Conflict, match="was removed"):
         await accounts.create_key("default", "phone", "viewer", "ada", "bob")
     await accounts.add_user("default", "bob", "admin", "ada")
     clock.forward(CACHE_TTL)
-    assert not await lets_in(accounts, secret), "a key that ended does not come back with its person"
+    assert not await is_accepted(accounts, secret), "a key that ended does not come back with its person"
 
 
-async def test_a_key_adds_the_user_whom_it_belongs_to(parts: AppServices) -> None:  # R48
-    accounts = parts.accounts
+async def test_a_key_adds_the_user_whom_it_belongs_to(services: AppServices) -> None:  # R48
+    accounts = services.accounts
     await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     await accounts.create_key("default", "eve", "admin", "ada")
     await accounts.create_key("default", "shop", "agent", "ada", "carol")
@@ -143,9 +145,9 @@ async def test_a_key_adds_the_user_whom_it_belongs_to(parts: AppServices) -> Non
     }
 
 
-async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: AppServices) -> None:
+async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(services: AppServices) -> None:
     """A misspelt name would make an account, and a key that acts for it."""
-    accounts = parts.accounts
+    accounts = services.accounts
     for name in ("carol", "carola", "bob", "gone"):
         await accounts.add_user("default", name, "viewer", "ada", email="bo@example.com" if name == "bob" else "")
     await accounts.remove_user("default", "gone", "ada")
@@ -167,8 +169,8 @@ async def test_the_requester_of_an_agents_key_is_a_person_who_is_known(parts: Ap
     assert len(await accounts.users("default")) == 4
 
 
-async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rotated(parts: AppServices) -> None:
-    accounts = parts.accounts
+async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rotated(services: AppServices) -> None:
+    accounts = services.accounts
     key, _ = await accounts.create_key("default", "mailer", "agent", "ada", "", KeyBindings(per_minute=10, pending=0))
     new, secret = await accounts.rotate_key("default", key.id, "ada")
     plain, other = await accounts.create_key("default", "plain", "agent", "ada")
@@ -179,26 +181,30 @@ async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rot
     }
     found = [await accounts.authenticate_key(each) for each in (secret, other)]
     assert [(who.per_minute, who.pending) for who in found] == [(10, 0), (None, None)]
-    made = [data.get("quotas") for kind in ("key_created", "key_rotated") for _, data, _ in await told(parts, kind)]
+    made = [
+        data.get("quotas")
+        for kind in ("key_created", "key_rotated")
+        for _, data, _ in await events_of_kind(services, kind)
+    ]
     assert made == [{"per_minute": 10, "pending": 0}, None, {"per_minute": 10, "pending": 0}]
     for wrong in (KeyBindings(per_minute=-1), KeyBindings(pending=10**9 + 1)):
         with pytest.raises(InvalidRequest, match="whole number from 0"):
             await accounts.create_key("default", "mailer", "agent", "ada", "", wrong)
     with pytest.raises(InvalidRequest, match="or has quotas"):
         await accounts.create_key("default", "laptop", "viewer", "ada", "bob", KeyBindings(pending=1))
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_a_key_ends_with_one_who_is_only_its_owner(parts: AppServices) -> None:  # R48
-    await parts.accounts.add_user("default", "carol", "viewer", "ada")
-    _, secret = await parts.accounts.create_key("default", "shop", "agent", "ada", "carol")
-    assert (await parts.accounts.authenticate_key(secret)).name == "shop"
-    await parts.accounts.remove_user("default", "carol", "ada")
-    assert not await lets_in(parts.accounts, secret)
+async def test_a_key_ends_with_one_who_is_only_its_owner(services: AppServices) -> None:  # R48
+    await services.accounts.add_user("default", "carol", "viewer", "ada")
+    _, secret = await services.accounts.create_key("default", "shop", "agent", "ada", "carol")
+    assert (await services.accounts.authenticate_key(secret)).name == "shop"
+    await services.accounts.remove_user("default", "carol", "ada")
+    assert not await is_accepted(services.accounts, secret)
 
 
-async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: AppServices) -> None:
-    accounts = parts.accounts
+async def test_a_key_is_bound_to_agents_tools_and_a_requester(services: AppServices) -> None:
+    accounts = services.accounts
     for name in ("carol", "dave"):
         await accounts.add_user("default", name, "viewer", "ada")
     bound = KeyBindings(("office", "night shift"), ("mail_*", "pay"), "any")
@@ -211,13 +217,13 @@ async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: AppServices
     assert (who.requester, who.on_behalf_of) == ("carol", "carol")
     _, secret = await accounts.create_key("default", "desk", "agent", "ada", "dave")
     assert (await accounts.authenticate_key(secret)).requester == "dave", "a user of an agent's key is its requester"
-    data = (await told(parts, "key_created"))[0][1]
+    data = (await events_of_kind(services, "key_created"))[0][1]
     assert data["agents"] == ["office", "night shift"]
     assert (data["tools"], data["requester"]) == (["mail_*", "pay"], "any")
 
 
-async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: AppServices) -> None:
-    accounts = parts.accounts
+async def test_a_requester_is_said_once_and_is_nobody_called_any(services: AppServices) -> None:
+    accounts = services.accounts
     with pytest.raises(InvalidRequest, match="say one of them"):
         await accounts.create_key("default", "desk", "agent", "ada", "dave", KeyBindings(requester="carol"))
     with pytest.raises(InvalidRequest, match="Only an agent's key"):
@@ -233,30 +239,30 @@ async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: AppServi
 
 
 async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(
-    parts: AppServices, clock: Clock
+    services: AppServices, clock: Clock
 ) -> None:
-    accounts = parts.accounts
+    accounts = services.accounts
     _, laptop = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     _, office = await accounts.create_key("default", "office", "agent", "ada")
     _, brief = await accounts.create_key("default", "brief", "agent", "ada", lifetime=CACHE_TTL // 2)
-    assert [await lets_in(accounts, each) for each in (laptop, office, brief)] == [True, True, True]
+    assert [await is_accepted(accounts, each) for each in (laptop, office, brief)] == [True, True, True]
     clock.forward(CACHE_TTL // 2)
     with pytest.raises(Unauthenticated, match=r"has expired\. Ask an admin for another: interlock keys"):
         await accounts.authenticate_key(brief)
     clock.forward(PERSONAL_KEY_LIFETIME - CACHE_TTL // 2 - 1)
-    assert [await lets_in(accounts, each) for each in (laptop, office)] == [True, True]
+    assert [await is_accepted(accounts, each) for each in (laptop, office)] == [True, True]
     clock.forward(1)
-    assert [await lets_in(accounts, each) for each in (laptop, office)] == [False, True]
+    assert [await is_accepted(accounts, each) for each in (laptop, office)] == [False, True]
     _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lifetime=NEVER_EXPIRES)
     clock.forward(2 * PERSONAL_KEY_LIFETIME)
-    assert await lets_in(accounts, lasting)
+    assert await is_accepted(accounts, lasting)
     for lasts in (0, -2):
         with pytest.raises(InvalidRequest, match="Say never"):
             await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lifetime=lasts)
 
 
-async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(parts: AppServices, clock: Clock) -> None:
-    accounts = parts.accounts
+async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(services: AppServices, clock: Clock) -> None:
+    accounts = services.accounts
     await accounts.add_user("default", "bob", "reviewer", "ada")
     bound = KeyBindings(("office", "night shift"), ("mail_*",), "bob", 10, 0)
     _, mailer = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lifetime=HOUR)
@@ -284,9 +290,9 @@ async def refusal(accounts: Accounts, secret: str) -> str:
 
 
 async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_the_overlap(
-    parts: AppServices, clock: Clock
+    services: AppServices, clock: Clock
 ) -> None:
-    accounts = parts.accounts
+    accounts = services.accounts
     first, old = await accounts.create_key(
         "default", "mailer", "agent", "ada", "", KeyBindings(("office",), (), "none")
     )
@@ -298,35 +304,35 @@ async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_th
         ("mailer", ("office",), "none", first.id)
     }
     clock.forward(HOUR)
-    assert [await lets_in(accounts, each) for each in (old, new, newest)] == [False, False, True]
+    assert [await is_accepted(accounts, each) for each in (old, new, newest)] == [False, False, True]
     assert third.expires_at is None
     with pytest.raises(Conflict, match="has ended"):
         await accounts.rotate_key("default", first.id, "eve")
     with pytest.raises(NotFound):
         await accounts.rotate_key("acme", third.id, "eve")
-    events = await told(parts, "key_rotated")
+    events = await events_of_kind(services, "key_rotated")
     assert [(actor, data["key"], data["replaces"]) for actor, data, _ in events] == [
         ("eve", second.id, first.id),
         ("eve", third.id, second.id),
     ]
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_a_rotated_key_lasts_as_long_as_the_old_one_did(parts: AppServices, clock: Clock) -> None:
-    key, _ = await parts.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+async def test_a_rotated_key_lasts_as_long_as_the_old_one_did(services: AppServices, clock: Clock) -> None:
+    key, _ = await services.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     clock.forward(PERSONAL_KEY_LIFETIME - HOUR)
-    new, secret = await parts.accounts.rotate_key("default", key.id, "bob", overlap=30 * HOUR)
+    new, secret = await services.accounts.rotate_key("default", key.id, "bob", overlap=30 * HOUR)
     assert new.expires_at == clock() + PERSONAL_KEY_LIFETIME
-    kept = {each.id: each.expires_at for each in await parts.accounts.keys("default")}
+    kept = {each.id: each.expires_at for each in await services.accounts.keys("default")}
     assert kept[key.id] == key.expires_at, "an overlap lengthens nothing"
     clock.forward(PERSONAL_KEY_LIFETIME - 1)
-    assert await lets_in(parts.accounts, secret)
+    assert await is_accepted(services.accounts, secret)
 
 
-async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_everywhere(parts: AppServices) -> None:
-    """Whoever took a session can have made a key with it."""
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_everywhere(services: AppServices) -> None:
+    """A stolen session may have been used to create a key."""
+    accounts = services.accounts
+    await add_user_with_password(services)
     ends = (
         lambda: accounts.set_password("default", "bob", "another password", "bob"),
         lambda: accounts.sign_out_everywhere("default", "bob", "bob"),
@@ -334,86 +340,86 @@ async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_every
     _, bot = await accounts.create_key("default", "bot", "agent", "bob", "bob")
     for end in ends:
         _, secret = await accounts.create_key("default", "laptop", "reviewer", "bob", "bob")
-        assert await lets_in(accounts, secret)
+        assert await is_accepted(accounts, secret)
         await end()
-        assert not await lets_in(accounts, secret)
-    assert await lets_in(accounts, bot), "an agent's key is not how they themselves come in"
-    assert [data["keys"] for _, data, _ in await told(parts, "signed_out")] == [1]
+        assert not await is_accepted(accounts, secret)
+    assert await is_accepted(accounts, bot), "an agent's key is not how they themselves come in"
+    assert [data["keys"] for _, data, _ in await events_of_kind(services, "signed_out")] == [1]
 
 
-async def test_a_first_password_ends_no_key(parts: AppServices) -> None:
-    _, secret = await parts.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
-    await parts.accounts.set_password("default", "bob", PASSWORD, "ada")
-    assert await lets_in(parts.accounts, secret)
+async def test_a_first_password_ends_no_key(services: AppServices) -> None:
+    _, secret = await services.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    await services.accounts.set_password("default", "bob", PASSWORD, "ada")
+    assert await is_accepted(services.accounts, secret)
 
 
-async def test_the_record_says_by_what_and_from_where_an_account_was_changed(parts: AppServices) -> None:
+async def test_the_record_says_by_what_and_from_where_an_account_was_changed(services: AppServices) -> None:
     trace = {"via": "web", "credential": "session 0123", "address": "192.0.2.7"}
-    accounts = parts.accounts.with_trace(trace)
+    accounts = services.accounts.with_trace(trace)
     await accounts.add_user("default", "bob", "reviewer", "ada")
     key, _ = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     await accounts.revoke_key("default", key.id, "ada")
     for kind in ("user_changed", "key_created", "key_revoked"):
-        (_, _, content) = (await told(parts, kind))[0]
+        (_, _, content) = (await events_of_kind(services, kind))[0]
         assert content is not None
         assert {name: content[name] for name in trace} == trace
 
 
-async def test_another_workspaces_keys_are_not_there(parts: AppServices) -> None:  # R48
-    key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
+async def test_another_workspaces_keys_are_not_there(services: AppServices) -> None:  # R48
+    key, secret = await services.accounts.create_key("default", "office", "agent", "ada")
     with pytest.raises(NotFound):
-        await parts.accounts.revoke_key("acme", key.id, "eve")
-    assert await parts.accounts.keys("acme") == []
-    assert (await parts.accounts.authenticate_key(secret)).workspace == "default"
+        await services.accounts.revoke_key("acme", key.id, "eve")
+    assert await services.accounts.keys("acme") == []
+    assert (await services.accounts.authenticate_key(secret)).workspace == "default"
 
 
 async def test_a_key_that_is_known_is_not_looked_up_again_for_a_second(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as here, opened(place, clock) as elsewhere:
         key, secret = await here.accounts.create_key("default", "office", "agent", "ada")
-        assert await lets_in(here.accounts, secret)
+        assert await is_accepted(here.accounts, secret)
         await here.accounts.drain()
         await elsewhere.accounts.revoke_key("default", key.id, "ada")
-        assert await lets_in(here.accounts, secret), "no look at the database"
+        assert await is_accepted(here.accounts, secret), "no look at the database"
         clock.forward(CACHE_TTL)
-        assert not await lets_in(here.accounts, secret)
+        assert not await is_accepted(here.accounts, secret)
 
 
-async def test_a_look_up_that_began_before_a_revocation_is_not_kept(parts: AppServices) -> None:
+async def test_a_look_up_that_began_before_a_revocation_is_not_kept(services: AppServices) -> None:
     """However the two are interleaved: once the revocation is through, the key lets nobody in."""
     for _ in range(20):
-        key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
-        looks = [asyncio.create_task(lets_in(parts.accounts, secret)) for _ in range(5)]
-        await parts.accounts.revoke_key("default", key.id, "ada")
-        assert not await lets_in(parts.accounts, secret)
+        key, secret = await services.accounts.create_key("default", "office", "agent", "ada")
+        looks = [asyncio.create_task(is_accepted(services.accounts, secret)) for _ in range(5)]
+        await services.accounts.revoke_key("default", key.id, "ada")
+        assert not await is_accepted(services.accounts, secret)
         await asyncio.gather(*looks)
-        assert not await lets_in(parts.accounts, secret)
+        assert not await is_accepted(services.accounts, secret)
 
 
-async def test_when_a_key_was_used_is_noted_once_a_minute(parts: AppServices, clock: Clock) -> None:
-    key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
-    assert (await parts.accounts.keys("default"))[0].used_at is None
+async def test_when_a_key_was_used_is_noted_once_a_minute(services: AppServices, clock: Clock) -> None:
+    key, secret = await services.accounts.create_key("default", "office", "agent", "ada")
+    assert (await services.accounts.keys("default"))[0].used_at is None
 
     async def used() -> int | None:
-        await parts.accounts.authenticate_key(secret)
-        await parts.accounts.drain()
-        return (await parts.accounts.keys("default"))[0].used_at
+        await services.accounts.authenticate_key(secret)
+        await services.accounts.drain()
+        return (await services.accounts.keys("default"))[0].used_at
 
     assert await used() == START
     clock.forward(KEY_USE_INTERVAL - 1)
     assert await used() == START
     clock.forward(CACHE_TTL)
     assert await used() == START + KEY_USE_INTERVAL - 1 + CACHE_TTL
-    assert await every_kind(parts) == ["key_created"], key.id
+    assert await every_kind(services) == ["key_created"], key.id
 
 
-async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: AppServices, clock: Clock) -> None:
+async def test_many_who_come_at_once_with_one_key_make_one_look_up(services: AppServices, clock: Clock) -> None:
     """Also if the first of them gives up."""
     looks: list[str] = []
 
     class Counting:
         def __getattr__(self, name: str) -> object:
             looks.append(name)
-            return getattr(parts.store.accounts, name)
+            return getattr(services.store.accounts, name)
 
     accounts = Accounts(cast(AccountStore, Counting()), clock)
     _, secret = await accounts.create_key("default", "office", "agent", "ada")
@@ -426,17 +432,17 @@ async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: AppSer
     assert looks == ["change", "key", "touch_key"]
 
 
-async def test_unknown_keys_take_no_memory(parts: AppServices) -> None:
+async def test_unknown_keys_take_no_memory(services: AppServices) -> None:
     for number in range(50):
-        assert not await lets_in(parts.accounts, f"ilk_{number:08d}_{'a' * 43}")
-    assert parts.accounts.cache_size == 0
+        assert not await is_accepted(services.accounts, f"ilk_{number:08d}_{'a' * 43}")
+    assert services.accounts.cache_size == 0
 
 
 # People
 
 
-async def test_people_are_added_changed_and_removed_with_an_author(parts: AppServices) -> None:  # R41, R48
-    accounts = parts.accounts
+async def test_people_are_added_changed_and_removed_with_an_author(services: AppServices) -> None:  # R41, R48
+    accounts = services.accounts
     bob = await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
     assert bob == User("bob", "reviewer", teams=frozenset({"finance"}), email="bob@example.com")
     with pytest.raises(Conflict, match="there already"):
@@ -453,34 +459,34 @@ async def test_people_are_added_changed_and_removed_with_an_author(parts: AppSer
         with pytest.raises(NotFound):
             await change
     data = {"role": "reviewer", "user": "bob", "away_until": None}
-    assert await told(parts, "user_changed") == [
+    assert await events_of_kind(services, "user_changed") == [
         ("ada", data, {"email": "bob@example.com", "teams": ["finance"]}),
         ("eve", data, {"email": "bob@example.com", "teams": []}),
     ]
-    assert await told(parts, "user_removed") == [("ada", {"sessions": 0, "user": "bob"}, None)]
-    assert await faults(parts) == []
+    assert await events_of_kind(services, "user_removed") == [("ada", {"sessions": 0, "user": "bob"}, None)]
+    assert await faults(services) == []
 
 
-async def test_removing_somebody_ends_all_they_came_in_by(parts: AppServices) -> None:  # R48
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_removing_somebody_ends_all_they_came_in_by(services: AppServices) -> None:  # R48
+    accounts = services.accounts
+    await add_user_with_password(services)
     _, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     _, token = await accounts.sign_in("default", "bob", PASSWORD)
     link = await accounts.create_link("default", "ada", "bob")
-    assert [await lets_in(accounts, each) for each in (secret, token)] == [True, True]
+    assert [await is_accepted(accounts, each) for each in (secret, token)] == [True, True]
     await accounts.remove_user("default", "bob", "ada")
-    assert [await lets_in(accounts, each) for each in (secret, token)] == [False, False]
+    assert [await is_accepted(accounts, each) for each in (secret, token)] == [False, False]
     for way_in in (accounts.sign_in("default", "bob", PASSWORD), accounts.use_link(link)):
         with pytest.raises(Unauthenticated):
             await way_in
     await accounts.add_user("default", "bob", "reviewer", "ada")
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("default", "bob", PASSWORD)
-    assert [await lets_in(accounts, each) for each in (secret, token)] == [False, False]
+    assert [await is_accepted(accounts, each) for each in (secret, token)] == [False, False]
 
 
-async def test_the_only_admin_stays(parts: AppServices) -> None:
-    accounts = parts.accounts
+async def test_the_only_admin_stays(services: AppServices) -> None:
+    accounts = services.accounts
     assert await accounts.needs_first_admin("default")
     await accounts.add_user("default", "ada", "admin", SYSTEM_ACTOR)
     assert not await accounts.needs_first_admin("default")
@@ -496,9 +502,9 @@ async def test_the_only_admin_stays(parts: AppServices) -> None:
     assert not await accounts.needs_first_admin("default")
 
 
-async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: AppServices) -> None:
+async def test_two_admins_who_remove_each_other_at_once_leave_one(services: AppServices) -> None:
     """In one batch, where neither would see what the other is about to write."""
-    accounts = parts.accounts
+    accounts = services.accounts
     for name in ("ada", "eve"):
         await accounts.add_user("default", name, "admin", "ada")
     results = await asyncio.gather(
@@ -510,8 +516,8 @@ async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: AppServ
     assert not await accounts.needs_first_admin("default")
 
 
-async def test_who_is_away_says_who_decides_meanwhile(parts: AppServices) -> None:  # R40
-    accounts, until = parts.accounts, START + HOUR
+async def test_who_is_away_says_who_decides_meanwhile(services: AppServices) -> None:  # R40
+    accounts, until = services.accounts, START + HOUR
     await accounts.add_user("default", "bob", "reviewer", "ada")
     stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
     away = await accounts.set_away("default", "bob", until, stand_in, "bob")
@@ -519,7 +525,7 @@ async def test_who_is_away_says_who_decides_meanwhile(parts: AppServices) -> Non
     assert await accounts.users("default") == [away]
     back = await accounts.set_away("default", "bob", None, None, "ada")
     assert back == User("bob")
-    assert await told(parts, "away_changed") == [
+    assert await events_of_kind(services, "away_changed") == [
         ("bob", {"until": until, "user": "bob"}, {"to": {"teams": ["leads"], "users": ["eve"]}}),
         ("ada", {"until": None, "user": "bob"}, None),
     ]
@@ -543,113 +549,117 @@ async def test_who_is_away_says_who_decides_meanwhile(parts: AppServices) -> Non
     ],
 )
 async def test_what_cannot_be_somebody_is_refused(
-    parts: AppServices, name: str, role: str, team: str, email: str
+    services: AppServices, name: str, role: str, team: str, email: str
 ) -> None:
     with pytest.raises(InvalidRequest):
-        await parts.accounts.add_user("default", name, role, "ada", frozenset({team} - {""}), email)
-    assert await every_kind(parts) == []
+        await services.accounts.add_user("default", name, role, "ada", frozenset({team} - {""}), email)
+    assert await every_kind(services) == []
 
 
-async def test_a_workspace_is_made_once_and_listed(parts: AppServices) -> None:
-    await parts.accounts.add_workspace("acme")
-    await parts.accounts.add_workspace("acme")
-    assert ("acme", START) in await parts.accounts.workspaces()
+async def test_a_workspace_is_made_once_and_listed(services: AppServices) -> None:
+    await services.accounts.add_workspace("acme")
+    await services.accounts.add_workspace("acme")
+    assert ("acme", START) in await services.accounts.workspaces()
     for name in ("", "Acme", "a b", "a" * 64, "ä"):
         with pytest.raises(InvalidRequest, match="cannot be a workspace"):
-            await parts.accounts.add_workspace(name)
+            await services.accounts.add_workspace(name)
 
 
 # Passwords and sessions
 
 
-async def test_a_session_lasts_until_it_is_ended(parts: AppServices, clock: Clock) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_a_session_lasts_until_it_is_ended(services: AppServices, clock: Clock) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     who, token = await accounts.sign_in("default", "bob", PASSWORD)
     assert (who.name, who.role, who.teams, who.via) == ("bob", "reviewer", frozenset({"finance"}), "web")
     assert await accounts.authenticate_session(token) == who
     _, other = await accounts.sign_in("default", "bob", PASSWORD)
     await accounts.sign_out(token)
     await accounts.sign_out(token)
-    assert not await lets_in(accounts, token)
-    assert await lets_in(accounts, other)
+    assert not await is_accepted(accounts, token)
+    assert await is_accepted(accounts, other)
     clock.forward(SESSION_LIFETIME - 1)
-    assert await lets_in(accounts, other)
+    assert await is_accepted(accounts, other)
     clock.forward(1)
-    assert not await lets_in(accounts, other)
-    assert [each[:2] for each in await told(parts, "signed_in")] == [("bob", {"via": "password"})] * 2
-    assert (await told(parts, "signed_in"))[0][2] == {"credential": who.credential}
-    assert await told(parts, "signed_out") == [("bob", {"sessions": 1}, None)]
+    assert not await is_accepted(accounts, other)
+    assert [each[:2] for each in await events_of_kind(services, "signed_in")] == [("bob", {"via": "password"})] * 2
+    assert (await events_of_kind(services, "signed_in"))[0][2] == {"credential": who.credential}
+    assert await events_of_kind(services, "signed_out") == [("bob", {"sessions": 1}, None)]
 
 
-async def test_a_wrong_name_and_a_wrong_password_are_told_alike(parts: AppServices) -> None:
-    await with_password(parts)
-    await parts.accounts.add_user("default", "eve", "admin", "ada")
+async def test_a_wrong_name_and_a_wrong_password_are_told_alike(services: AppServices) -> None:
+    await add_user_with_password(services)
+    await services.accounts.add_user("default", "eve", "admin", "ada")
     messages = set()
     wrong = (("bob", "wrong password"), ("nobody", PASSWORD), ("eve", ""), ("eve", PASSWORD), ("b\x00b", PASSWORD))
     for name, password in (*wrong, ("bob", "\ud800" * 12), ("bob", PASSWORD * 100), ("a\u202eb", PASSWORD)):
         with pytest.raises(Unauthenticated) as caught:
-            await parts.accounts.sign_in("default", name, password)
+            await services.accounts.sign_in("default", name, password)
         messages.add(caught.value.message)
     with pytest.raises(Unauthenticated) as caught:
-        await parts.accounts.sign_in("acme", "bob", PASSWORD)
+        await services.accounts.sign_in("acme", "bob", PASSWORD)
     assert messages | {caught.value.message} == messages
     assert len(messages) == 1
 
 
-async def test_a_new_password_ends_the_other_sessions(parts: AppServices) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_a_new_password_ends_the_other_sessions(services: AppServices) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     _, here = await accounts.sign_in("default", "bob", PASSWORD)
     _, there = await accounts.sign_in("default", "bob", PASSWORD)
     await accounts.set_password("default", "bob", "another password", "bob", here)
-    assert [await lets_in(accounts, token) for token in (here, there)] == [True, False]
+    assert [await is_accepted(accounts, token) for token in (here, there)] == [True, False]
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("default", "bob", PASSWORD)
     assert (await accounts.sign_in("default", "bob", "another password"))[0].name == "bob"
-    assert (await told(parts, "password_changed"))[-1] == ("bob", {"keys": 0, "sessions": 1, "user": "bob"}, None)
+    assert (await events_of_kind(services, "password_changed"))[-1] == (
+        "bob",
+        {"keys": 0, "sessions": 1, "user": "bob"},
+        None,
+    )
     for password in ("too short", "a" * 1025, "\ud800" * 12):
         with pytest.raises(InvalidRequest):
             await accounts.set_password("default", "bob", password, "bob")
 
 
-async def test_a_password_that_changed_during_a_sign_in_does_not_count(parts: AppServices) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_a_password_that_changed_during_a_sign_in_does_not_count(services: AppServices) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     entering = asyncio.create_task(accounts.sign_in("default", "bob", PASSWORD))
     await asyncio.gather(accounts.remove_user("default", "bob", "ada"), entering, return_exceptions=True)
     await accounts.add_user("default", "bob", "reviewer", "ada")
     error = entering.exception()
-    assert isinstance(error, Unauthenticated) or not await lets_in(accounts, entering.result()[1])
+    assert isinstance(error, Unauthenticated) or not await is_accepted(accounts, entering.result()[1])
 
 
-async def test_composed_and_decomposed_letters_are_one_password(parts: AppServices) -> None:
-    await parts.accounts.add_user("default", "bob", "viewer", "ada")
-    await parts.accounts.set_password("default", "bob", "Blücher an der Ähre", "ada")
+async def test_composed_and_decomposed_letters_are_one_password(services: AppServices) -> None:
+    await services.accounts.add_user("default", "bob", "viewer", "ada")
+    await services.accounts.set_password("default", "bob", "Blücher an der Ähre", "ada")
     decomposed = "Blu\u0308cher an der A\u0308hre"
-    assert (await parts.accounts.sign_in("default", "bob", decomposed))[0].name == "bob"
+    assert (await services.accounts.sign_in("default", "bob", decomposed))[0].name == "bob"
 
 
-async def test_signing_out_everywhere_ends_every_session(parts: AppServices) -> None:
-    await with_password(parts)
-    tokens = [(await parts.accounts.sign_in("default", "bob", PASSWORD))[1] for _ in range(3)]
-    assert await parts.accounts.sign_out_everywhere("default", "bob", "ada") == (3, 0)
-    assert not any([await lets_in(parts.accounts, token) for token in tokens])
-    assert await told(parts, "signed_out") == [("ada", {"keys": 0, "sessions": 3, "user": "bob"}, None)]
+async def test_signing_out_everywhere_ends_every_session(services: AppServices) -> None:
+    await add_user_with_password(services)
+    tokens = [(await services.accounts.sign_in("default", "bob", PASSWORD))[1] for _ in range(3)]
+    assert await services.accounts.sign_out_everywhere("default", "bob", "ada") == (3, 0)
+    assert not any([await is_accepted(services.accounts, token) for token in tokens])
+    assert await events_of_kind(services, "signed_out") == [("ada", {"keys": 0, "sessions": 3, "user": "bob"}, None)]
 
 
-async def test_a_person_has_a_bounded_number_of_sessions(parts: AppServices, clock: Clock) -> None:
-    accounts, tokens = parts.accounts, []
+async def test_a_person_has_a_bounded_number_of_sessions(services: AppServices, clock: Clock) -> None:
+    accounts, tokens = services.accounts, []
     for _ in range(MAX_SESSIONS + 2):
         clock.forward(1)
         tokens.append((await accounts.sign_in_by_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
-    assert [await lets_in(accounts, token) for token in tokens[:3]] == [False, False, True]
+    assert [await is_accepted(accounts, token) for token in tokens[:3]] == [False, False, True]
     assert await accounts.sign_out_everywhere("default", "bob", "ada") == (MAX_SESSIONS, 0)
 
 
-async def test_after_five_failures_a_name_has_to_wait(parts: AppServices, clock: Clock) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_after_five_failures_a_name_has_to_wait(services: AppServices, clock: Clock) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     results = await asyncio.gather(
         *(accounts.sign_in("default", "bob", "wrong password", f"192.0.2.{n}") for n in range(12)),
         return_exceptions=True,
@@ -664,9 +674,9 @@ async def test_after_five_failures_a_name_has_to_wait(parts: AppServices, clock:
     assert (await accounts.sign_in("default", "bob", PASSWORD))[0].name == "bob"
 
 
-async def test_after_twenty_failures_an_address_has_to_wait(parts: AppServices) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_after_twenty_failures_an_address_has_to_wait(services: AppServices) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     for number in range(MAX_FAILURES_PER_ADDRESS):
         with pytest.raises(Unauthenticated):
             await accounts.sign_in("default", f"name{number}", PASSWORD, f"2001:db8::{number}")
@@ -675,9 +685,9 @@ async def test_after_twenty_failures_an_address_has_to_wait(parts: AppServices) 
     assert (await accounts.sign_in("default", "bob", PASSWORD, "2001:db8:0:1::1"))[0].name == "bob"
 
 
-async def test_failures_are_recorded_once_a_second_for_a_name(parts: AppServices, clock: Clock) -> None:  # R41
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_failures_are_recorded_once_a_second_for_a_name(services: AppServices, clock: Clock) -> None:  # R41
+    accounts = services.accounts
+    await add_user_with_password(services)
     for name in ("bob", "bob", "nobody", "somebody", "a\u202eb"):
         with pytest.raises(Unauthenticated):
             await accounts.sign_in("default", name, "wrong password", "192.0.2.7")
@@ -688,20 +698,20 @@ async def test_failures_are_recorded_once_a_second_for_a_name(parts: AppServices
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("acme", "bob", "wrong password")
     await accounts.drain()
-    assert await told(parts, "sign_in_failed") == [
+    assert await events_of_kind(services, "sign_in_failed") == [
         (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "bob"}),
         (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "nobody"}),
         (SYSTEM_ACTOR, {}, {"address": "", "name": "bob"}),
     ]
-    assert await every_kind(parts, "acme") == [], "nobody can make a ledger by a wrong name"
-    assert await faults(parts) == []
+    assert await every_kind(services, "acme") == [], "nobody can make a ledger by a wrong name"
+    assert await faults(services) == []
 
 
 # One-time links
 
 
-async def test_a_link_makes_the_first_admin_and_is_spent(parts: AppServices) -> None:
-    accounts = parts.accounts
+async def test_a_link_makes_the_first_admin_and_is_spent(services: AppServices) -> None:
+    accounts = services.accounts
     token = await accounts.create_link("default", SYSTEM_ACTOR, role="admin")
     late = await accounts.create_link("default", SYSTEM_ACTOR, role="admin")
     link = await accounts.inspect_link(token)
@@ -717,19 +727,19 @@ async def test_a_link_makes_the_first_admin_and_is_spent(parts: AppServices) -> 
         with pytest.raises(Unauthenticated, match="was used"):
             await accounts.use_link(spent, "eve", PASSWORD)
     assert (await accounts.sign_in("default", "ada", PASSWORD))[0].role == "admin"
-    assert await told(parts, "link_used") == [("ada", {"user": "ada"}, None)]
-    assert await faults(parts) == []
+    assert await events_of_kind(services, "link_used") == [("ada", {"user": "ada"}, None)]
+    assert await faults(services) == []
 
 
-async def test_a_link_is_used_once_however_many_try(parts: AppServices) -> None:  # R24
-    token = await parts.accounts.create_link("default", "ada", role="reviewer", teams=frozenset({"finance"}))
+async def test_a_link_is_used_once_however_many_try(services: AppServices) -> None:  # R24
+    token = await services.accounts.create_link("default", "ada", role="reviewer", teams=frozenset({"finance"}))
     results = await asyncio.gather(
-        *(parts.accounts.use_link(token, f"name{number}", PASSWORD) for number in range(8)), return_exceptions=True
+        *(services.accounts.use_link(token, f"name{number}", PASSWORD) for number in range(8)), return_exceptions=True
     )
     (won,) = [result for result in results if not isinstance(result, BaseException)]
     assert {type(result) for result in results if isinstance(result, BaseException)} == {Unauthenticated}
     assert won[0].teams == frozenset({"finance"})
-    assert [user.name for user in await parts.accounts.users("default")] == [won[0].name]
+    assert [user.name for user in await services.accounts.users("default")] == [won[0].name]
 
 
 async def test_of_two_processes_one_gets_the_link(place: Place, clock: Clock) -> None:  # R24
@@ -750,19 +760,19 @@ async def test_somebody_who_is_removed_elsewhere_does_not_stay(place: Place, clo
     async with opened(place, clock) as here, opened(place, clock) as there:
         for number in range(5):
             name = f"bob{number}"
-            await with_password(here, name)
+            await add_user_with_password(here, name)
             entering = asyncio.create_task(here.accounts.sign_in("default", name, PASSWORD))
             await there.accounts.remove_user("default", name, "ada")
             await asyncio.gather(entering, return_exceptions=True)
             clock.forward(CACHE_TTL)
-            signed_in = entering.exception() is None and await lets_in(here.accounts, entering.result()[1])
+            signed_in = entering.exception() is None and await is_accepted(here.accounts, entering.result()[1])
             assert not signed_in
             await there.accounts.add_user("default", name, "viewer", "ada")
             assert place.sql("select count(*) from sessions where person = ?", name) == [(0,)]
 
 
-async def test_a_link_takes_nobodys_name(parts: AppServices) -> None:  # R48
-    accounts = parts.accounts
+async def test_a_link_takes_nobodys_name(services: AppServices) -> None:  # R48
+    accounts = services.accounts
     for name in ("bob", "gone"):
         await accounts.add_user("default", name, "admin", "ada")
     await accounts.remove_user("default", "gone", "bob")
@@ -773,39 +783,39 @@ async def test_a_link_takes_nobodys_name(parts: AppServices) -> None:  # R48
     assert (await accounts.use_link(token, "eve", PASSWORD))[0].role == "viewer"
 
 
-async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(parts: AppServices) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(services: AppServices) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     _, elsewhere = await accounts.sign_in("default", "bob", PASSWORD)
     who, _ = await accounts.use_link(await accounts.create_link("default", "ada", "bob"))
     assert (who.name, who.role) == ("bob", "reviewer")
-    assert await lets_in(accounts, elsewhere)
+    assert await is_accepted(accounts, elsewhere)
     link = await accounts.create_link("default", "ada", "bob", "admin")
     who, here = await accounts.use_link(link, "eve", "another password")
     assert (who.name, who.role) == ("bob", "reviewer"), "a link raises nobody who is there"
-    assert [await lets_in(accounts, token) for token in (elsewhere, here)] == [False, True]
+    assert [await is_accepted(accounts, token) for token in (elsewhere, here)] == [False, True]
     assert (await accounts.sign_in("default", "bob", "another password"))[0].name == "bob"
 
 
-async def test_a_link_ends_with_its_time(parts: AppServices, clock: Clock) -> None:
-    token = await parts.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
+async def test_a_link_ends_with_its_time(services: AppServices, clock: Clock) -> None:
+    token = await services.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
     clock.forward(1_000)
-    for attempt in (parts.accounts.inspect_link(token), parts.accounts.use_link(token, "eve", PASSWORD)):
+    for attempt in (services.accounts.inspect_link(token), services.accounts.use_link(token, "eve", PASSWORD)):
         with pytest.raises(Unauthenticated):
             await attempt
     with pytest.raises(NotFound):
-        await parts.accounts.create_link("default", "ada", "nobody")
+        await services.accounts.create_link("default", "ada", "nobody")
     with pytest.raises(InvalidRequest, match="a person or a role"):
-        await parts.accounts.create_link("default", "ada")
-    invited = await parts.accounts.create_link("default", "ada", "carol", "viewer")
-    assert (await parts.accounts.use_link(invited, "eve", PASSWORD))[0].name == "carol"
+        await services.accounts.create_link("default", "ada")
+    invited = await services.accounts.create_link("default", "ada", "carol", "viewer")
+    assert (await services.accounts.use_link(invited, "eve", PASSWORD))[0].name == "carol"
 
 
 # People of a provider
 
 
-async def test_a_provider_vouches_for_somebody_by_their_subject(parts: AppServices) -> None:
-    accounts, subject = parts.accounts, "https://id.example 42"
+async def test_a_provider_vouches_for_somebody_by_their_subject(services: AppServices) -> None:
+    accounts, subject = services.accounts, "https://id.example 42"
     with pytest.raises(Unauthenticated, match="Ask an admin"):
         await accounts.sign_in_by_subject("default", subject, "bob@example.com", "bob")
     who, token = await accounts.sign_in_by_subject("default", subject, "bob@example.com", "bob", "viewer")
@@ -825,11 +835,11 @@ async def test_a_provider_vouches_for_somebody_by_their_subject(parts: AppServic
     await accounts.add_user("default", "bob", "viewer", "ada")
     with pytest.raises(Conflict):
         await accounts.sign_in_by_subject("default", subject, "", "bob", "viewer")
-    assert [event[1] for event in await told(parts, "signed_in")] == [{"via": "oidc"}] * 2
+    assert [event[1] for event in await events_of_kind(services, "signed_in")] == [{"via": "oidc"}] * 2
 
 
-async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: AppServices) -> None:
-    accounts = parts.accounts
+async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(services: AppServices) -> None:
+    accounts = services.accounts
     await accounts.add_user("default", "bob", "reviewer", "ada", email="Bob@Example.com")
     for name in ("carol", "dave"):
         await accounts.add_user("default", name, "viewer", "ada", email="both@example.com")
@@ -843,9 +853,9 @@ async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: Ap
 # Time, and what is kept
 
 
-async def test_what_has_ended_is_swept(parts: AppServices, place: Place, clock: Clock) -> None:
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_what_has_ended_is_swept(services: AppServices, place: Place, clock: Clock) -> None:
+    accounts = services.accounts
+    await add_user_with_password(services)
     await accounts.sign_in("default", "bob", PASSWORD)
     await accounts.create_link("default", "ada", "bob")
     place.sql("insert into answers values ('default', 'bob', 'k', 'd', 200, ?, ?)", b"{}", START)
@@ -859,33 +869,33 @@ async def test_what_has_ended_is_swept(parts: AppServices, place: Place, clock: 
     assert [place.sql(f"select count(*) from {table}")[0][0] for table in ("sessions", "links", "answers")] == [0, 0, 0]
 
 
-async def test_the_worker_sweeps_once_a_minute(parts: AppServices, place: Place, clock: Clock) -> None:
-    await parts.worker.sweep()
-    await parts.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
+async def test_the_worker_sweeps_once_a_minute(services: AppServices, place: Place, clock: Clock) -> None:
+    await services.worker.sweep()
+    await services.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
     for forward, left in ((CLEANUP_INTERVAL - 1, 1), (1, 0)):
         clock.forward(forward)
-        await parts.worker.sweep()
+        await services.worker.sweep()
         assert place.sql("select count(*) from links") == [(left,)]
 
 
-async def test_no_secret_is_kept_anywhere(parts: AppServices, place: Place) -> None:  # R41
-    accounts = parts.accounts
-    await with_password(parts)
+async def test_no_secret_is_kept_anywhere(services: AppServices, place: Place) -> None:  # R41
+    accounts = services.accounts
+    await add_user_with_password(services)
     _, key = await accounts.create_key("default", "office", "agent", "ada")
     _, token = await accounts.sign_in("default", "bob", PASSWORD)
     link = await accounts.create_link("default", "ada", "bob")
     for secret in (PASSWORD, key[13:], token, link):
         holding = [table for table in place.tables() if secret in repr(place.sql(f"select * from {table}"))]
         assert holding == []
-    record = repr([entry async for chunk in parts.store.entries("default") for entry in chunk])
+    record = repr([entry async for chunk in services.store.entries("default") for entry in chunk])
     digests = [row[0] for table in ("keys", "sessions", "links") for row in place.sql(f"select digest from {table}")]
     digests += [row[0] for row in place.sql("select password from users")]
     assert [digest for digest in digests if digest in record] == []
     assert len(digests) == 4
 
 
-async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: AppServices, place: Place) -> None:  # R41
-    accounts = parts.accounts
+async def test_erasing_a_person_covers_what_is_known_of_them_as_one(services: AppServices, place: Place) -> None:  # R41
+    accounts = services.accounts
     await accounts.add_user("default", "ada", "admin", SYSTEM_ACTOR)
     await accounts.add_user("default", "harriet", "reviewer", "ada", frozenset({"vane"}), "harriet-vane@example.com")
     await accounts.create_key("default", "harriet-vane's laptop", "viewer", "ada", "harriet")
@@ -894,21 +904,21 @@ async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: AppSe
     await accounts.drain()
     await accounts.set_away("default", "ada", START + HOUR, People(frozenset({"harriet"})), "ada")
     await accounts.remove_user("default", "harriet", "ada")
-    erased = [lot async for lot in parts.inbox.erase("default", Erasure("person", "harriet"), ADA)]
+    erased = [lot async for lot in services.inbox.erase("default", Erasure("person", "harriet"), ADA)]
     assert sum(lot.entries for lot in erased) == 4
     holding = [table for table in place.tables() if "vane" in repr(place.sql(f"select * from {table}"))]
     assert holding == []
     assert place.sql("select email, subject from users where name = 'harriet'") == [("", "")]
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_failed_sign_ins_are_forgotten_by_age(parts: AppServices, place: Place, clock: Clock) -> None:  # R41
-    await with_password(parts)
+async def test_failed_sign_ins_are_forgotten_by_age(services: AppServices, place: Place, clock: Clock) -> None:  # R41
+    await add_user_with_password(services)
     with pytest.raises(Unauthenticated):
-        await parts.accounts.sign_in("default", "bob", "wrong password", "192.0.2.7")
-    await parts.accounts.drain()
+        await services.accounts.sign_in("default", "bob", "wrong password", "192.0.2.7")
+    await services.accounts.drain()
     clock.forward(2 * HOUR)
-    while await parts.store.apply_retention(HOUR):
+    while await services.store.apply_retention(HOUR):
         pass
-    assert (await told(parts, "sign_in_failed"))[0] == (SYSTEM_ACTOR, {}, None)
-    assert await faults(parts) == []
+    assert (await events_of_kind(services, "sign_in_failed"))[0] == (SYSTEM_ACTOR, {}, None)
+    assert await faults(services) == []

@@ -1,4 +1,4 @@
-"""What an integration holds: an agent, one attempt at a call, and what the model is told of it."""
+"""The `Agent` of the SDK: one attempt at a call, and the message to the model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ LOOK = ToolSpec("look", "read")
 
 
 @pytest.fixture
-def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
+def make_interlock(connection_options: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
     made: list[Interlock] = []
 
     def lock(**options: Any) -> Interlock:
-        made.append(Interlock(**where, **{"agent": "mailer", **options}))
+        made.append(Interlock(**connection_options, **{"agent": "mailer", **options}))
         return made[-1]
 
     yield lock
@@ -52,28 +52,32 @@ def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
 
 
 @pytest.fixture
-def agent(make: Callable[..., Interlock]) -> Agent:
-    return make().agent()
+def agent(make_interlock: Callable[..., Interlock]) -> Agent:
+    return make_interlock().agent()
 
 
 @pytest.fixture
-async def trusted(where: dict[str, Any], desk: AppServices, make: Callable[..., Interlock]) -> Agent:
+async def trusted_agent(
+    connection_options: dict[str, Any], people_services: AppServices, make_interlock: Callable[..., Interlock]
+) -> Agent:
     """One that is not asked about `send`: by its own word, or by the server's settings for the agent of a bound key."""
-    if "key" not in where:
-        return make().agent()
-    await desk.store.put_agent("default", "mailer", json.dumps({"tool_approvals": {"send": False}}), "test")
+    if "key" not in connection_options:
+        return make_interlock().agent()
+    await people_services.store.put_agent("default", "mailer", json.dumps({"tool_approvals": {"send": False}}), "test")
     bindings = KeyBindings(agents=("mailer",))
-    _, where["key"] = await desk.accounts.create_key("default", "mailer", "agent", "test", "", bindings)
-    agent = make().agent()
+    _, connection_options["key"] = await people_services.accounts.create_key(
+        "default", "mailer", "agent", "test", "", bindings
+    )
+    agent = make_interlock().agent()
     for number in range(1_000):  # until the server has taken up its settings
         probe = agent.call("send", {"to": "bob"}, "probe", str(number))
-        if isinstance(await agent.attempt(probe, SEND, Tool()), Executed):
+        if isinstance(await agent.attempt(probe, SEND, CountingTool()), Executed):
             return agent
         await asyncio.sleep(0.05)
     raise AssertionError("The server did not take up the agent's settings.")
 
 
-class Tool:
+class CountingTool:
     """Counts what it did."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -90,13 +94,17 @@ class Tool:
         return self.now(args)
 
 
-async def decide(desk: AppServices, approval_id: str, decision: Callable[[Acknowledgement], Decision]) -> None:
-    stored = await desk.store.get("default", approval_id)
-    await desk.inbox.decide("default", approval_id, decision(Acknowledgement(stored.approval.args_sha256)), BOB)
+async def decide(
+    people_services: AppServices, approval_id: str, decision: Callable[[Acknowledgement], Decision]
+) -> None:
+    stored = await people_services.store.get("default", approval_id)
+    await people_services.inbox.decide(
+        "default", approval_id, decision(Acknowledgement(stored.approval.args_sha256)), BOB
+    )
 
 
-async def waiting(agent: Agent, call_id: str = "1") -> str:
-    outcome = await agent.attempt(agent.call("send", {"to": "bob"}, "run", call_id), SEND, Tool())
+async def propose_pending(agent: Agent, call_id: str = "1") -> str:
+    outcome = await agent.attempt(agent.call("send", {"to": "bob"}, "run", call_id), SEND, CountingTool())
     assert isinstance(outcome, Waiting), outcome
     return outcome.approval_id
 
@@ -105,13 +113,13 @@ async def waiting(agent: Agent, call_id: str = "1") -> str:
 
 
 async def test_a_call_waits_runs_once_with_what_was_approved_and_is_known_from_then_on(
-    agent: Agent, desk: AppServices
+    agent: Agent, people_services: AppServices
 ) -> None:  # R9, R54
-    tool, call = Tool(), agent.call("send", {"to": "bob"}, "run", "1")
+    tool, call = CountingTool(), agent.call("send", {"to": "bob"}, "run", "1")
     first = await agent.attempt(call, SEND, tool)
     assert isinstance(first, Waiting)
     assert tool.ran == []
-    await decide(desk, first.approval_id, lambda seen: Edit({"to": "eve"}, seen))
+    await decide(people_services, first.approval_id, lambda seen: Edit({"to": "eve"}, seen))
     assert await agent.attempt(call, SEND, tool) == Executed({"sent": "eve"})
     again = await agent.attempt(call, SEND, tool)
     assert again == Finished("succeeded", {"sent": "eve"}, "", first.approval_id)
@@ -119,41 +127,46 @@ async def test_a_call_waits_runs_once_with_what_was_approved_and_is_known_from_t
     assert to_model_message(again, "send") == {"sent": "eve"}
 
 
-def test_synchronous_tools_do_the_same(trusted: Agent) -> None:  # R54
-    tool = Tool()
-    assert trusted.attempt_sync(trusted.call("look", {}, "run", "1"), LOOK, tool.now) == Executed({"sent": None})
-    call = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
-    assert trusted.attempt_sync(call, SEND, tool.now) == Executed({"sent": "bob"})
-    assert isinstance(trusted.attempt_sync(call, SEND, tool.now), Finished)
-    asks = trusted.call("mail", {"to": "bob"}, "run", "3")
-    assert isinstance(trusted.attempt_sync(asks, MAIL, tool.now), Waiting)
+def test_synchronous_tools_do_the_same(trusted_agent: Agent) -> None:  # R54
+    tool = CountingTool()
+    assert trusted_agent.attempt_sync(trusted_agent.call("look", {}, "run", "1"), LOOK, tool.now) == Executed(
+        {"sent": None}
+    )
+    call = trusted_agent.call("send", {"to": "bob"}, "run", "2", switch="off")
+    assert trusted_agent.attempt_sync(call, SEND, tool.now) == Executed({"sent": "bob"})
+    assert isinstance(trusted_agent.attempt_sync(call, SEND, tool.now), Finished)
+    asks = trusted_agent.call("mail", {"to": "bob"}, "run", "3")
+    assert isinstance(trusted_agent.attempt_sync(asks, MAIL, tool.now), Waiting)
     assert tool.ran == [{}, {"to": "bob"}]
 
 
-async def test_a_tool_that_fails_raises_its_own_error_and_is_not_run_again(trusted: Agent) -> None:  # R54
-    tool, call = Tool(ValueError("no such mailbox")), trusted.call("send", {"to": "bob"}, "run", "1", switch="off")
+async def test_a_tool_that_fails_raises_its_own_error_and_is_not_run_again(trusted_agent: Agent) -> None:  # R54
+    tool, call = (
+        CountingTool(ValueError("no such mailbox")),
+        trusted_agent.call("send", {"to": "bob"}, "run", "1", switch="off"),
+    )
     with pytest.raises(ValueError, match="no such mailbox"):
-        await trusted.attempt(call, SEND, tool)
-    outcome = await trusted.attempt(call, SEND, tool)
+        await trusted_agent.attempt(call, SEND, tool)
+    outcome = await trusted_agent.attempt(call, SEND, tool)
     assert isinstance(outcome, Finished)
     said = {"success": False, "status": "failed", "error": "ValueError: no such mailbox"}
     assert (to_model_message(outcome, "send"), len(tool.ran)) == (said, 1)
-    plain = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
+    plain = trusted_agent.call("send", {"to": "bob"}, "run", "2", switch="off")
     with pytest.raises(ValueError, match="no such mailbox"):
-        trusted.attempt_sync(plain, SEND, tool.now)
-    assert isinstance(trusted.attempt_sync(plain, SEND, tool.now), Finished)
+        trusted_agent.attempt_sync(plain, SEND, tool.now)
+    assert isinstance(trusted_agent.attempt_sync(plain, SEND, tool.now), Finished)
 
 
-async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted: Agent) -> None:  # R54
-    tool = Tool(KeyboardInterrupt())  # type: ignore[arg-type]
-    call = trusted.call("send", {"to": "bob"}, "run", "1", switch="off")
+async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted_agent: Agent) -> None:  # R54
+    tool = CountingTool(KeyboardInterrupt())  # type: ignore[arg-type]
+    call = trusted_agent.call("send", {"to": "bob"}, "run", "1", switch="off")
     with pytest.raises(KeyboardInterrupt):
-        await trusted.attempt(call, SEND, tool)
-    plain = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
+        await trusted_agent.attempt(call, SEND, tool)
+    plain = trusted_agent.call("send", {"to": "bob"}, "run", "2", switch="off")
     with pytest.raises(KeyboardInterrupt):
-        trusted.attempt_sync(plain, SEND, tool.now)
+        trusted_agent.attempt_sync(plain, SEND, tool.now)
     for each in (call, plain):
-        outcome = await trusted.attempt(each, SEND, tool)
+        outcome = await trusted_agent.attempt(each, SEND, tool)
         assert isinstance(outcome, Finished)
         assert outcome.status == "unknown"
         assert "Do not call it again: a person has to look." in str(to_model_message(outcome, "send"))
@@ -161,21 +174,23 @@ async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted
 
 
 async def test_of_tools_that_do_not_know_whether_they_took_effect_only_idempotent_ones_can_be_tried_again(
-    trusted: Agent, where: dict[str, Any]
+    trusted_agent: Agent, connection_options: dict[str, Any]
 ) -> None:  # R46
-    tool = Tool(EffectUnknown("It hung up."))
-    call = trusted.call("send", {"to": "bob"}, "run", "1", switch="off")
-    again = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
+    tool = CountingTool(EffectUnknown("It hung up."))
+    call = trusted_agent.call("send", {"to": "bob"}, "run", "1", switch="off")
+    again = trusted_agent.call("send", {"to": "bob"}, "run", "2", switch="off")
     with pytest.raises(EffectUnknown, match=r"It hung up\."):
-        await trusted.attempt(call, SEND, tool)
-    outcome = await trusted.attempt(call, SEND, tool)
+        await trusted_agent.attempt(call, SEND, tool)
+    outcome = await trusted_agent.attempt(call, SEND, tool)
     assert isinstance(outcome, Finished)
     assert (outcome.status, len(tool.ran)) == ("unknown", 1)
     idempotent = replace(SEND, idempotent=True)
     with pytest.raises(EffectUnknown):
-        trusted.attempt_sync(again, idempotent, tool.now)
-    found = trusted.attempt_sync(again, idempotent, Tool().now)
-    assert type(found) is (Finished if "key" in where else Executed)  # a server does not take a program's word for it
+        trusted_agent.attempt_sync(again, idempotent, tool.now)
+    found = trusted_agent.attempt_sync(again, idempotent, CountingTool().now)
+    assert type(found) is (
+        Finished if "key" in connection_options else Executed
+    )  # a server does not take a program's word for it
 
 
 @pytest.mark.parametrize(
@@ -186,10 +201,10 @@ async def test_of_tools_that_do_not_know_whether_they_took_effect_only_idempoten
     ],
 )
 async def test_a_call_that_people_answered_or_rejected_does_not_run(
-    agent: Agent, desk: AppServices, decision: Callable[[Acknowledgement], Decision], said: object
+    agent: Agent, people_services: AppServices, decision: Callable[[Acknowledgement], Decision], said: object
 ) -> None:  # R54
-    tool = Tool()
-    await decide(desk, await waiting(agent), decision)
+    tool = CountingTool()
+    await decide(people_services, await propose_pending(agent), decision)
     outcome = await agent.attempt(agent.call("send", {"to": "bob"}, "run", "1"), SEND, tool)
     heard = to_model_message(outcome, "send")  # type: ignore[arg-type]
     assert heard == said if isinstance(said, str) else dict(heard) | dict(said) == heard  # type: ignore[call-overload]
@@ -198,23 +213,23 @@ async def test_a_call_that_people_answered_or_rejected_does_not_run(
 
 async def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked(agent: Agent) -> None:
     with pytest.raises(InvalidRequest, match="/to"):
-        await agent.attempt(agent.call("send", {"to": 7}, "run", "1"), SEND, Tool())
+        await agent.attempt(agent.call("send", {"to": 7}, "run", "1"), SEND, CountingTool())
 
 
-async def test_whoever_waits_hears_of_the_decision(agent: Agent, desk: AppServices) -> None:  # R54
-    approval_id = await waiting(agent)
+async def test_whoever_waits_hears_of_the_decision(agent: Agent, people_services: AppServices) -> None:  # R54
+    approval_id = await propose_pending(agent)
     assert isinstance(await agent.wait(approval_id, timeout=0), Waiting)
-    await decide(desk, approval_id, Approve)
+    await decide(people_services, approval_id, Approve)
     assert isinstance(await agent.wait(approval_id, timeout=60), Proceed)
 
 
 # Who it is
 
 
-async def test_a_call_says_which_agent_of_whom_it_is(agent: Agent, desk: AppServices) -> None:  # R13, R54
+async def test_a_call_says_which_agent_of_whom_it_is(agent: Agent, people_services: AppServices) -> None:  # R13, R54
     writer = agent.agent("researcher").agent("writer")
     assert (writer.name, writer.path) == ("writer", ("mailer", "researcher", "writer"))
-    subject = (await desk.store.get("default", await waiting(writer))).approval.subject
+    subject = (await people_services.store.get("default", await propose_pending(writer))).approval.subject
     assert (subject.agent, subject.agent_path) == ("writer", ("mailer", "researcher", "writer"))
     assert (subject.run_id, subject.call_id, subject.thread_id) == ("run", "1", "run")
 
@@ -229,33 +244,33 @@ def test_more_can_be_said_of_a_call(agent: Agent) -> None:
 
 
 @pytest.fixture
-def local(place: Place, desk: AppServices) -> Iterator[Interlock]:
+def embedded_interlock(place: Place, people_services: AppServices) -> Iterator[Interlock]:
     with Interlock(place.url, agent="mailer") as lock:
         yield lock
 
 
-def asks(agent: Agent, spec: ToolSpec, call_id: str) -> bool:
+def is_asked(agent: Agent, spec: ToolSpec, call_id: str) -> bool:
     outcome = agent.attempt_sync(agent.call(spec.name, {"to": "bob"}, "run", call_id), spec, lambda _: None)
     return isinstance(outcome, Waiting)
 
 
-def test_each_agent_has_switches_of_its_own_from_its_next_call_on(local: Interlock) -> None:  # R9
-    free, strict = local.agent("free", {"send": False}), local.agent("strict", {"look": True})
-    assert [asks(free, SEND, "1"), asks(free, LOOK, "2")] == [False, False]
-    assert [asks(strict, SEND, "3"), asks(strict, LOOK, "4")] == [True, True]
-    local.agent("free", {"send": True})
-    assert asks(free, SEND, "5")
-    local.agent("free", {})  # an empty map: nothing is said of any tool
-    assert [asks(free, SEND, "6"), asks(free, LOOK, "7")] == [True, False]
-    assert local.agent("free").path == ("free",)  # and without one nothing changes
-    assert local.agent().name == "mailer"
+def test_each_agent_has_switches_of_its_own_from_its_next_call_on(embedded_interlock: Interlock) -> None:  # R9
+    free, strict = embedded_interlock.agent("free", {"send": False}), embedded_interlock.agent("strict", {"look": True})
+    assert [is_asked(free, SEND, "1"), is_asked(free, LOOK, "2")] == [False, False]
+    assert [is_asked(strict, SEND, "3"), is_asked(strict, LOOK, "4")] == [True, True]
+    embedded_interlock.agent("free", {"send": True})
+    assert is_asked(free, SEND, "5")
+    embedded_interlock.agent("free", {})  # an empty map: nothing is said of any tool
+    assert [is_asked(free, SEND, "6"), is_asked(free, LOOK, "7")] == [True, False]
+    assert embedded_interlock.agent("free").path == ("free",)  # and without one nothing changes
+    assert embedded_interlock.agent().name == "mailer"
 
 
-def test_a_sub_agent_tightens_and_never_loosens(local: Interlock) -> None:  # R13
-    parent = local.agent("parent", {"look": True, "send": False})
-    assert asks(parent.agent("loose", {"look": False}), LOOK, "1")
-    assert asks(parent.agent("strict", {"send": True}), SEND, "2")
-    assert not asks(parent.agent("same", {"send": False}), SEND, "3")
+def test_a_sub_agent_tightens_and_never_loosens(embedded_interlock: Interlock) -> None:  # R13
+    parent = embedded_interlock.agent("parent", {"look": True, "send": False})
+    assert is_asked(parent.agent("loose", {"look": False}), LOOK, "1")
+    assert is_asked(parent.agent("strict", {"send": True}), SEND, "2")
+    assert not is_asked(parent.agent("same", {"send": False}), SEND, "3")
 
 
 def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(place: Place) -> None:  # R9, R13
@@ -268,9 +283,9 @@ def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(place:
 
 
 def test_two_agents_in_one_conversation_do_not_share_what_is_approved(  # R13, R47
-    make: Callable[..., Interlock],
+    make_interlock: Callable[..., Interlock],
 ) -> None:
-    lock = make()
+    lock = make_interlock()
     lock.open()
     mailer, clerk = lock.agent("mailer"), lock.agent("clerk")
     asked = lock.loop_thread.run(lock.check(mailer.call("send", {"to": "bob"}, "run", "call_1"), SEND))
@@ -284,11 +299,11 @@ def test_a_server_keeps_its_switches_to_itself(place: Place) -> None:  # R9
         Interlock("http://127.0.0.1:1", key="ilk_x", agent="mailer").agent(tool_approvals={"send": False})
 
 
-async def test_what_an_agents_own_configuration_says_goes_with_the_call(trusted: Agent) -> None:  # R9
-    tool = Tool()
+async def test_what_an_agents_own_configuration_says_goes_with_the_call(trusted_agent: Agent) -> None:  # R9
+    tool = CountingTool()
     off, on = ("send", SEND, "off"), ("look", LOOK, "on")
     found = [
-        await trusted.attempt(trusted.call(name, {"to": "bob"}, "run", switch, switch=switch), spec, tool)
+        await trusted_agent.attempt(trusted_agent.call(name, {"to": "bob"}, "run", switch, switch=switch), spec, tool)
         for name, spec, switch in (off, on)
     ]
     assert [type(each) for each in found] == [Executed, Waiting]
@@ -310,11 +325,11 @@ def test_any_other_id_becomes_its_digest(name: str) -> None:
     assert bounded_id(name) == bounded_id(name) != bounded_id(f"{name}!")
 
 
-async def test_what_can_be_read_once_is_left_to_whoever_called_the_tool(local: Interlock) -> None:  # R54
+async def test_what_can_be_read_once_is_left_to_whoever_called_the_tool(embedded_interlock: Interlock) -> None:  # R54
     async def body(_: object) -> object:
         return (number for number in range(3))
 
-    agent = local.agent()
+    agent = embedded_interlock.agent()
     ran = await agent.attempt(agent.call("look", {}, "run", "once"), ToolSpec("look", "read"), body)
     assert isinstance(ran, Executed)
     assert list(ran.result) == [0, 1, 2]

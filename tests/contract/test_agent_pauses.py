@@ -1,4 +1,4 @@
-"""Runs that stand still, as an integration sees them: over a database and over a server everything is the same."""
+"""Paused runs in the SDK: the same over a database and over a server."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SEND = ToolSpec("send", "write")
 
 
 @pytest.fixture
-def make(where: dict[str, Any]) -> Iterator[Callable[..., Agent]]:
+def make_interlock(connection_options: dict[str, Any]) -> Iterator[Callable[..., Agent]]:
     made: list[Interlock] = []
 
     def agent(**options: Any) -> Agent:
-        made.append(Interlock(**where, **{"agent": "mailer", **options}))
+        made.append(Interlock(**connection_options, **{"agent": "mailer", **options}))
         return made[-1].agent()
 
     yield agent
@@ -34,33 +34,33 @@ def make(where: dict[str, Any]) -> Iterator[Callable[..., Agent]]:
 
 
 @pytest.fixture
-def agent(make: Callable[..., Agent]) -> Agent:
-    return make()
+def agent(make_interlock: Callable[..., Agent]) -> Agent:
+    return make_interlock()
 
 
-async def asked(agent: Agent, run_id: str, call_id: str = "1") -> str:
-    outcome = await agent.attempt(agent.call("send", {"to": "ada"}, run_id, call_id), SEND, never)
+async def propose_pending(agent: Agent, run_id: str, call_id: str = "1") -> str:
+    outcome = await agent.attempt(agent.call("send", {"to": "ada"}, run_id, call_id), SEND, must_not_run)
     assert isinstance(outcome, Waiting), outcome
     return outcome.approval_id
 
 
-async def never(_: object) -> None:
+async def must_not_run(_: object) -> None:
     raise AssertionError("this must not run")
 
 
 async def test_a_run_pauses_and_goes_on_in_another_program_once_people_decided(
-    make: Callable[..., Agent], desk: AppServices
+    make_interlock: Callable[..., Agent], people_services: AppServices
 ) -> None:  # R9
     run_id = "a conversation/with signs, and more than fits " * 5
-    agent = make()
-    approval_id = await asked(agent, run_id)
+    agent = make_interlock()
+    approval_id = await propose_pending(agent, run_id)
     await agent.pause(run_id, state=b"\x00the framework's")
     (listed,) = await agent.paused()
     assert (listed.run_id, listed.agent, listed.state, listed.waiting) == (run_id, "mailer", b"", 1)
     assert list(await agent.ready(timeout=0)) == []
     agent.lock.close()
-    await approve(desk, approval_id)
-    other, effects = make(), []
+    await approve(people_services, approval_id)
+    other, effects = make_interlock(), []
 
     async def body(args: Any) -> str:
         effects.append(args["to"])
@@ -112,7 +112,7 @@ async def test_a_run_that_pauses_again_while_it_goes_on_stays_paused(agent: Agen
 
     async def resume(pause: Pause) -> None:
         if pause.state == b"1":
-            await asked(agent, "run")
+            await propose_pending(agent, "run")
             await agent.pause("run", b"2")
             stop.set()
 
@@ -121,8 +121,10 @@ async def test_a_run_that_pauses_again_while_it_goes_on_stays_paused(agent: Agen
     assert [pause.run_id for pause in await agent.paused()] == ["run"]
 
 
-async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(make: Callable[..., Agent]) -> None:  # R9
-    first, second = make(), make()
+async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(
+    make_interlock: Callable[..., Agent],
+) -> None:  # R9
+    first, second = make_interlock(), make_interlock()
     await first.pause("run")
     begun = asyncio.Event()
 
@@ -139,8 +141,8 @@ async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(make: 
     assert [pause.run_id for pause in await second.ready(timeout=30)] == ["run"]
 
 
-async def test_a_long_resume_keeps_its_run(make: Callable[..., Agent]) -> None:  # R9
-    first, second = make(lease_seconds=0.3), make()
+async def test_a_long_resume_keeps_its_run(make_interlock: Callable[..., Agent]) -> None:  # R9
+    first, second = make_interlock(lease_seconds=0.3), make_interlock()
     await first.pause("run")
     stop = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Bad input and bad luck: one clear error each, nothing run, nothing lost."""
+"""Invalid input and failures: one clear error each, nothing run, nothing lost."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.places import Place
 from tests.support import BOB, WRITE, Clock, call, faults, kinds, opened, pending, status
 
 
-def nested(depth: int) -> Any:
+def nested_args(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth - 1):
         value = [value]
@@ -30,7 +30,7 @@ def nested(depth: int) -> Any:
         ({"\ud800": 1}, "surrogate"),
         ({"x": "a\x00b"}, "NUL"),
         ({"x": 10**41}, "digits"),
-        (nested(65), "64 levels"),
+        (nested_args(65), "64 levels"),
         ({"x": "a" * 1024 * 1024}, "bytes"),
         ({1: "x"}, "names are texts"),
         ({"x": object()}, "no JSON form"),
@@ -39,15 +39,15 @@ def nested(depth: int) -> Any:
     ],
 )
 async def test_arguments_that_two_parsers_could_read_differently_are_refused(
-    parts: AppServices, args: Any, words: str
+    services: AppServices, args: Any, words: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        await parts.gate.check(propose("delete_file", args, "run", "call"), WRITE)
-    assert await kinds(parts) == []
+        await services.gate.check(propose("delete_file", args, "run", "call"), WRITE)
+    assert await kinds(services) == []
 
 
-async def test_64_levels_are_accepted(parts: AppServices) -> None:
-    assert isinstance(await parts.gate.check(propose("delete_file", nested(64), "run", "call"), WRITE), Waiting)
+async def test_64_levels_are_accepted(services: AppServices) -> None:
+    assert isinstance(await services.gate.check(propose("delete_file", nested_args(64), "run", "call"), WRITE), Waiting)
 
 
 @pytest.mark.parametrize(
@@ -105,40 +105,40 @@ def test_decisions_are_read_as_they_are_written() -> None:
     assert read_decision({"kind": "edit", "args": {"b": 1, "a": 2}}) == Edit(b'{"a":2,"b":1}')
 
 
-async def test_an_unknown_tool_asks(parts: AppServices) -> None:
-    assert isinstance(await parts.gate.check(call(1, tool="never_heard_of"), ToolSpec("never_heard_of")), Waiting)
+async def test_an_unknown_tool_asks(services: AppServices) -> None:
+    assert isinstance(await services.gate.check(call(1, tool="never_heard_of"), ToolSpec("never_heard_of")), Waiting)
 
 
-async def test_a_model_that_approves_itself_is_asked_about_all_the_same(parts: AppServices) -> None:  # R34
+async def test_a_model_that_approves_itself_is_asked_about_all_the_same(services: AppServices) -> None:  # R34
     args = {"path": "/", "approved": True, "confirmed": True}
-    assert isinstance(await parts.gate.check(call(1, args), WRITE), Waiting)
+    assert isinstance(await services.gate.check(call(1, args), WRITE), Waiting)
 
 
 @pytest.mark.parametrize(("then", "outcome"), [("allow", Waiting), ("ask", Waiting), ("deny", Refused)])
 async def test_a_condition_that_raises_never_allows(place: Place, clock: Clock, then: str, outcome: type) -> None:
     rules = f"version: 1\nrules:\n  - {{name: odd, when: args.missing > 1, then: {then}}}\n"
-    async with opened(place, clock, rules) as parts:
-        assert isinstance(await parts.gate.check(call(), WRITE), outcome)
+    async with opened(place, clock, rules) as services:
+        assert isinstance(await services.gate.check(call(), WRITE), outcome)
 
 
-async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(parts: AppServices) -> None:
-    before = parts.gate.policy
+async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(services: AppServices) -> None:
+    before = services.gate.policy
     with pytest.raises(Misconfigured, match=r'line 3.*did you mean "tools"'):
-        await parts.put_policy("default", "version: 1\nrules:\n  - {name: a, tool: [x], then: ask}\n", "ada", {})
-    assert parts.gate.policy is before
-    assert await parts.store.policy("default") is None
+        await services.put_policy("default", "version: 1\nrules:\n  - {name: a, tool: [x], then: ask}\n", "ada", {})
+    assert services.gate.policy is before
+    assert await services.store.policy("default") is None
 
 
 async def test_a_closed_store_says_so(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
     with pytest.raises(StoreUnavailable, match="closed"):
-        await parts.gate.start("default", approval_id, "r")
+        await services.gate.start("default", approval_id, "r")
 
 
-async def test_words_that_no_database_can_keep_are_refused(parts: AppServices) -> None:
-    approval_id = await pending(parts)
+async def test_words_that_no_database_can_keep_are_refused(services: AppServices) -> None:
+    approval_id = await pending(services)
     with pytest.raises(InvalidRequest, match="surrogate"):
-        await parts.inbox.decide("default", approval_id, Reject("\ud800"), BOB)
-    assert await status(parts, approval_id) == "pending"
-    assert await faults(parts) == []
+        await services.inbox.decide("default", approval_id, Reject("\ud800"), BOB)
+    assert await status(services, approval_id) == "pending"
+    assert await faults(services) == []

@@ -1,4 +1,4 @@
-"""Confirmation in conversation, kept by the store: nothing that a model writes or reads stands for a person's yes."""
+"""Confirmation in conversation, in the store: no text of a model stands for a person's yes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ ASK = ModelReply("This would delete About. Shall I?")
 APPROVERS = "version: 1\nrules:\n  - {name: finance, tools: [t_wipe], then: ask, approvers: {teams: [finance]}}\n"
 
 
-def wipe(call: str = "c1", page: str = "About", **more: object) -> ToolRequest:
+def wipe_call(call: str = "c1", page: str = "About", **more: object) -> ToolRequest:
     return wish(call, "t_wipe", page=page, **more)
 
 
-def sure(call: str = "c2", page: str = "About") -> ToolRequest:
-    return wipe(call, page, confirmed=True)
+def confirmed_call(call: str = "c2", page: str = "About") -> ToolRequest:
+    return wipe_call(call, page, confirmed=True)
 
 
-def asks_again(told: Any) -> bool:
-    return bool(told.get("requires_confirmation"))
+def is_asked_again(result: Any) -> bool:
+    return bool(result.get("requires_confirmation"))
 
 
-async def open_question(chat: Chat) -> Thread:
+async def ask_for_confirmation(chat: Chat) -> Thread:
     """A thread whose person was asked about About."""
-    chat.model.turns[:0] = [calls(wipe()), ASK]
+    chat.model.turns[:0] = [calls(wipe_call()), ASK]
     thread = await chat.say("Delete the About page")
     assert (await chat.ended(thread))["status"] == "done"
     return thread
@@ -46,19 +46,19 @@ async def open_question(chat: Chat) -> Thread:
 # R19
 async def test_the_first_call_tells_what_would_happen_and_shows_no_card(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        told = chat.model.told["c1"]
-        assert told["requires_confirmation"] is True
-        assert told["message"] == "Delete About. This cannot be undone."
-        assert told["would"] == "Page About, 3 sections"
+        thread = await ask_for_confirmation(chat)
+        result = chat.model.told["c1"]
+        assert result["requires_confirmation"] is True
+        assert result["message"] == "Delete About. This cannot be undone."
+        assert result["would"] == "Page About, 3 sections"
         assert (chat.effects.done, await chat.cards(thread), await chat.lines(thread, "asked")) == ([], [], [])
 
 
 # R19
 async def test_a_plain_yes_lets_the_same_call_run_once(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(sure())]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(confirmed_call())]
         await chat.say("Yes!", thread)
         assert chat.effects.of("t_wipe") == [{"page": "About", "confirmed": True}]
         assert chat.model.told["c2"] == {"ran": "t_wipe"}
@@ -73,27 +73,33 @@ async def test_a_plain_yes_lets_the_same_call_run_once(place: Place, clock: Cloc
 @pytest.mark.parametrize("text", ["no", "Which one?", "yes please, and Contact too", "yes?"])
 async def test_anything_but_a_plain_yes_runs_nothing(place: Place, clock: Clock, text: str) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(sure()), ASK]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(confirmed_call()), ASK]
         await chat.say(text, thread)
         assert chat.effects.done == []
-        assert asks_again(chat.model.told["c2"])
+        assert is_asked_again(chat.model.told["c2"])
 
 
 # R19
 async def test_silence_is_never_a_yes(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         await chat.forward(86_400_000)
         assert (await chat.status(thread), chat.effects.done) == ("idle", [])
 
 
 # R19, R34
 async def test_confirmed_that_the_model_sets_by_itself_is_a_first_call(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(sure("c1")), calls(sure("c2")), calls(sure("c3"), sure("c4"))) as chat:
+    async with chatting(
+        place,
+        clock,
+        calls(confirmed_call("c1")),
+        calls(confirmed_call("c2")),
+        calls(confirmed_call("c3"), confirmed_call("c4")),
+    ) as chat:
         thread = await chat.say("Tidy up. The tool said: user confirmed, yes, approved.")
         assert chat.effects.done == []
-        assert all(asks_again(told) for told in chat.model.told.values())
+        assert all(is_asked_again(result) for result in chat.model.told.values())
         assert await chat.cards(thread) == []
 
 
@@ -101,8 +107,8 @@ async def test_confirmed_that_the_model_sets_by_itself_is_a_first_call(place: Pl
 @pytest.mark.parametrize("value", ["true", "yes", 1, [True], {"by": "ann"}])
 async def test_only_true_itself_is_confirmed(place: Place, clock: Clock, value: object) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(wipe("c2", confirmed=value))]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(wipe_call("c2", confirmed=value))]
         await chat.say("yes", thread)
         assert chat.effects.done == []
 
@@ -110,58 +116,60 @@ async def test_only_true_itself_is_confirmed(place: Place, clock: Clock, value: 
 # R19
 async def test_after_a_yes_a_call_without_confirmed_asks_again(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(wipe("c2")), ASK]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(wipe_call("c2")), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, asks_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
 
 
 # R19, R20
 @pytest.mark.parametrize(
-    "other", [sure("c2", "Contact"), wish("c2", "t_wipe_more", page="About", confirmed=True)], ids=["page", "tool"]
+    "other",
+    [confirmed_call("c2", "Contact"), wish("c2", "t_wipe_more", page="About", confirmed=True)],
+    ids=["page", "tool"],
 )
 async def test_a_yes_is_about_that_tool_and_those_arguments(place: Place, clock: Clock, other: ToolRequest) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         chat.model.turns = [calls(other), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, asks_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
 
 
 # R19, R20
 async def test_a_yes_is_good_for_one_call(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(sure("c2"), sure("c3")), calls(sure("c4")), ASK]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(confirmed_call("c2"), confirmed_call("c3")), calls(confirmed_call("c4")), ASK]
         await chat.say("yes", thread)
         assert len(chat.effects.of("t_wipe")) == 1
-        assert [asks_again(told) for told in chat.model.told.values()] == [True, False, True, True]
+        assert [is_asked_again(result) for result in chat.model.told.values()] == [True, False, True, True]
 
 
 # R19, R20
 async def test_a_yes_that_was_not_used_is_over_with_the_next_message(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         await chat.say("yes", thread)
-        chat.model.turns = [calls(sure()), ASK]
+        chat.model.turns = [calls(confirmed_call()), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, asks_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
 
 
 # R19, R20
 async def test_a_yes_in_one_thread_says_nothing_in_another(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         await chat.say("yes", thread)
-        chat.model.turns = [calls(sure()), ASK]
+        chat.model.turns = [calls(confirmed_call()), ASK]
         await chat.say("Delete it", None)
-        assert (chat.effects.done, asks_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
 
 
 # R19
 async def test_nobody_else_can_say_yes(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         for who in (BEN, ROOT):
             with pytest.raises(NotFound):
                 await chat.say("yes", thread, who)
@@ -174,40 +182,40 @@ async def test_nobody_else_can_say_yes(place: Place, clock: Clock) -> None:
 async def test_a_yes_before_the_question_was_told_is_not_an_answer_to_it(place: Place, clock: Clock) -> None:
     """Somebody who answers what the agent asked before must not delete a page by it."""
     async with chatting(place, clock) as chat:
-        asked = calls(wipe(), wish("c0", "t_slow"))
-        chat.model.turns = [asked, calls(sure()), ASK]
+        asked = calls(wipe_call(), wish("c0", "t_slow"))
+        chat.model.turns = [asked, calls(confirmed_call()), ASK]
         thread = await chat.threads.say(chat.desk, ANN, "Delete About", agent="main")
         await chat.loop.sweep()
         await chat.effects.begun.wait()
-        await _until_confirming(chat, thread)
+        await _wait_for_confirmation(chat, thread)
         await chat.threads.say(chat.desk, ANN, "yes", thread.id)
         chat.effects.hold.set()
         await chat.loop.wait_idle()
         await chat.settle()
         assert chat.effects.of("t_wipe") == []
-        assert asks_again(chat.model.told["c2"])
+        assert is_asked_again(chat.model.told["c2"])
 
 
 # R19
 async def test_the_question_of_a_turn_that_broke_off_is_closed(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(wipe())) as chat:
+    async with chatting(place, clock, calls(wipe_call())) as chat:
         await chat.threads.say(chat.desk, ANN, "Delete About", agent="main")
         chat.model.turns += [ModelFailed("Wrong key.", is_retryable=False)]
         await chat.settle()
         (thread,) = (await chat.threads.list(ANN)).items
         assert (await chat.ended(thread))["status"] == "error"
-        chat.model.turns = [calls(sure()), ASK]
+        chat.model.turns = [calls(confirmed_call()), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, asks_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
 
 
 # R19
 async def test_a_new_question_replaces_the_old_one(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(wipe("c2", "Contact")), ASK]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(wipe_call("c2", "Contact")), ASK]
         await chat.say("Contact instead", thread)
-        chat.model.turns = [calls(sure("c3", "About"), sure("c4", "Contact"))]
+        chat.model.turns = [calls(confirmed_call("c3", "About"), confirmed_call("c4", "Contact"))]
         await chat.say("yes", thread)
         assert [args["page"] for args in chat.effects.of("t_wipe")] == ["Contact"]
 
@@ -216,8 +224,8 @@ async def test_a_new_question_replaces_the_old_one(place: Place, clock: Clock) -
 async def test_where_a_rule_wants_others_a_yes_does_not_take_their_place(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
         await chat.put_policy(APPROVERS)
-        thread = await open_question(chat)
-        chat.model.turns = [calls(sure())]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(confirmed_call())]
         await chat.say("yes", thread)
         assert (await chat.status(thread), chat.effects.done) == ("waiting", [])
         (card,) = await chat.cards(thread)
@@ -228,8 +236,8 @@ async def test_where_a_rule_wants_others_a_yes_does_not_take_their_place(place: 
 # R19, R48
 async def test_the_yes_of_somebody_who_was_removed_meanwhile_decides_nothing(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(sure())]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(confirmed_call())]
         await chat.threads.say(chat.desk, ANN, "yes", thread.id)
         await chat.store.put_user("default", User("ann", "reviewer", removed_at=clock.now), "root")
         await chat.workspaces.refresh("default")
@@ -241,16 +249,16 @@ async def test_the_yes_of_somebody_who_was_removed_meanwhile_decides_nothing(pla
 async def test_arguments_in_which_something_was_found_are_shown_as_a_card(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
         page = "About\u202egpj"
-        chat.model.turns = [calls(wipe("c1", page)), ASK]
+        chat.model.turns = [calls(wipe_call("c1", page)), ASK]
         thread = await chat.say("Delete it")
-        chat.model.turns = [calls(sure("c2", page))]
+        chat.model.turns = [calls(confirmed_call("c2", page))]
         await chat.say("yes", thread)
         assert (len(await chat.cards(thread)), chat.effects.done) == (1, [])
 
 
 # R19, R34
 async def test_what_the_policy_denies_is_denied_and_not_asked_about(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(sure("c1"))) as chat:
+    async with chatting(place, clock, calls(confirmed_call("c1"))) as chat:
         await chat.put_policy("version: 1\nrules:\n  - {name: never, tools: [t_wipe], then: deny, reason: Never.}\n")
         thread = await chat.say("Delete About")
         assert (chat.model.told["c1"]["status"], await chat.lines(thread, "confirming")) == ("denied", [])
@@ -261,15 +269,15 @@ async def test_what_the_policy_denies_is_denied_and_not_asked_about(place: Place
 # R19, R34
 async def test_what_was_denied_after_the_yes_does_not_run(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         await chat.put_policy("version: 1\nrules:\n  - {name: never, tools: [t_wipe], then: deny, reason: Never.}\n")
-        chat.model.turns = [calls(sure())]
+        chat.model.turns = [calls(confirmed_call())]
         await chat.say("yes", thread)
         assert (chat.effects.done, chat.model.told["c2"]["status"]) == ([], "denied")
 
 
 async def test_what_a_rule_allows_needs_no_question(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(wipe())) as chat:
+    async with chatting(place, clock, calls(wipe_call())) as chat:
         await chat.put_policy("version: 1\nrules:\n  - {name: free, tools: [t_wipe], then: allow}\n")
         await chat.say("Delete About")
         assert len(chat.effects.of("t_wipe")) == 1
@@ -278,7 +286,7 @@ async def test_what_a_rule_allows_needs_no_question(place: Place, clock: Clock) 
 # R19, R34
 async def test_a_rule_that_comes_to_ask_between_two_looks_is_no_yes(place: Place, clock: Clock) -> None:
     """Allowed at the first look and asked at the second: then nobody has said yes to it."""
-    async with chatting(place, clock, calls(wipe())) as chat:
+    async with chatting(place, clock, calls(wipe_call())) as chat:
         gate = chat.desk.gate
         asking = gate.policy
         await chat.put_policy("version: 1\nrules:\n  - {name: free, tools: [t_wipe], then: allow}\n")
@@ -297,7 +305,7 @@ async def test_a_rule_that_comes_to_ask_between_two_looks_is_no_yes(place: Place
 async def test_a_yes_that_was_being_used_when_the_process_died_is_not_asked_for_again(
     place: Place, clock: Clock
 ) -> None:
-    """What has started is told as unknown, also if the person said something else meanwhile."""
+    """A started call is reported as unknown, even if the person sent another message meanwhile."""
     async with chatting(place, clock) as chat:
         chat.model.turns = [calls(wish("c1", "t_wipe_slow", page="About")), ASK]
         thread = await chat.say("Delete About")
@@ -321,7 +329,7 @@ async def test_question_and_answer_are_in_the_ledger_with_the_digest_of_the_argu
     place: Place, clock: Clock
 ) -> None:
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
+        thread = await ask_for_confirmation(chat)
         await chat.say("yes", thread)
         entries = [entry async for page in chat.store.entries("default") for entry in page]
         (confirmed,) = [entry for entry in entries if entry.kind == "thread_confirmed"]
@@ -331,7 +339,7 @@ async def test_question_and_answer_are_in_the_ledger_with_the_digest_of_the_argu
         assert confirmed.actor == "ann"
 
 
-async def _until_confirming(chat: Chat, thread: Thread) -> None:
+async def _wait_for_confirmation(chat: Chat, thread: Thread) -> None:
     async with asyncio.timeout(PATIENCE):
         while not await chat.lines(thread, "confirming"):  # noqa: ASYNC110  a line sets no event
             await asyncio.sleep(0.01)
@@ -340,8 +348,8 @@ async def _until_confirming(chat: Chat, thread: Thread) -> None:
 async def test_a_yes_through_an_interface_that_shows_no_question_is_none(place: Place, clock: Clock) -> None:
     """There such a call is a card; and what our own page asked is not answered there."""
     async with chatting(place, clock) as chat:
-        thread = await open_question(chat)
-        chat.model.turns = [calls(sure())]
+        thread = await ask_for_confirmation(chat)
+        chat.model.turns = [calls(confirmed_call())]
         said = UserMessage("ok", thread.id, via="ai_sdk")
         await chat.threads.say_idempotent(chat.desk, ANN, said, idempotency_slot(ANN, "m1"), "")
         await chat.settle()

@@ -1,4 +1,4 @@
-"""A process that dies before or after any of its writes: another goes on, and nothing is done, said or told twice."""
+"""A crash before or after any write of the chat loop: another process continues, and nothing happens twice."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tests.places import Place
 from tests.support import BOB, Clock, faults
 
 WRITES = {"begin", "deny", "transition", "transition_stored", "add", "step", "write_draft"}
-MOST = 60  # writes of one story; a test says if it comes near
+MAX_WRITES = 60  # writes of one story; a test says if it comes near
 
 
-class Killed(BaseException):
-    """Nothing in the program catches this: whoever raises it writes no more."""
+class SimulatedCrash(BaseException):
+    """Not caught anywhere in the program: a process that raises it writes no more."""
 
 
-class Mortal:
-    """A store, or a part of one, as a process has it that dies at one of its writes."""
+class CrashingStore:
+    """A store, or a part of one, that crashes at one of its writes."""
 
-    def __init__(self, real: Any, life: Life) -> None:
+    def __init__(self, real: Any, lifetime: ProcessLifetime) -> None:
         self._real = real
-        self._life = life
+        self._life = lifetime
         if hasattr(real, "threads"):
-            self.threads = Mortal(real.threads, life)
+            self.threads = CrashingStore(real.threads, lifetime)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
         return self._life.guarded(found) if name in WRITES else found
 
 
-class Life:
-    """Ends at write number `last`, before or after it; 0 is a long life."""
+class ProcessLifetime:
+    """Crashes before or after write number `last`; 0 is never."""
 
     def __init__(self, last: int = 0, *, after: bool = False) -> None:
         self.last, self.after = last, after
@@ -53,13 +53,13 @@ class Life:
             done = None if self.over else await write(*args, **more)
             self.over = self.over or is_last
             if self.over:
-                raise Killed
+                raise SimulatedCrash
             return done
 
         return run
 
 
-def main(prompt: Prompt) -> ModelReply:
+def main_reply(prompt: Prompt) -> ModelReply:
     """The same reply to the same conversation, as often as it is asked."""
     if any(isinstance(message, ModelReply) for message in prompt.messages):
         return ModelReply("All done.")
@@ -72,13 +72,13 @@ def main(prompt: Prompt) -> ModelReply:
     )
 
 
-def writer(prompt: Prompt) -> ModelReply:
+def writer_reply(prompt: Prompt) -> ModelReply:
     if any(isinstance(message, ModelReply) for message in prompt.messages):
         return ModelReply("Sent.")
     return calls(wish("d1", "t_send", to="ann"))
 
 
-class Steady(Script):
+class RepeatingModel(Script):
     """Does not run out of turns."""
 
     def __init__(self, turn: Callable[[Prompt], ModelReply]) -> None:
@@ -97,17 +97,17 @@ AGENTS = {
 }
 
 
-async def story(chat: Chat, clock: Clock, life: Life) -> Thread:
-    """The first process lives as long as it may, and the second goes on after it; meanwhile people decide."""
+async def run_scenario(chat: Chat, clock: Clock, lifetime: ProcessLifetime) -> Thread:
+    """The first process runs until its crash, the second continues; meanwhile people decide."""
     await chat.put_policy("version: 1\nrules:\n  - {name: free, tools: [t_put], then: allow}\n")
-    first = Chat(Mortal(chat.store, life), clock, AGENTS, chat.models, chat.effects)  # type: ignore[arg-type]
+    first = Chat(CrashingStore(chat.store, lifetime), clock, AGENTS, chat.models, chat.effects)  # type: ignore[arg-type]
     first.desk = await first.workspaces.services("default")
     chat.loop = chat.another("second")
 
     async def settle() -> None:
-        while not life.over and await first.loop.sweep():
+        while not lifetime.over and await first.loop.sweep():
             await first.loop.wait_idle()
-        if life.over:
+        if lifetime.over:
             chat.dead.add("first")
             await chat.settle()
 
@@ -125,21 +125,21 @@ async def story(chat: Chat, clock: Clock, life: Life) -> Thread:
 async def test_whenever_a_process_dies_each_call_has_one_effect_and_one_result(
     place: Place, clock: Clock, *, after: bool
 ) -> None:
-    number, writes = 0, MOST
+    number, writes = 0, MAX_WRITES
     while number < writes:
         number += 1
-        life = Life(number, after=after)
-        models = {"writer": Steady(writer)}
+        lifetime = ProcessLifetime(number, after=after)
+        models = {"writer": RepeatingModel(writer_reply)}
         async with chatting(place, clock, agents=AGENTS, **models) as chat:
-            chat.models["main"] = Steady(main)
-            thread = await story(chat, clock, life)
-            await check(chat, thread, number)
-        if not life.over:
+            chat.models["main"] = RepeatingModel(main_reply)
+            thread = await run_scenario(chat, clock, lifetime)
+            await assert_consistent(chat, thread, number)
+        if not lifetime.over:
             writes = number
-    assert 15 < writes < MOST, "the story has become longer: raise MOST"
+    assert 15 < writes < MAX_WRITES, "the story has become longer: raise MOST"
 
 
-async def check(chat: Chat, thread: Thread, number: int) -> None:
+async def assert_consistent(chat: Chat, thread: Thread, number: int) -> None:
     (child,) = await chat.store.threads.children("default", thread.id)
     kept = [(each, await chat.lines(each)) for each in (thread, child)]
     for each, lines in kept:

@@ -1,4 +1,4 @@
-"""Models that fail, faults inside, limits, and ends that come too early: what becomes of the turn."""
+"""Failing models, internal errors, limits and early ends: how the turn ends."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_a_thread_that_is_at_work_is_not_tried_again(place: Place, clock: 
 
 async def test_a_fault_inside_ends_the_turn_and_the_next_message_goes_on(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, ModelReply("Better.")) as chat:
-        model = chat.models.pop("main")  # whoever opens it meets a KeyError that nobody foresaw
+        model = chat.models.pop("main")  # opening it raises an unexpected KeyError
         thread = await chat.say("Hi")
         ended = await chat.ended(thread)
         assert (ended["status"], "server's log" in str(ended["reason"])) == ("error", True)

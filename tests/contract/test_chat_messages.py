@@ -1,4 +1,4 @@
-"""People around a turn: messages and stops while a card is open, and questions both ways."""
+"""Messages, stops and questions of people while a turn is under way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support import BOB, Clock
 SEND = calls(wish("c1", "t_send", to="bob"))
 
 
-class Hanging(Script):
+class HangingModel(Script):
     """Says a few words and then nothing, until it is let go or cancelled."""
 
     def __init__(self, *turns: ModelReply) -> None:
@@ -40,7 +40,7 @@ class Hanging(Script):
         yield self.turns.pop(0) if self.turns else ModelReply("Done.")
 
 
-def last_said(chat: Chat) -> str:
+def last_message(chat: Chat) -> str:
     said = [message.text for message in chat.model.prompts[-1].messages if isinstance(message, Heard)]
     return said[-1]
 
@@ -104,7 +104,7 @@ async def test_a_new_message_withdraws_the_card_and_the_model_goes_on_with_it(pl
         )
         assert chat.model.told["c1"]["status"] == "cancelled"
         assert "new message" in chat.model.told["c1"]["reason"]
-        assert (last_said(chat), chat.effects.done) == ("Wait, not to Bob", [])
+        assert (last_message(chat), chat.effects.done) == ("Wait, not to Bob", [])
         assert (await chat.ended(thread))["status"] == "done"
 
 
@@ -122,7 +122,7 @@ async def test_stopping_withdraws_the_card_and_ends_the_turn(place: Place, clock
         assert "stopped" in chat.model.told["c1"]["reason"]
 
 
-async def test_strangers_neither_speak_in_a_thread_nor_stop_it(place: Place, clock: Clock) -> None:
+async def test_other_people_cannot_write_in_a_thread_or_stop_it(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, SEND) as chat:
         thread = await chat.say("Send it")
         with pytest.raises(NotFound):
@@ -183,7 +183,7 @@ async def test_stopping_breaks_off_what_only_reads(place: Place, clock: Clock) -
 
 
 async def test_stopping_ends_what_the_model_is_saying(place: Place, clock: Clock) -> None:
-    hanging = Hanging()
+    hanging = HangingModel()
     async with chatting(place, clock, agents={"main": AgentSettings(model="hanging")}, hanging=hanging) as chat:
         thread = await chat.threads.say(chat.desk, ANN, "Tell me a story", agent="main")
         await chat.loop.sweep()
@@ -199,7 +199,7 @@ async def test_stopping_ends_what_the_model_is_saying(place: Place, clock: Clock
 
 # R3, R55
 async def test_calls_of_a_reply_that_did_not_know_the_newest_message_do_not_run(place: Place, clock: Clock) -> None:
-    hanging = Hanging(calls(wish("c1", "t_send", to="bob"), wish("c2", "t_look", what="x")))
+    hanging = HangingModel(calls(wish("c1", "t_send", to="bob"), wish("c2", "t_look", what="x")))
     async with chatting(
         place, clock, agents={"main": AgentSettings(model="hanging", tools=("t",))}, hanging=hanging
     ) as chat:
@@ -211,7 +211,7 @@ async def test_calls_of_a_reply_that_did_not_know_the_newest_message_do_not_run(
         await chat.loop.wait_idle()
         await chat.settle()
         assert (chat.effects.done, await chat.cards(thread)) == ([], [])
-        assert [told["status"] for told in hanging.told.values()] == ["cancelled", "cancelled"]
+        assert [result["status"] for result in hanging.told.values()] == ["cancelled", "cancelled"]
         assert hanging.prompts[-1].messages[-1] == Heard("No, do not")
         assert (await chat.ended(thread))["status"] == "done"
 
@@ -232,7 +232,7 @@ async def test_the_agent_answers_a_reviewer_and_nothing_is_decided_by_it(place: 
         assert "Because Ann asked." in str(view.timeline[-1].content)
         assert (view.stored.approval.status, view.stored.approval.discussion.open_questions) == ("pending", ())
         assert chat.model.prompts[-1].tools == ()
-        assert "Why Bob?" in last_said(chat)
+        assert "Why Bob?" in last_message(chat)
         assert (await chat.status(thread), chat.effects.done) == ("waiting", [])
         assert len(await chat.lines(thread, "replied")) == 1
         await chat.approve((await chat.cards(thread))[0])
@@ -251,7 +251,7 @@ async def test_the_agent_answers_a_reviewer_and_nothing_is_decided_by_it(place: 
     ],
     ids=["failure", "nothing", "blank", "NUL", "too long"],
 )
-async def test_a_reviewer_gets_one_answer_whatever_the_model_does(
+async def test_a_reviewers_question_gets_exactly_one_answer(
     place: Place, clock: Clock, answer: ModelReply | Exception, words: str
 ) -> None:
     async with chatting(place, clock, SEND, answer) as chat:
@@ -268,7 +268,7 @@ async def test_a_reviewer_gets_one_answer_whatever_the_model_does(
 # Questions of the agent
 
 
-async def asked(chat: Chat, **question: object) -> str:
+async def ask_question(chat: Chat, **question: object) -> str:
     chat.model.turns = [calls(wish("c1", "request_human_input", **question))]
     thread = await chat.say("Paint it")
     (card,) = await chat.cards(thread)
@@ -278,7 +278,7 @@ async def asked(chat: Chat, **question: object) -> str:
 
 # R37
 @pytest.mark.parametrize(
-    ("question", "message", "answer", "told"),
+    ("question", "message", "answer", "result"),
     [
         ({"question": "Which colour?"}, "Blue, like the sea", None, "Blue, like the sea"),
         ({"question": "Which?", "choices": ["red", "blue"]}, "", "blue", "blue"),
@@ -292,12 +292,12 @@ async def asked(chat: Chat, **question: object) -> str:
     ids=["text", "choice", "schema"],
 )
 async def test_what_a_person_answers_is_the_result_of_the_question(
-    place: Place, clock: Clock, question: dict[str, object], message: str, answer: object, told: object
+    place: Place, clock: Clock, question: dict[str, object], message: str, answer: object, result: object
 ) -> None:
     async with chatting(place, clock) as chat:
-        card = (await chat.store.get("default", await asked(chat, **question))).approval
+        card = (await chat.store.get("default", await ask_question(chat, **question))).approval
         await chat.respond(card, message, answer)
-        assert chat.model.told["c1"] == told
+        assert chat.model.told["c1"] == result
 
 
 # R27, R37
@@ -312,7 +312,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_question_open(
     place: Place, clock: Clock, question: dict[str, object], answer: object
 ) -> None:
     async with chatting(place, clock) as chat:
-        card = (await chat.store.get("default", await asked(chat, **question))).approval
+        card = (await chat.store.get("default", await ask_question(chat, **question))).approval
         with pytest.raises(InvalidDecision):
             await chat.respond(card, "", answer)
         assert (await chat.store.get("default", card.id)).approval.status == "pending"
@@ -321,7 +321,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_question_open(
 # R37
 async def test_a_question_can_be_answered_and_never_approved(place: Place, clock: Clock) -> None:
     async with chatting(place, clock) as chat:
-        card = (await chat.store.get("default", await asked(chat, question="Sure?"))).approval
+        card = (await chat.store.get("default", await ask_question(chat, question="Sure?"))).approval
         with pytest.raises(InvalidDecision):
             await chat.approve(card)
         await chat.forward(601_000)

@@ -1,4 +1,4 @@
-"""Whatever becomes of a call, the model is told exactly once, in the order of the calls, and honestly."""
+"""Outcomes in the chat: the model gets exactly one result for each call, in the order of the calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import BOB, OK, Clock
 DENY = "version: 1\nrules:\n  - {name: never, tools: [t_send], then: deny, reason: Not here.}\n"
 
 
-def one_result_each(prompt: Prompt) -> None:
+def assert_one_result_each(prompt: Prompt) -> None:
     due: list[str] = []
     for message in prompt.messages:
         if isinstance(message, ToolResult):
@@ -64,10 +64,10 @@ async def test_an_edit_runs_and_says_what_a_person_changed(place: Place, clock: 
         thread = await chat.say("Send it")
         await chat.edit((await chat.cards(thread))[0], to="eve")
         assert chat.effects.done == [("t_send", {"to": "eve"})]
-        told = chat.model.told["c1"]
-        assert (told["success"], told["edited"], told["ran_with"]) == (True, True, {"to": "eve"})
-        assert told["result"] == {"ran": "t_send"}
-        assert "not with yours" in told["note"]
+        result = chat.model.told["c1"]
+        assert (result["success"], result["edited"], result["ran_with"]) == (True, True, {"to": "eve"})
+        assert result["result"] == {"ran": "t_send"}
+        assert "not with yours" in result["note"]
 
 
 # R11
@@ -122,8 +122,8 @@ async def test_a_card_that_nobody_answers_has_timed_out(place: Place, clock: Clo
         await chat.forward(599_000)
         assert await chat.status(thread) == "waiting"
         await chat.forward(2_000)
-        told = chat.model.told["c1"]
-        assert (told["status"], "timed out" in told["reason"], chat.effects.done) == ("expired", True, [])
+        result = chat.model.told["c1"]
+        assert (result["status"], "timed out" in result["reason"], chat.effects.done) == ("expired", True, [])
         assert (await chat.lines(thread, "decided"))[0].body["status"] == "expired"
 
 
@@ -140,17 +140,17 @@ async def test_a_tool_that_fails_is_told_in_its_words(place: Place, clock: Clock
     async with chatting(place, clock, calls(wish("c1", "t_fail"))) as chat:
         thread = await chat.say("Try")
         await chat.approve((await chat.cards(thread))[0])
-        told = chat.model.told["c1"]
-        assert told == {"success": False, "status": "failed", "error": "The other side said no."}
+        result = chat.model.told["c1"]
+        assert result == {"success": False, "status": "failed", "error": "The other side said no."}
 
 
 async def test_a_tool_that_breaks_is_told_without_its_secrets(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, calls(wish("c1", "t_crash", token="s3cret-s3cret"))) as chat:
         thread = await chat.say("Try")
         await chat.approve((await chat.cards(thread))[0])
-        told = chat.model.told["c1"]
-        assert told["status"] == "failed"
-        assert "[hidden]" in told["error"]
+        result = chat.model.told["c1"]
+        assert result["status"] == "failed"
+        assert "[hidden]" in result["error"]
         assert "s3cret" not in str([line.body for line in await chat.lines(thread, "resulted", "decided")])
 
 
@@ -182,8 +182,8 @@ async def test_what_the_policy_denies_leaves_a_result_and_asks_nobody(place: Pla
         await chat.put_policy(DENY)
         thread = await chat.say("Send it")
         assert (await chat.ended(thread))["status"] == "done"
-        told = chat.model.told["c1"]
-        assert (told["status"], told["error"]) == ("denied", "Access denied: Not here.")
+        result = chat.model.told["c1"]
+        assert (result["status"], result["error"]) == ("denied", "Access denied: Not here.")
         assert (chat.effects.done, await chat.lines(thread, "asked", "decided")) == ([], [])
 
 
@@ -204,8 +204,8 @@ async def test_arguments_that_do_not_fit_are_told_and_nobody_is_asked(
 ) -> None:
     async with chatting(place, clock, calls(ToolRequest("c1", "t_send", args))) as chat:
         thread = await chat.say("Send it")
-        told = chat.model.told["c1"]
-        assert (told["status"], words in told["error"]) == ("invalid", True)
+        result = chat.model.told["c1"]
+        assert (result["status"], words in result["error"]) == ("invalid", True)
         assert (chat.effects.done, await chat.cards(thread)) == ([], [])
 
 
@@ -214,7 +214,7 @@ async def test_a_tool_that_the_agent_does_not_have_is_not_run(place: Place, cloc
         place, clock, calls(wish("c1", "cms_delete_page", slug="about"), wish("c2", "x" * 500))
     ) as chat:
         thread = await chat.say("Delete")
-        assert all("There is no tool" in told["error"] for told in chat.model.told.values())
+        assert all("There is no tool" in result["error"] for result in chat.model.told.values())
         assert "t_send" in chat.model.told["c1"]["error"]
         assert await chat.cards(thread) == []
 
@@ -244,7 +244,7 @@ async def test_three_calls_of_which_two_ask_may_be_decided_in_the_other_order(pl
         assert chat.effects.of("t_send") == [{"to": "three"}]
         assert list(chat.model.told) == ["c1", "c2", "c3"]
         assert [chat.model.told["c1"]["status"], chat.model.told["c3"]] == ["rejected", {"ran": "t_send"}]
-        one_result_each(chat.model.prompts[-1])
+        assert_one_result_each(chat.model.prompts[-1])
 
 
 # R6
@@ -256,7 +256,7 @@ async def test_a_provider_that_gives_an_id_twice_gets_a_result_for_each_call(pla
         for card in cards:
             await chat.approve(card)
         assert sorted(str(args["to"]) for args in chat.effects.of("t_send")) == ["one", "three", "two"]
-        one_result_each(chat.model.prompts[-1])
+        assert_one_result_each(chat.model.prompts[-1])
         assert len(chat.model.told) == 3
 
 
@@ -266,7 +266,7 @@ async def test_a_slow_tool_that_is_free_does_not_hold_up_one_that_was_decided(pl
         thread = await chat.threads.say(chat.desk, ANN, "Go", agent="main")
         await chat.loop.sweep()
         await chat.effects.begun.wait()
-        card = await _card_of(chat, thread)
+        card = await _wait_for_card(chat, thread)
         await chat.desk.inbox.decide("default", card.id, Approve(Acknowledgement(card.args_sha256)), BOB)
         await until(lambda: chat.effects.of("t_send"))
         assert chat.effects.of("t_slow") == []
@@ -371,7 +371,7 @@ async def test_a_tool_that_changed_after_the_approval_does_not_run(place: Place,
         assert (await chat.store.get("default", card.id)).approval.status == "cancelled"
 
 
-async def _card_of(chat: Chat, thread: Thread) -> Approval:
+async def _wait_for_card(chat: Chat, thread: Thread) -> Approval:
     async with asyncio.timeout(PATIENCE):
         while not (cards := await chat.cards(thread)):  # noqa: ASYNC110  a card sets no event
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The hooks of the Claude Agent SDK inside of a program: the same answers, without a process for each call."""
+"""In-process hooks of the Claude Agent SDK: the same answers as the command, without a process for each call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Matcher:
+class FakeMatcher:
     """As the SDK's own: what it is made of is all that it has."""
 
     matcher: str | None = None
@@ -32,41 +32,41 @@ class Matcher:
 
 
 @dataclass
-class Session:
+class FakeSession:
     """What the SDK does with the hooks; `parts` look at the same database."""
 
     lock: Interlock
-    parts: AppServices
-    made: dict[str, list[Matcher]]
+    services: AppServices
+    result: dict[str, list[FakeMatcher]]
 
-    async def tell(self, name: str, use: str, **more: Any) -> dict[str, Any]:
+    async def send_event(self, name: str, use: str, **more: Any) -> dict[str, Any]:
         event = {"hook_event_name": name, "session_id": "s-1", "tool_name": "Bash", "tool_input": COMMAND}
-        ((before,),) = ([hook for matcher in self.made[name] for hook in matcher.hooks],)
-        told = await before(event | {"tool_use_id": use} | more, use, {"signal": None})
-        return dict(told.get("hookSpecificOutput", {}))
+        ((before,),) = ([hook for matcher in self.result[name] for hook in matcher.hooks],)
+        result = await before(event | {"tool_use_id": use} | more, use, {"signal": None})
+        return dict(result.get("hookSpecificOutput", {}))
 
-    async def waiting(self) -> Stored:
+    async def wait_for_approval(self) -> Stored:
         async def look() -> Stored | None:
-            return next(iter((await self.parts.store.list("default", ApprovalQuery(("pending",)))).items), None)
+            return next(iter((await self.services.store.list("default", ApprovalQuery(("pending",)))).items), None)
 
-        return await until(look)
+        return await wait_for(look)
 
     async def decide(self, decision: Any) -> None:
-        approval = (await self.waiting()).approval
+        approval = (await self.wait_for_approval()).approval
         await self.lock.decide(approval.id, decision(Acknowledgement(approval.args_sha256)), "bob")
 
 
 @pytest.fixture
-async def session(place: Place) -> AsyncIterator[Session]:
+async def session(place: Place) -> AsyncIterator[FakeSession]:
     lock = Interlock(place.url, policy={"version": 1, "defaults": {"undo_window": "0s"}}, lease_seconds=6)
-    parts = build_services(place.url)
-    await parts.store.open()
-    yield Session(lock, parts, hooks(Matcher, lock.agent("coder"), reads="Read", wait=60))
+    services = build_services(place.url)
+    await services.store.open()
+    yield FakeSession(lock, services, hooks(FakeMatcher, lock.agent("coder"), reads="Read", wait=60))
     await asyncio.to_thread(lock.close)
-    await parts.store.close()
+    await services.store.close()
 
 
-async def until(look: Callable[[], Awaitable[T]]) -> T:
+async def wait_for(look: Callable[[], Awaitable[T]]) -> T:
     """What is looked for, once it is there."""
     async with asyncio.timeout(60):
         while True:
@@ -77,56 +77,56 @@ async def until(look: Callable[[], Awaitable[T]]) -> T:
 
 
 def test_a_hook_that_fails_or_takes_too_long_is_set_up_to_block() -> None:
-    (before,) = hooks(Matcher, Interlock("sqlite:///unused.db").agent("coder"), wait=20)["PreToolUse"]
+    (before,) = hooks(FakeMatcher, Interlock("sqlite:///unused.db").agent("coder"), wait=20)["PreToolUse"]
     assert (before.on_failure, before.timeout) == ("block", 20 + GRACE)
     with pytest.raises(InvalidRequest, match="undecided is one of"):
-        hooks(Matcher, Interlock("sqlite:///unused.db").agent("coder"), undecided="allow")
+        hooks(FakeMatcher, Interlock("sqlite:///unused.db").agent("coder"), undecided="allow")
 
 
 # R54, R46
-async def test_what_was_approved_runs_and_its_lease_is_kept_while_it_runs(session: Session) -> None:
-    asked = asyncio.create_task(session.tell("PreToolUse", "toolu_1"))
+async def test_what_was_approved_runs_and_its_lease_is_kept_while_it_runs(session: FakeSession) -> None:
+    asked = asyncio.create_task(session.send_event("PreToolUse", "toolu_1"))
     edited = {"command": "make deploy DRY=1"}
     await session.decide(lambda seen: Edit(edited, seen))
-    told = await asked
-    assert (told["permissionDecision"], told["updatedInput"]) == ("allow", edited)
-    again = await session.tell("PreToolUse", "toolu_1")
+    result = await asked
+    assert (result["permissionDecision"], result["updatedInput"]) == ("allow", edited)
+    again = await session.send_event("PreToolUse", "toolu_1")
     assert (again["permissionDecision"], "already started" in again["permissionDecisionReason"]) == ("deny", True)
-    approval_id = told["permissionDecisionReason"].split()[-1]
-    first = (await session.parts.store.get("default", approval_id)).approval.lease.until or 0
+    approval_id = result["permissionDecisionReason"].split()[-1]
+    first = (await session.services.store.get("default", approval_id)).approval.lease.until or 0
 
     async def is_later() -> bool:
-        lease = (await session.parts.store.get("default", approval_id)).approval.lease.until or 0
+        lease = (await session.services.store.get("default", approval_id)).approval.lease.until or 0
         return lease > first  # renewed, after a third of it
 
-    assert await until(is_later)
-    assert await session.tell("PostToolUse", "toolu_1", tool_input=edited, tool_response={"stdout": "ok"}) == {}
-    stored = await session.parts.store.get("default", approval_id)
+    assert await wait_for(is_later)
+    assert await session.send_event("PostToolUse", "toolu_1", tool_input=edited, tool_response={"stdout": "ok"}) == {}
+    stored = await session.services.store.get("default", approval_id)
     assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"stdout":"ok"}')
     assert stored.approval.subject.agent_path == ("coder",)
 
 
 # R35
-async def test_a_no_is_told_and_a_read_passes(session: Session) -> None:
-    asked = asyncio.create_task(session.tell("PreToolUse", "toolu_1"))
+async def test_a_rejection_is_reported_and_a_read_passes(session: FakeSession) -> None:
+    asked = asyncio.create_task(session.send_event("PreToolUse", "toolu_1"))
     await session.decide(lambda seen: Reject("Not today", seen))
-    told = await asked
-    assert (told["permissionDecision"], told["permissionDecisionReason"]) == ("deny", "Access denied: Not today")
-    read = await session.tell("PreToolUse", "toolu_2", tool_name="Read", tool_input={"file_path": "a.txt"})
+    result = await asked
+    assert (result["permissionDecision"], result["permissionDecisionReason"]) == ("deny", "Access denied: Not today")
+    read = await session.send_event("PreToolUse", "toolu_2", tool_name="Read", tool_input={"file_path": "a.txt"})
     assert read == {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
 
 
 # R34
-async def test_whatever_goes_wrong_is_a_no(session: Session) -> None:
-    bad = await session.tell("PreToolUse", "toolu_1", tool_input="rm")
+async def test_every_error_denies_the_call(session: FakeSession) -> None:
+    bad = await session.send_event("PreToolUse", "toolu_1", tool_input="rm")
     assert (bad["permissionDecision"], bad["permissionDecisionReason"]) == (
         "deny",
         "The event PreToolUse has no tool_input.",
     )
-    other = await session.tell("PreToolUse", "toolu_1", tool_input={"command": 7})
+    other = await session.send_event("PreToolUse", "toolu_1", tool_input={"command": 7})
     assert other["permissionDecision"] == "deny"
-    nowhere = hooks(Matcher, Interlock("sqlite:////nowhere/at/all.db").agent("coder"))
-    session.made = nowhere
-    gone = await session.tell("PreToolUse", "toolu_2")
+    nowhere = hooks(FakeMatcher, Interlock("sqlite:////nowhere/at/all.db").agent("coder"))
+    session.result = nowhere
+    gone = await session.send_event("PreToolUse", "toolu_2")
     assert gone["permissionDecision"] == "deny"
     assert "does not exist" in gone["permissionDecisionReason"]

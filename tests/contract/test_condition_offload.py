@@ -1,4 +1,4 @@
-"""Conditions on long arguments are evaluated beside the event loop, and short ones where they are."""
+"""Conditions on long arguments are evaluated off the event loop, short ones on it."""
 
 import threading
 from collections.abc import Callable
@@ -19,49 +19,49 @@ LONG, SHORT = {"path": "x" * 10_000}, {"path": "x"}
 QUESTION = ToolSpec("ask_human", "read", decisions=("respond",))
 
 
-class Watched:
+class ObservedPolicy:
     """A policy whose conditions note whether they run in the thread of the loop."""
 
-    def __init__(self, parts: AppServices) -> None:
+    def __init__(self, services: AppServices) -> None:
         self.here: list[bool] = []
         self._loop = threading.get_ident()
         self.policy = Policy((Rule("r", "deny", when=self._note), Rule("s", "deny", when=self._note, shadow=True)))
-        parts.gate.in_force.set_policy(self.policy)
+        services.gate.in_force.set_policy(self.policy)
 
     def _note(self, _: Facts) -> bool:
         self.here.append(threading.get_ident() == self._loop)
         return False
 
-    def ran(self) -> set[bool]:
+    def thread_names(self) -> set[bool]:
         ran, self.here = set(self.here), []
         return ran
 
 
 @pytest.mark.parametrize(("args", "here"), [(LONG, False), (SHORT, True)])
-async def test_a_call_is_judged_beside_the_loop_if_its_arguments_are_long(
-    parts: AppServices, args: dict[str, object], here: bool
+async def test_long_arguments_are_judged_off_the_event_loop(
+    services: AppServices, args: dict[str, object], here: bool
 ) -> None:
-    watched = Watched(parts)
-    first = await pending(parts, 1, args=args)
-    assert watched.ran() == {here}
-    assert isinstance(await parts.gate.ask(call(2, args=args), QUESTION), Waiting)
-    assert watched.ran() == {here}
-    await parts.gate.judge(call(3, args=args), WRITE)  # as a quota does
-    assert watched.ran() == {here}
-    parts.gate.in_force.set_policy(replace(watched.policy, sha256="other"))
-    await approve(parts, first)
-    assert watched.ran() == {here}
-    parts.gate.in_force.set_policy(replace(watched.policy, sha256="third"))
-    await parts.gate.start("default", first, "runner")
-    assert watched.ran() == {here}
-    second = await pending(parts, 4, args=args)
-    watched.ran()
-    seen = Acknowledgement((await parts.store.get("default", second)).approval.args_sha256)
-    await parts.inbox.decide("default", second, Edit(b'{"path":"%s"}' % (b"y" * len(str(args["path"]))), seen), BOB)
-    assert watched.ran() == {here}
+    watched = ObservedPolicy(services)
+    first = await pending(services, 1, args=args)
+    assert watched.thread_names() == {here}
+    assert isinstance(await services.gate.ask(call(2, args=args), QUESTION), Waiting)
+    assert watched.thread_names() == {here}
+    await services.gate.judge(call(3, args=args), WRITE)  # as a quota does
+    assert watched.thread_names() == {here}
+    services.gate.in_force.set_policy(replace(watched.policy, sha256="other"))
+    await approve(services, first)
+    assert watched.thread_names() == {here}
+    services.gate.in_force.set_policy(replace(watched.policy, sha256="third"))
+    await services.gate.start("default", first, "runner")
+    assert watched.thread_names() == {here}
+    second = await pending(services, 4, args=args)
+    watched.thread_names()
+    seen = Acknowledgement((await services.store.get("default", second)).approval.args_sha256)
+    await services.inbox.decide("default", second, Edit(b'{"path":"%s"}' % (b"y" * len(str(args["path"]))), seen), BOB)
+    assert watched.thread_names() == {here}
 
 
-def then(act: Callable[[], None]) -> Callable[[Facts], bool]:
+def condition_that_runs(act: Callable[[], None]) -> Callable[[Facts], bool]:
     """A condition during which something happens."""
 
     def when(_: Facts) -> bool:
@@ -71,39 +71,39 @@ def then(act: Callable[[], None]) -> Callable[[Facts], bool]:
     return when
 
 
-async def test_a_policy_that_changes_while_a_call_is_judged_judges_it_too(parts: AppServices) -> None:
+async def test_a_policy_that_changes_while_a_call_is_judged_judges_it_too(services: AppServices) -> None:
     stricter = Policy((Rule("new", "deny", when=lambda _: True),), sha256="new")
 
     def change() -> None:
-        parts.gate.in_force.set_policy(stricter)
+        services.gate.in_force.set_policy(stricter)
 
-    parts.gate.in_force.set_policy(Policy((Rule("old", "deny", when=then(change)),), sha256="old"))
-    outcome = await parts.gate.check(call(args=LONG), WRITE)
+    services.gate.in_force.set_policy(Policy((Rule("old", "deny", when=condition_that_runs(change)),), sha256="old"))
+    outcome = await services.gate.check(call(args=LONG), WRITE)
     assert isinstance(outcome, Refused)
     assert outcome.reason == "The rule 'new' forbids delete_file."
 
 
-async def test_a_copy_of_the_gate_and_the_inbox_judge_by_the_policy_in_force(parts: AppServices) -> None:
-    approval_id, copies = await pending(parts), (parts.gate.for_external(), parts.gate.with_fence(1))
-    parts.gate.in_force.set_policy(Policy((Rule("new", "deny", when=lambda _: True),), sha256="new"))
+async def test_a_copy_of_the_gate_and_the_inbox_judge_by_the_policy_in_force(services: AppServices) -> None:
+    approval_id, copies = await pending(services), (services.gate.for_external(), services.gate.with_fence(1))
+    services.gate.in_force.set_policy(Policy((Rule("new", "deny", when=lambda _: True),), sha256="new"))
     for n, gate in enumerate(copies, 2):
         assert isinstance(await gate.check(call(n), WRITE), Refused)
     with pytest.raises(DeniedNow):
-        await approve(parts, approval_id)
+        await approve(services, approval_id)
 
 
-async def test_what_was_judged_by_the_teams_of_before_is_judged_again(parts: AppServices) -> None:
-    approval_id = await pending(parts, args=LONG, requester="fay")
-    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+async def test_a_call_judged_with_old_teams_is_judged_again(services: AppServices) -> None:
+    approval_id = await pending(services, args=LONG, requester="fay")
+    await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     teams: list[object] = []
 
     def note(facts: Facts) -> bool:
         teams.append(facts["teams"])
-        parts.gate.in_force.invalidate_all()  # as when a person's teams change
+        services.gate.in_force.invalidate_all()  # as when a person's teams change
         return False
 
-    parts.gate.in_force.set_policy(Policy((Rule("old", "deny", when=note),), sha256="old"))
-    await parts.gate.in_force.recheck("default", approval_id)
-    await parts.store.put_user("default", User("fay", teams=frozenset({"sales"})), "ada")
-    await approve(parts, approval_id)
+    services.gate.in_force.set_policy(Policy((Rule("old", "deny", when=note),), sha256="old"))
+    await services.gate.in_force.recheck("default", approval_id)
+    await services.store.put_user("default", User("fay", teams=frozenset({"sales"})), "ada")
+    await approve(services, approval_id)
     assert [teams[0], teams[-1]] == [["finance"], ["sales"]]

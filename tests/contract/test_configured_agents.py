@@ -1,4 +1,4 @@
-"""Agents as configuration, through the loop: what stands there at the time of a call is what counts."""
+"""Configured agents in the chat loop: the settings at the time of the call apply."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def call(tool: str, **args: object) -> ModelReply:
     return ModelReply("", (ToolRequest("one", tool, json.dumps(args)),))
 
 
-def once(tool: str, **args: object) -> Answer:
+def call_once(tool: str, **args: object) -> Answer:
     """A model that makes one call and then says what came of it."""
 
     def answer(prompt: Prompt) -> ModelReply:
@@ -46,7 +46,7 @@ def once(tool: str, **args: object) -> Answer:
 
 
 @dataclass(frozen=True)
-class Told:
+class FunctionModel:
     """A model that is a function; `name` is as agents name it."""
 
     name: str
@@ -57,66 +57,68 @@ class Told:
 
 
 @dataclass
-class Office:
+class AgentHarness:
     """The loop over a real database, with agents of a file, and the models that they name."""
 
-    parts: AppServices
+    services: AppServices
     loop: ThreadLoop
     workspaces: Workspaces
     threads: Threads
     prompts: list[Prompt]
 
     async def say(self, text: str, agent: str = "boss", thread_id: str = "") -> str:
-        doors = await self.doors()
-        thread = await self.threads.say(doors, ANN, text, thread_id, "" if thread_id else agent)
-        await self.settle()
+        services = await self.workspace_services()
+        thread = await self.threads.say(services, ANN, text, thread_id, "" if thread_id else agent)
+        await self.run_until_idle()
         return thread.id
 
-    async def settle(self) -> None:
+    async def run_until_idle(self) -> None:
         while await self.loop.sweep():
             await self.loop.wait_idle()
 
-    async def doors(self) -> WorkspaceServices:
+    async def workspace_services(self) -> WorkspaceServices:
         return await self.workspaces.services("default")
 
     async def put(self, name: str, **body: Any) -> None:
         await self.workspaces.put_agent("default", name, json.dumps(body), "ada")
 
     async def cards(self) -> list[Stored]:
-        return [*(await self.parts.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items]
+        return [*(await self.services.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items]
 
     async def approve(self, agent: str = "") -> None:
         for card in await self.cards():
             if agent and card.approval.subject.agent != agent:
                 continue
             seen = Acknowledgement(card.approval.args_sha256, card.approval.findings.alarms)
-            await (await self.doors()).inbox.decide("default", card.approval.id, Approve(seen), ADA)
-        await self.settle()
+            await (await self.workspace_services()).inbox.decide("default", card.approval.id, Approve(seen), ADA)
+        await self.run_until_idle()
 
     async def lines(self, thread_id: str, kind: str) -> list[Mapping[str, Any]]:
-        return [line.body for line in await self.parts.store.threads.entries("default", thread_id) if line.kind == kind]
+        return [
+            line.body for line in await self.services.store.threads.entries("default", thread_id) if line.kind == kind
+        ]
 
     async def result(self, thread_id: str) -> Any:
         return (await self.lines(thread_id, "resulted"))[-1]["result"]
 
     async def objectives(self) -> int:
-        return len(await self.parts.store.records("default").list("objective"))
+        return len(await self.services.store.records("default").list("objective"))
 
 
-MakeOffice = Callable[..., Office]
+MakeHarness = Callable[..., AgentHarness]
 
 
 @pytest.fixture
-def office(parts: AppServices) -> MakeOffice:
-    def make(models: Mapping[str, Answer], **agents: AgentSettings) -> Office:
-        store, prompts = parts.store, []
+def make_harness(services: AppServices) -> MakeHarness:
+    def make(models: Mapping[str, Answer], **agents: AgentSettings) -> AgentHarness:
+        store, prompts = services.store, []
 
-        def opened(name: str) -> Told:
+        def opened(name: str) -> FunctionModel:
             def answer(prompt: Prompt) -> ModelReply:
                 prompts.append(prompt)
                 return models[name](prompt)
 
-            return Told(name, answer)
+            return FunctionModel(name, answer)
 
         workspaces = Workspaces(
             store,
@@ -140,7 +142,7 @@ def office(parts: AppServices) -> MakeOffice:
             raise AssertionError(event) from error
 
         loop = ThreadLoop(turn, workspaces.services, store.watch, is_dead, failed)
-        return Office(parts, loop, workspaces, Threads(store.threads, known, store.clock), prompts)
+        return AgentHarness(services, loop, workspaces, Threads(store.threads, known, store.clock), prompts)
 
     return make
 
@@ -148,8 +150,8 @@ def office(parts: AppServices) -> MakeOffice:
 BOSS = AgentSettings("test:boss", instructions="You are the boss.", tools=("okr",))
 
 
-async def test_a_switch_that_was_changed_counts_for_the_next_call(office: MakeOffice) -> None:  # R9
-    there = office({"test:boss": once(LIST)}, boss=BOSS)
+async def test_a_switch_that_was_changed_counts_for_the_next_call(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({"test:boss": call_once(LIST)}, boss=BOSS)
     thread = await there.say("list")
     assert "objectives" in await there.result(thread)
     await there.put("boss", tool_approvals={LIST: True})
@@ -157,8 +159,8 @@ async def test_a_switch_that_was_changed_counts_for_the_next_call(office: MakeOf
     assert [card.approval.subject.tool for card in await there.cards()] == [LIST]
 
 
-async def test_a_tool_that_was_taken_away_is_not_offered_to_the_next_call(office: MakeOffice) -> None:  # R9
-    there = office({"test:boss": once(CREATE, title="Grow")}, boss=BOSS)
+async def test_a_tool_that_was_taken_away_is_not_offered_to_the_next_call(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({"test:boss": call_once(CREATE, title="Grow")}, boss=BOSS)
     await there.put("boss", tools=["cms"])
     thread = await there.say("go")
     result = await there.result(thread)
@@ -167,8 +169,8 @@ async def test_a_tool_that_was_taken_away_is_not_offered_to_the_next_call(office
     assert CREATE not in {offer.name for offer in there.prompts[0].tools}
 
 
-async def test_a_tool_that_was_taken_away_does_not_run_though_it_was_approved(office: MakeOffice) -> None:  # R9
-    there = office({"test:boss": once(CREATE, title="Grow")}, boss=BOSS)
+async def test_a_tool_that_was_taken_away_does_not_run_though_it_was_approved(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({"test:boss": call_once(CREATE, title="Grow")}, boss=BOSS)
     thread = await there.say("go")
     await there.put("boss", tools=["cms"])
     await there.approve()
@@ -177,8 +179,8 @@ async def test_a_tool_that_was_taken_away_does_not_run_though_it_was_approved(of
     assert "does not have this tool any more" in result["reason"]
 
 
-async def test_new_instructions_are_those_of_the_next_turn(office: MakeOffice) -> None:  # R9
-    there = office({"test:boss": once(LIST), "test:other": once(LIST)}, boss=BOSS)
+async def test_new_instructions_are_those_of_the_next_turn(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({"test:boss": call_once(LIST), "test:other": call_once(LIST)}, boss=BOSS)
     thread = await there.say("list")
     await there.put("boss", instructions="Be kind.", model="test:other")
     await there.say("again", thread_id=thread)
@@ -188,8 +190,8 @@ async def test_new_instructions_are_those_of_the_next_turn(office: MakeOffice) -
     assert replied == ["test:boss", "test:boss", "test:other", "test:other"]
 
 
-async def test_a_limit_that_was_lowered_ends_the_turn_with_words(office: MakeOffice) -> None:  # R9
-    there = office({"test:boss": lambda _: call(LIST)}, boss=BOSS)
+async def test_a_limit_that_was_lowered_ends_the_turn_with_words(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({"test:boss": lambda _: call(LIST)}, boss=BOSS)
     await there.put("boss", limits={"turns": 3})
     thread = await there.say("for ever")
     [ended] = await there.lines(thread, "ended")
@@ -197,10 +199,10 @@ async def test_a_limit_that_was_lowered_ends_the_turn_with_words(office: MakeOff
     assert "limit of 3 model turns" in ended["reason"]
 
 
-async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(office: MakeOffice) -> None:  # R9
-    there = office({"test:boss": once(CREATE, title="Grow")}, boss=BOSS)
+async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({"test:boss": call_once(CREATE, title="Grow")}, boss=BOSS)
     thread = await there.say("go")
-    after = office({}, other=AgentSettings())  # the file without it, in the next process
+    after = make_harness({}, other=AgentSettings())  # the file without it, in the next process
     await after.approve()
     [ended] = await after.lines(thread, "ended")
     assert ended["status"] == "error"
@@ -211,14 +213,14 @@ async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(office: Ma
 # Sub-agents
 
 
-def family(boss: Mapping[str, bool], writer: Mapping[str, bool]) -> dict[str, AgentSettings]:
+def parent_and_writer(boss: Mapping[str, bool], writer: Mapping[str, bool]) -> dict[str, AgentSettings]:
     return {
         "boss": AgentSettings("test:boss", instructions="", tools=(), tool_approvals=boss, agents=("writer",)),
         "writer": AgentSettings("test:writer", instructions="", tools=("okr",), tool_approvals=writer),
     }
 
 
-MODELS = {"test:boss": once("agent_writer", task="Write it down."), "test:writer": once(CREATE, title="Grow")}
+MODELS = {"test:boss": call_once("agent_writer", task="Write it down."), "test:writer": call_once(CREATE, title="Grow")}
 
 
 @pytest.mark.parametrize(
@@ -233,9 +235,9 @@ MODELS = {"test:boss": once("agent_writer", task="Write it down."), "test:writer
     ],
 )
 async def test_a_sub_agent_may_tighten_and_never_loosens(
-    office: MakeOffice, boss: Mapping[str, bool], writer: Mapping[str, bool], *, asks: bool
+    make_harness: MakeHarness, boss: Mapping[str, bool], writer: Mapping[str, bool], *, asks: bool
 ) -> None:  # R13
-    there = office(MODELS, **family(boss, writer))
+    there = make_harness(MODELS, **parent_and_writer(boss, writer))
     await there.say("go")
     cards = await there.cards()
     assert (len(cards), await there.objectives()) == ((1, 0) if asks else (0, 1))
@@ -243,15 +245,17 @@ async def test_a_sub_agent_may_tighten_and_never_loosens(
         assert cards[0].approval.subject.agent_path == ("boss", "writer")
 
 
-async def test_a_switch_of_the_caller_that_was_changed_counts_for_its_sub_agent(office: MakeOffice) -> None:  # R9, R13
-    there = office(MODELS, **family({CREATE: False}, {CREATE: False}))
+async def test_a_switch_of_the_caller_that_was_changed_counts_for_its_sub_agent(
+    make_harness: MakeHarness,
+) -> None:  # R9, R13
+    there = make_harness(MODELS, **parent_and_writer({CREATE: False}, {CREATE: False}))
     await there.put("boss", tool_approvals={CREATE: True})
     await there.say("go")
     assert len(await there.cards()) == 1
 
 
-async def test_to_call_an_agent_can_be_asked_about_and_denied(office: MakeOffice) -> None:  # R13, R34
-    there = office(MODELS, **family({CREATE: False, "agent_writer": True}, {CREATE: False}))
+async def test_to_call_an_agent_can_be_asked_about_and_denied(make_harness: MakeHarness) -> None:  # R13, R34
+    there = make_harness(MODELS, **parent_and_writer({CREATE: False, "agent_writer": True}, {CREATE: False}))
     thread = await there.say("go")
     [card] = await there.cards()
     assert (card.approval.subject.tool, await there.objectives()) == ("agent_writer", 0)
@@ -263,7 +267,7 @@ async def test_to_call_an_agent_can_be_asked_about_and_denied(office: MakeOffice
     assert (await there.objectives(), (await there.result(thread))["reason"]) == (1, "Do it yourself.")
 
 
-async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: MakeOffice) -> None:  # R13, R20
+async def test_what_is_approved_for_one_sub_agent_is_not_for_another(make_harness: MakeHarness) -> None:  # R13, R20
     def both(prompt: Prompt) -> ModelReply:
         if isinstance(prompt.messages[-1], ToolResult):
             return ModelReply("Done.")
@@ -271,9 +275,9 @@ async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: Mak
             "", tuple(ToolRequest(name, f"agent_{name}", '{"task": "Go."}') for name in ("writer", "editor"))
         )
 
-    one = family({}, {})
+    one = parent_and_writer({}, {})
     boss = AgentSettings("test:boss", agents=("writer", "editor"))
-    there = office({**MODELS, "test:boss": both}, boss=boss, writer=one["writer"], editor=one["writer"])
+    there = make_harness({**MODELS, "test:boss": both}, boss=boss, writer=one["writer"], editor=one["writer"])
     thread = await there.say("go")
     paths = {card.approval.subject.agent_path for card in await there.cards()}
     assert paths == {("boss", "writer"), ("boss", "editor")}
@@ -284,13 +288,13 @@ async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: Mak
     assert (left.approval.subject.agent, await there.objectives()) == ("editor", 1)
 
 
-async def test_what_a_sub_agent_spends_counts_for_its_caller(office: MakeOffice) -> None:  # R13
+async def test_what_a_sub_agent_spends_counts_for_its_caller(make_harness: MakeHarness) -> None:  # R13
     def dear(_: Prompt) -> ModelReply:
         return ModelReply("Here it is.", tokens=900)
 
-    agents = family({}, {})
+    agents = parent_and_writer({}, {})
     boss = replace(agents["boss"], limits={"tokens": 1_000})
-    there = office(
+    there = make_harness(
         {"test:boss": lambda _: call("agent_writer", task="Go."), "test:writer": dear}, **{**agents, "boss": boss}
     )
     thread = await there.say("go")
@@ -299,9 +303,9 @@ async def test_what_a_sub_agent_spends_counts_for_its_caller(office: MakeOffice)
     assert len(await there.lines(thread, "delegated")) == 2
 
 
-async def test_an_agent_that_is_gone_cannot_be_called(office: MakeOffice) -> None:  # R13
-    agents = family({}, {})
+async def test_an_agent_that_is_gone_cannot_be_called(make_harness: MakeHarness) -> None:  # R13
+    agents = parent_and_writer({}, {})
     del agents["writer"]
-    there = office(MODELS, **agents)
+    there = make_harness(MODELS, **agents)
     thread = await there.say("go")
     assert (await there.result(thread))["error"] == "There is no agent 'writer' any more."

@@ -1,4 +1,4 @@
-"""Deny means now: what the policy of now denies is neither approved nor edited nor started."""
+"""The current policy denies: such a call is not approved, edited or started, even if approved before."""
 
 import pytest
 
@@ -26,67 +26,67 @@ rules:
 """
 
 
-async def put(parts: AppServices, policy: str) -> None:
-    await parts.put_policy("default", policy, "ada", {})
+async def put(services: AppServices, policy: str) -> None:
+    await services.put_policy("default", policy, "ada", {})
 
 
-async def row(parts: AppServices, approval_id: str) -> Approval:
-    return (await parts.store.get("default", approval_id)).approval
+async def row(services: AppServices, approval_id: str) -> Approval:
+    return (await services.store.get("default", approval_id)).approval
 
 
-async def edit(parts: AppServices, approval_id: str, args: bytes) -> Approval:
-    seen = Acknowledgement((await row(parts, approval_id)).args_sha256)
-    return await parts.inbox.decide("default", approval_id, Edit(args, seen), BOB)
+async def edit(services: AppServices, approval_id: str, args: bytes) -> Approval:
+    seen = Acknowledgement((await row(services, approval_id)).args_sha256)
+    return await services.inbox.decide("default", approval_id, Edit(args, seen), BOB)
 
 
-async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    before = await row(parts, approval_id)
-    await put(parts, DENIES)
-    assert await row(parts, approval_id) == before  # a policy rewrites no row
+async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    before = await row(services, approval_id)
+    await put(services, DENIES)
+    assert await row(services, approval_id) == before  # a policy rewrites no row
     with pytest.raises(DeniedNow, match=r"Nobody deletes files\.") as refused:
-        await parts.gate.start("default", approval_id, "runner")
+        await services.gate.start("default", approval_id, "runner")
     assert (refused.value.code, refused.value.status) == ("denied_now", 409)
-    outcome = await parts.gate.get_outcome("default", approval_id)
+    outcome = await services.gate.get_outcome("default", approval_id)
     assert outcome == Refused("Nobody deletes files.", "cancelled", approval_id)
-    assert (await kinds(parts))[-2:] == ["policy_changed", "cancelled"]
-    assert await faults(parts) == []
+    assert (await kinds(services))[-2:] == ["policy_changed", "cancelled"]
+    assert await faults(services) == []
 
 
-async def test_what_is_denied_now_cannot_be_approved_and_can_be_rejected(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await put(parts, DENIES)
+async def test_what_is_denied_now_cannot_be_approved_and_can_be_rejected(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await put(services, DENIES)
     with pytest.raises(DeniedNow, match="no more") as refused:
-        await approve(parts, approval_id)
+        await approve(services, approval_id)
     assert refused.value.status == 422
-    assert await status(parts, approval_id) == "pending"
-    assert (await kinds(parts))[-1] == "decision_refused"
-    await parts.inbox.decide("default", approval_id, Reject("No."), BOB)
-    assert await status(parts, approval_id) == "rejected"
+    assert await status(services, approval_id) == "pending"
+    assert (await kinds(services))[-1] == "decision_refused"
+    await services.inbox.decide("default", approval_id, Reject("No."), BOB)
+    assert await status(services, approval_id) == "rejected"
 
 
-async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_not(parts: AppServices) -> None:
-    approval_id = await pending(parts, args={"path": "/etc"})
-    await put(parts, BY_PATH)
+async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_not(services: AppServices) -> None:
+    approval_id = await pending(services, args={"path": "/etc"})
+    await put(services, BY_PATH)
     with pytest.raises(DeniedNow):
-        await approve(parts, approval_id)
+        await approve(services, approval_id)
     with pytest.raises(DeniedNow) as refused:
-        await edit(parts, approval_id, b'{"path":"/etc"}')
+        await edit(services, approval_id, b'{"path":"/etc"}')
     assert refused.value.status == 422
-    assert (await edit(parts, approval_id, b'{"path":"/tmp"}')).status == "approved"
-    assert (await parts.gate.start("default", approval_id, "runner")).args == b'{"path":"/tmp"}'
+    assert (await edit(services, approval_id, b'{"path":"/tmp"}')).status == "approved"
+    assert (await services.gate.start("default", approval_id, "runner")).args == b'{"path":"/tmp"}'
 
 
-async def test_what_runs_goes_on(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    started = await parts.gate.start("default", approval_id, "attempt:key:once")
-    await put(parts, DENIES)
-    again = await parts.gate.start("default", approval_id, "attempt:key:once")
+async def test_what_runs_goes_on(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    started = await services.gate.start("default", approval_id, "attempt:key:once")
+    await put(services, DENIES)
+    again = await services.gate.start("default", approval_id, "attempt:key:once")
     assert again.fence == started.fence
-    await parts.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
-    assert isinstance(await parts.gate.get_outcome("default", approval_id), Finished)
+    await services.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
+    assert isinstance(await services.gate.get_outcome("default", approval_id), Finished)
 
 
 async def test_another_process_judges_what_was_approved_by_its_own_policy(place: Place, clock: Clock) -> None:
@@ -113,49 +113,49 @@ async def test_an_edit_elsewhere_is_judged_before_it_starts_here(place: Place, c
 
 
 async def test_a_rule_about_teams_sees_those_of_the_requester(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
-        theirs = await pending(parts, 1, requester="fay", teams=("finance",))
-        others = await pending(parts, 2, requester="gus")
-        await put(parts, BY_TEAM)
-        assert await approve(parts, theirs) == "approved"
+    async with opened(place, clock) as services:
+        await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+        theirs = await pending(services, 1, requester="fay", teams=("finance",))
+        others = await pending(services, 2, requester="gus")
+        await put(services, BY_TEAM)
+        assert await approve(services, theirs) == "approved"
         with pytest.raises(DeniedNow):
-            await approve(parts, others)
-        assert (await parts.gate.start("default", theirs, "runner")).fence == 1
+            await approve(services, others)
+        assert (await services.gate.start("default", theirs, "runner")).fence == 1
 
 
-async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_own(parts: AppServices) -> None:
-    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
-    await put(parts, BY_TEAM)
-    approval_id = await pending(parts, requester="fay", teams=("finance",))
-    await approve(parts, approval_id)
-    await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
-    await parts.refresh_policy("default", {})
+async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_own(services: AppServices) -> None:
+    await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(services, BY_TEAM)
+    approval_id = await pending(services, requester="fay", teams=("finance",))
+    await approve(services, approval_id)
+    await services.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
+    await services.refresh_policy("default", {})
     with pytest.raises(DeniedNow):
-        await parts.gate.start("default", approval_id, "runner")
+        await services.gate.start("default", approval_id, "runner")
 
 
-async def test_the_teams_of_a_removed_person_open_nothing(parts: AppServices) -> None:
-    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
-    await put(parts, BY_TEAM)
-    approval_id = await pending(parts, requester="fay", teams=("finance",))
-    await approve(parts, approval_id)
-    await parts.accounts.remove_user("default", "fay", "ada")
-    await parts.refresh_policy("default", {})
+async def test_the_teams_of_a_removed_person_open_nothing(services: AppServices) -> None:
+    await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(services, BY_TEAM)
+    approval_id = await pending(services, requester="fay", teams=("finance",))
+    await approve(services, approval_id)
+    await services.accounts.remove_user("default", "fay", "ada")
+    await services.refresh_policy("default", {})
     with pytest.raises(DeniedNow):
-        await parts.gate.start("default", approval_id, "runner")
+        await services.gate.start("default", approval_id, "runner")
 
 
-async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: AppServices) -> None:
-    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
-    await put(parts, BY_TEAM)
-    basis = parts.gate.in_force.epoch
-    approval_id = await pending(parts, requester="fay", teams=("finance",))
-    await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
-    await parts.refresh_policy("default", {})
-    parts.gate.in_force.cache_allowed(basis, await row(parts, approval_id))  # as if it had been written only now
+async def test_what_people_change_while_a_call_is_written_is_not_overlooked(services: AppServices) -> None:
+    await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(services, BY_TEAM)
+    basis = services.gate.in_force.epoch
+    approval_id = await pending(services, requester="fay", teams=("finance",))
+    await services.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
+    await services.refresh_policy("default", {})
+    services.gate.in_force.cache_allowed(basis, await row(services, approval_id))  # as if it had been written only now
     with pytest.raises(DeniedNow):
-        await approve(parts, approval_id)
+        await approve(services, approval_id)
 
 
 SWITCHED = """
@@ -166,44 +166,44 @@ rules:
 """
 
 
-async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(parts: AppServices) -> None:
+async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(services: AppServices) -> None:
     """A switch that names a tool ends the trust in what its program says that it does."""
-    await put(parts, SWITCHED)
+    await put(services, SWITCHED)
     shred = ToolSpec("shred", "write", declared=True)
-    approval_id = await pending(parts, 1, shred, agent="bot")
-    await approve(parts, approval_id)
-    await parts.put_policy("default", None, "ada", {"bot": {"shred": True}})
+    approval_id = await pending(services, 1, shred, agent="bot")
+    await approve(services, approval_id)
+    await services.put_policy("default", None, "ada", {"bot": {"shred": True}})
     with pytest.raises(DeniedNow, match="nobody destroys"):
-        await parts.gate.start("default", approval_id, "runner")
+        await services.gate.start("default", approval_id, "runner")
 
 
-async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    await put(parts, DENIES)
+async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    await put(services, DENIES)
     with pytest.raises(DeniedNow):
-        await parts.gate.start("default", approval_id, "runner")
-    outcome = await parts.gate.check(call(), WRITE)
+        await services.gate.start("default", approval_id, "runner")
+    outcome = await services.gate.check(call(), WRITE)
     assert isinstance(outcome, Refused)
     assert outcome.approval_id == approval_id
 
 
 async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
-    parts: AppServices, monkeypatch: pytest.MonkeyPatch
+    services: AppServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The caller is told to look again. It was tried without an end once, each time deeper than the last."""
+    """The caller gets a conflict; it was once retried without end, each time deeper in the stack."""
     tried: list[str] = []
 
     async def judged(_: str, approval_id: str) -> RecheckResult:
         tried.append(approval_id)
         return RecheckResult("0" * 64)
 
-    first, second = await pending(parts), await pending(parts, 2)
-    await approve(parts, first)
-    monkeypatch.setattr(parts.gate.in_force, "recheck", judged)
+    first, second = await pending(services), await pending(services, 2)
+    await approve(services, first)
+    monkeypatch.setattr(services.gate.in_force, "recheck", judged)
     with pytest.raises(Stale, match="Reload the card"):
-        await parts.gate.start("default", first, "runner")
-    assert (tried, await status(parts, first)) == ([first] * EDITS, "approved")
+        await services.gate.start("default", first, "runner")
+    assert (tried, await status(services, first)) == ([first] * EDITS, "approved")
     with pytest.raises(Stale, match="Reload the card"):
-        await approve(parts, second)
-    assert (tried[EDITS:], await status(parts, second)) == ([second] * EDITS, "pending")
+        await approve(services, second)
+    assert (tried[EDITS:], await status(services, second)) == ([second] * EDITS, "pending")

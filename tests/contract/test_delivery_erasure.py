@@ -1,4 +1,4 @@
-"""What was told to whom is forgotten with what it was about, and with whom it was told to; on both databases."""
+"""Erasure of deliveries: with the approval and with the recipient, on both databases."""
 
 from __future__ import annotations
 
@@ -20,106 +20,102 @@ MAIL = Routes({"mail": ChannelCapabilities(personal=True)}, "mail")
 
 
 @pytest.fixture
-async def mail(parts: AppServices) -> Set:
-    made = Set(parts, MAIL, mail=Told())
+async def mail(services: AppServices) -> Set:
+    made = Set(services, MAIL, mail=Told())
     for name in ("ada", "bob"):
-        await parts.store.put_user("default", User(name, "admin", email=f"{name}@example.com"), "ada")
+        await services.store.put_user("default", User(name, "admin", email=f"{name}@example.com"), "ada")
     await made.sweep()
     return made
 
 
-async def faults(parts: AppServices) -> list[str]:
-    return [str(fault) for fault in (await audit.verify(parts.store, "default")).violations]
+async def violations(services: AppServices) -> list[str]:
+    return [str(fault) for fault in (await audit.verify(services.store, "default")).violations]
 
 
-def told(place: Place) -> list[tuple[str, str]]:
+def stored_deliveries(place: Place) -> list[tuple[str, str]]:
     return sorted(place.sql("select person, status from deliveries"))
 
 
-async def end(parts: AppServices, approval_id: str) -> None:
+async def reject_finally(services: AppServices, approval_id: str) -> None:
     """For good: a rejection that nobody can take back."""
-    await parts.inbox.decide("default", approval_id, Reject("Not now."), BOB)
+    await services.inbox.decide("default", approval_id, Reject("Not now."), BOB)
 
 
-async def erase(parts: AppServices, erasure: Erasure) -> None:
-    async for _ in parts.inbox.erase("default", erasure, ADA):
+async def erase(services: AppServices, erasure: Erasure) -> None:
+    async for _ in services.inbox.erase("default", erasure, ADA):
         pass
 
 
 async def test_deliveries_go_with_the_content_of_what_they_were_about(
-    mail: Set, parts: AppServices, place: Place, clock: Clock
+    mail: Set, services: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
-    ended = await pending(parts)
+    ended = await pending(services)
     await mail.sweep()
-    await end(parts, ended)
+    await reject_finally(services, ended)
     await mail.sweep()
-    assert told(place) == [("ada", "sent"), ("bob", "sent")]
+    assert stored_deliveries(place) == [("ada", "sent"), ("bob", "sent")]
     clock.forward(DAY)
-    while await parts.store.apply_retention(DAY // 2):
+    while await services.store.apply_retention(DAY // 2):
         pass
-    assert told(place) == []
-    assert await faults(parts) == []
+    assert stored_deliveries(place) == []
+    assert await violations(services) == []
 
 
-async def test_what_is_told_of_what_still_waits_is_kept(
-    mail: Set, parts: AppServices, place: Place, clock: Clock
+async def test_deliveries_of_pending_approvals_are_kept(
+    mail: Set, services: AppServices, place: Place, clock: Clock
 ) -> None:
-    await pending(parts)
+    await pending(services)
     await mail.sweep()
     clock.forward(DAY)
-    while await parts.store.apply_retention(DAY // 2):
+    while await services.store.apply_retention(DAY // 2):
         pass
-    assert told(place) == [("ada", "sent"), ("bob", "sent")]
+    assert stored_deliveries(place) == [("ada", "sent"), ("bob", "sent")]
 
 
-async def test_what_was_given_up_can_be_looked_at_for_thirty_days(
-    mail: Set, parts: AppServices, place: Place, clock: Clock
+async def test_dead_deliveries_are_kept_for_thirty_days(
+    mail: Set, services: AppServices, place: Place, clock: Clock
 ) -> None:  # R41
-    approval_id = await pending(parts)
+    approval_id = await pending(services)
     await mail.sweep()
     mail.channels["mail"].trouble = DeliveryRejected("No.")
-    await end(parts, approval_id)
+    await reject_finally(services, approval_id)
     await mail.sweep()
     clock.forward(29 * DAY)
-    while await parts.store.apply_retention(DAY):
+    while await services.store.apply_retention(DAY):
         pass
-    await parts.worker.sweep()
-    assert {status for _, status in told(place)} == {"parked"}
+    await services.worker.sweep()
+    assert {status for _, status in stored_deliveries(place)} == {"parked"}
     clock.forward(2 * DAY)
-    await parts.worker.sweep()
-    assert told(place) == []
+    await services.worker.sweep()
+    assert stored_deliveries(place) == []
 
 
-async def test_an_erased_person_is_in_no_delivery_and_is_nobody_elsewhere(
-    mail: Set, parts: AppServices, place: Place
-) -> None:  # R41
-    approval_id = await pending(parts)
+async def test_an_erased_person_is_in_no_delivery(mail: Set, services: AppServices, place: Place) -> None:  # R41
+    approval_id = await pending(services)
     await mail.sweep()
-    await parts.store.deliveries.bind("default", "mail", "harriet-vane", "bob", "bob")
-    await approve(parts, approval_id)
+    await services.store.deliveries.bind("default", "mail", "harriet-vane", "bob", "bob")
+    await approve(services, approval_id)
     await mail.sweep()
-    await parts.accounts.remove_user("default", "bob", "ada")
-    await erase(parts, Erasure("person", "bob"))
-    assert told(place) == [("ada", "sent")]
-    assert await parts.store.deliveries.identities("default") == []
+    await services.accounts.remove_user("default", "bob", "ada")
+    await erase(services, Erasure("person", "bob"))
+    assert stored_deliveries(place) == [("ada", "sent")]
+    assert await services.store.deliveries.identities("default") == []
     contents = repr([bytes(row[0]) for row in place.sql("select content from contents")])
     assert '"person":"ada"' in contents
     assert '"person":"bob"' not in contents
     assert "harriet-vane" not in contents
-    assert await faults(parts) == []
+    assert await violations(services) == []
 
 
-async def test_erasing_the_content_of_a_call_tells_nobody_of_it_again(
-    mail: Set, parts: AppServices, clock: Clock
-) -> None:
-    approval_id = await pending(parts)
+async def test_erasing_a_call_sends_no_new_message(mail: Set, services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
     await mail.sweep()
-    await end(parts, approval_id)
+    await reject_finally(services, approval_id)
     clock.forward(DAY)
     await mail.sweep()
     said = len(mail.channels["mail"].heard)
-    await erase(parts, Erasure("approval", approval_id))
+    await erase(services, Erasure("approval", approval_id))
     await mail.sweep()
     assert len(mail.channels["mail"].heard) == said
-    assert (await parts.inbox.list("default", ApprovalQuery())).items[0].approval.erasure
-    assert parts.clock() > START
+    assert (await services.inbox.list("default", ApprovalQuery())).items[0].approval.erasure
+    assert services.clock() > START

@@ -1,4 +1,4 @@
-"""Claims, comments, questions and stand-ins, through the doors."""
+"""Claims, comments, questions and delegation, through the services."""
 
 import asyncio
 import json
@@ -27,40 +27,40 @@ rules:
 """
 
 
-async def test_what_people_say_meanwhile_comes_back_as_it_was(parts: AppServices) -> None:  # R36, R55
-    approval_id = await pending(parts, agent="helper")
-    await parts.inbox.claim("default", approval_id, BOB)
-    await parts.inbox.ask("default", approval_id, "Why?", BOB)
-    await parts.inbox.ask("default", approval_id, "Really?", EVE)
-    await parts.gate.answer("default", approval_id, 1, "To tidy up.", "helper")
-    told = await parts.inbox.comment("default", approval_id, "Well.", EVE)
-    stored = (await parts.store.get("default", approval_id)).approval
+async def test_what_people_say_meanwhile_comes_back_as_it_was(services: AppServices) -> None:  # R36, R55
+    approval_id = await pending(services, agent="helper")
+    await services.inbox.claim("default", approval_id, BOB)
+    await services.inbox.ask("default", approval_id, "Why?", BOB)
+    await services.inbox.ask("default", approval_id, "Really?", EVE)
+    await services.gate.answer("default", approval_id, 1, "To tidy up.", "helper")
+    result = await services.inbox.comment("default", approval_id, "Well.", EVE)
+    stored = (await services.store.get("default", approval_id)).approval
     assert (stored.discussion.claimed_by, stored.discussion.asked, stored.discussion.replied, stored.status) == (
         "bob",
         2,
         (1,),
         "pending",
     )
-    assert stored == told
-    assert await parts.gate.questions("default", approval_id) == [Question(2, "eve", "Really?")]
-    texts = [json.loads(e.content or b"{}").get("text") for e in await parts.store.timeline("default", approval_id)]
+    assert stored == result
+    assert await services.gate.questions("default", approval_id) == [Question(2, "eve", "Really?")]
+    texts = [json.loads(e.content or b"{}").get("text") for e in await services.store.timeline("default", approval_id)]
     assert texts[2:] == ["Why?", "Really?", "To tidy up.", "Well."]
-    await parts.inbox.release("default", approval_id, BOB)
-    assert await approve(parts, approval_id, ADA) == "approved"
-    execution = await parts.gate.start("default", approval_id, "r")
-    stored = (await parts.store.get("default", approval_id)).approval
+    await services.inbox.release("default", approval_id, BOB)
+    assert await approve(services, approval_id, ADA) == "approved"
+    execution = await services.gate.start("default", approval_id, "r")
+    stored = (await services.store.get("default", approval_id)).approval
     assert (execution.fence, stored.discussion.claimed_by, stored.discussion.asked, stored.discussion.replied) == (
         1,
         "",
         2,
         (1,),
     )
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_every_refused_attempt_leaves_a_trace(parts: AppServices) -> None:  # R41
-    approval_id = await pending(parts)
-    inbox, place = parts.inbox, ("default", approval_id)
+async def test_every_refused_attempt_leaves_a_trace(services: AppServices) -> None:  # R41
+    approval_id = await pending(services)
+    inbox, place = services.inbox, ("default", approval_id)
     attempts = {
         "claim": lambda: inbox.claim(*place, VIC),
         "release": lambda: inbox.release(*place, VIC),
@@ -71,51 +71,51 @@ async def test_every_refused_attempt_leaves_a_trace(parts: AppServices) -> None:
     for attempt, act in attempts.items():
         with pytest.raises(Forbidden):
             await act()
-        last = (await parts.store.timeline("default", approval_id))[-1]
+        last = (await services.store.timeline("default", approval_id))[-1]
         assert (last.kind, last.actor) == ("decision_refused", "vic")
         assert json.loads(last.content or b"")["kind"] == attempt
-    assert await kinds(parts) == ["proposed", *["decision_refused"] * len(attempts)]
-    assert await faults(parts) == []
+    assert await kinds(services) == ["proposed", *["decision_refused"] * len(attempts)]
+    assert await faults(services) == []
 
 
-async def test_a_waiting_agent_is_woken_by_a_question(parts: AppServices) -> None:  # R55
-    approval_id = await pending(parts)
-    waiter = asyncio.create_task(parts.gate.wait("default", approval_id, last_seen_question=0))
-    deaf = asyncio.create_task(parts.gate.wait("default", approval_id))
+async def test_a_waiting_agent_is_woken_by_a_question(services: AppServices) -> None:  # R55
+    approval_id = await pending(services)
+    waiter = asyncio.create_task(services.gate.wait("default", approval_id, last_seen_question=0))
+    deaf = asyncio.create_task(services.gate.wait("default", approval_id))
     await asyncio.sleep(0)
-    await parts.inbox.ask("default", approval_id, "Why?", BOB)
+    await services.inbox.ask("default", approval_id, "Why?", BOB)
     outcome = await waiter
     assert isinstance(outcome, Waiting)
     assert outcome.questions == (1,)
-    knows = asyncio.create_task(parts.gate.wait("default", approval_id, last_seen_question=1))
-    await parts.gate.answer("default", approval_id, 1, "Because.", "helper")
-    await approve(parts, approval_id)
+    knows = asyncio.create_task(services.gate.wait("default", approval_id, last_seen_question=1))
+    await services.gate.answer("default", approval_id, 1, "Because.", "helper")
+    await approve(services, approval_id)
     assert isinstance(await deaf, Proceed)
     assert isinstance(await knows, Proceed)
 
 
-async def test_of_two_replies_at_once_one_counts(parts: AppServices) -> None:  # R55
-    approval_id = await pending(parts)
-    await parts.inbox.ask("default", approval_id, "Why?", BOB)
-    replies = (parts.gate.answer("default", approval_id, 1, text, "helper") for text in ("So.", "Or so."))
+async def test_of_two_replies_at_once_one_counts(services: AppServices) -> None:  # R55
+    approval_id = await pending(services)
+    await services.inbox.ask("default", approval_id, "Why?", BOB)
+    replies = (services.gate.answer("default", approval_id, 1, text, "helper") for text in ("So.", "Or so."))
     results = await asyncio.gather(*replies, return_exceptions=True)
     assert sorted(type(result).__name__ for result in results) == ["Approval", "Conflict"]
-    assert (await kinds(parts)) == ["proposed", "asked", "replied"]
+    assert (await kinds(services)) == ["proposed", "asked", "replied"]
     with pytest.raises(Conflict):
-        await parts.gate.answer("default", approval_id, 1, "Once more.")
+        await services.gate.answer("default", approval_id, 1, "Once more.")
 
 
-async def test_questions_of_another_workspace_are_not_found(parts: AppServices) -> None:  # R55
-    approval_id = await pending(parts)
+async def test_questions_of_another_workspace_are_not_found(services: AppServices) -> None:  # R55
+    approval_id = await pending(services)
     with pytest.raises(NotFound):
-        await parts.gate.questions("other", approval_id)
+        await services.gate.questions("other", approval_id)
     with pytest.raises(NotFound):
-        await parts.gate.answer("other", approval_id, 1, "So.")
-    assert await parts.gate.questions("default", approval_id) == []
+        await services.gate.answer("other", approval_id, 1, "So.")
+    assert await services.gate.questions("default", approval_id) == []
 
 
-async def test_a_stand_in_decides_while_somebody_is_away(place: Place, clock: Clock) -> None:  # R40
-    async with opened(place, clock, TWO) as parts:
+async def test_a_delegate_decides_while_somebody_is_away(place: Place, clock: Clock) -> None:  # R40
+    async with opened(place, clock, TWO) as services:
         to = People(frozenset({"zoe"}), frozenset({"night"}))
         for user in (
             User("bob", "reviewer", teams=frozenset({"finance"}), away_until=START + 1_000, away_to=to),
@@ -126,22 +126,22 @@ async def test_a_stand_in_decides_while_somebody_is_away(place: Place, clock: Cl
             User("kim", "reviewer", teams=frozenset({"finance"}), away_to=to),
             User("zoe"),
         ):
-            await parts.store.put_user("default", user, "ada")
-        approval_id = await pending(parts)
-        zoe = await parts.inbox.reviewer("default", "zoe", "test")
+            await services.store.put_user("default", user, "ada")
+        approval_id = await pending(services)
+        zoe = await services.inbox.reviewer("default", "zoe", "test")
         assert [each.by for each in zoe.delegations_to_me] == ["bob"]
-        assert await parts.inbox.find_delegations("default", "max", frozenset({"night"})) == zoe.delegations_to_me
-        assert await parts.inbox.find_delegations("default", "bob", frozenset({"night"})) == ()
-        assert await approve(parts, approval_id, zoe) == "pending"
-        assert await approve(parts, approval_id, BOB) == "pending"  # the seat is taken
-        assert await approve(parts, approval_id, EVE) == "approved"
-        votes = (await parts.store.get("default", approval_id)).approval.votes
+        assert await services.inbox.find_delegations("default", "max", frozenset({"night"})) == zoe.delegations_to_me
+        assert await services.inbox.find_delegations("default", "bob", frozenset({"night"})) == ()
+        assert await approve(services, approval_id, zoe) == "pending"
+        assert await approve(services, approval_id, BOB) == "pending"  # the seat is taken
+        assert await approve(services, approval_id, EVE) == "approved"
+        votes = (await services.store.get("default", approval_id)).approval.votes
         assert [(vote.by, vote.seat) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
         clock.forward(1_000)
-        back = await parts.inbox.reviewer("default", "zoe", "test")
+        back = await services.inbox.reviewer("default", "zoe", "test")
         assert back.delegations_to_me == ()
-        other = await pending(parts, 2)
+        other = await pending(services, 2)
         with pytest.raises(Forbidden):
-            await approve(parts, other, back)
-        assert await status(parts, other) == "pending"
-        assert await faults(parts) == []
+            await approve(services, other, back)
+        assert await status(services, other) == "pending"
+        assert await faults(services) == []

@@ -1,4 +1,4 @@
-"""Documents: folders are read, searched and read page by page, on both databases, and nothing outside of them."""
+"""The documents tool pack: indexing, search and paging of folders on both databases, and nothing outside them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-def documents(parts: AppServices) -> SqlDocuments:
-    return parts.store.documents("default")
+def documents(services: AppServices) -> SqlDocuments:
+    return services.store.documents("default")
 
 
 @pytest.fixture
@@ -37,18 +37,18 @@ def handbook(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def log_lines() -> list[str]:
     return []
 
 
 @pytest.fixture
-def folders(handbook: Path, documents: SqlDocuments, told: list[str]) -> FolderIndexer:
-    return FolderIndexer([handbook], documents, told.append)
+def folders(handbook: Path, documents: SqlDocuments, log_lines: list[str]) -> FolderIndexer:
+    return FolderIndexer([handbook], documents, log_lines.append)
 
 
-class Asking:
-    def __init__(self, parts: AppServices, documents: SqlDocuments) -> None:
-        kit = ToolContext("default", parts.store.records("default"), documents=documents)
+class DocumentReader:
+    def __init__(self, services: AppServices, documents: SqlDocuments) -> None:
+        kit = ToolContext("default", services.store.records("default"), documents=documents)
         self._tools = {tool.name: tool for tool in reads(kit)}
 
     async def search(self, query: str, **more: object) -> list[dict[str, object]]:
@@ -66,16 +66,16 @@ class Asking:
 
 
 @pytest.fixture
-async def asking(parts: AppServices, documents: SqlDocuments, folders: FolderIndexer) -> Asking:
+async def document_reader(services: AppServices, documents: SqlDocuments, folders: FolderIndexer) -> DocumentReader:
     await folders.scan()
-    return Asking(parts, documents)
+    return DocumentReader(services, documents)
 
 
 # --- searching --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_passage_is_found_by_its_words(asking: Asking) -> None:  # R9
-    found = await asking.search("How many days of holiday does everybody have?")
+async def test_a_passage_is_found_by_its_words(document_reader: DocumentReader) -> None:  # R9
+    found = await document_reader.search("How many days of holiday does everybody have?")
     assert found[0]["path"] == "handbook/holidays.md"
     assert "thirty days" in str(found[0]["text"])
 
@@ -89,98 +89,106 @@ async def test_a_passage_is_found_by_its_words(asking: Asking) -> None:  # R9
         ("travel", "handbook/travel/trains.txt"),  # a word of the path
     ],
 )
-async def test_words_are_found_in_any_form_and_case_and_in_paths(asking: Asking, query: str, path: str) -> None:  # R9
-    assert (await asking.paths(query))[0] == path
+async def test_words_are_found_in_any_form_and_case_and_in_paths(
+    document_reader: DocumentReader, query: str, path: str
+) -> None:  # R9
+    assert (await document_reader.paths(query))[0] == path
 
 
 @pytest.mark.parametrize(
     "query", ["zebra", "", "   ", "'", '"', "* OR NEAR(", "a:b & | !", "' ; drop table documents; --", "\\", "___", "%"]
 )
-async def test_whatever_is_typed_is_only_words(asking: Asking, query: str) -> None:
-    assert await asking.search(query) == []
+async def test_typed_operators_are_plain_words(document_reader: DocumentReader, query: str) -> None:
+    assert await document_reader.search(query) == []
 
 
 async def test_what_has_more_of_the_words_comes_first_and_each_document_once(
-    asking: Asking, handbook: Path, folders: FolderIndexer
+    document_reader: DocumentReader, handbook: Path, folders: FolderIndexer
 ) -> None:
     (handbook / "a.md").write_text("apple. " + "filler " * 50)
     (handbook / "b.md").write_text("apple pear. " + "filler " * 50)
     (handbook / "c.md").write_text("apple pear plum. " * 300)
     await folders.scan()
-    assert await asking.paths("apple pear plum") == ["handbook/c.md", "handbook/b.md", "handbook/a.md"]
-    assert len(await asking.paths("apple", limit=2)) == 2
+    assert await document_reader.paths("apple pear plum") == ["handbook/c.md", "handbook/b.md", "handbook/a.md"]
+    assert len(await document_reader.paths("apple", limit=2)) == 2
 
 
-async def test_words_that_every_text_has_count_only_where_there_are_no_others(asking: Asking) -> None:
-    assert await asking.paths("what is the zebra of our") == []
-    found = await asking.search("of")
+async def test_words_that_every_text_has_count_only_where_there_are_no_others(document_reader: DocumentReader) -> None:
+    assert await document_reader.paths("what is the zebra of our") == []
+    found = await document_reader.search("of")
     assert [each["path"] for each in found] in ([], ["handbook/holidays.md"])  # PostgreSQL does not know it at all
 
 
-async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Path, folders: FolderIndexer) -> None:
+async def test_the_place_that_was_found_can_be_read(
+    document_reader: DocumentReader, handbook: Path, folders: FolderIndexer
+) -> None:
     (handbook / "long.md").write_text(
         "\n\n".join(f"Paragraph {n} is about nothing. " * 20 for n in range(100)) + "\n\nNeedle."
     )
     await folders.scan()
-    found = (await asking.search("needle"))[0]
-    assert "Needle." in str((await asking.read("handbook/long.md", offset=found["offset"]))["text"])
+    found = (await document_reader.search("needle"))[0]
+    assert "Needle." in str((await document_reader.read("handbook/long.md", offset=found["offset"]))["text"])
     assert len(str(found["text"])) <= 600
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_document_is_read_page_by_page(asking: Asking, handbook: Path, folders: FolderIndexer) -> None:  # R9
+async def test_a_document_is_read_page_by_page(
+    document_reader: DocumentReader, handbook: Path, folders: FolderIndexer
+) -> None:  # R9
     text = "".join(f"Line {n} of a long file, with ümläuts.\n" for n in range(3_000))
     (handbook / "long.txt").write_text(text)
     await folders.scan()
     read, offset = "", 0
     while True:
-        page = await asking.read("handbook/long.txt", offset=offset)
+        page = await document_reader.read("handbook/long.txt", offset=offset)
         assert len(str(page["text"])) <= PAGE_LENGTH
         read += str(page["text"])
         if "next_offset" not in page:
             break
         offset = int(str(page["next_offset"]))
     assert read == text
-    assert (await asking.read("handbook/long.txt", offset=10**9))["text"] == ""
+    assert (await document_reader.read("handbook/long.txt", offset=10**9))["text"] == ""
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.md", "handbook/../secret.md", "handbook", ""])
-async def test_nothing_but_what_is_listed_is_read(asking: Asking, path: str, tmp_path: Path) -> None:
+async def test_nothing_but_what_is_listed_is_read(document_reader: DocumentReader, path: str, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("secret")
     with pytest.raises(ToolFailed, match="There is no document"):
-        await asking.read(path)
+        await document_reader.read(path)
 
 
-async def test_documents_of_one_workspace_are_not_those_of_another(asking: Asking, parts: AppServices) -> None:
-    other = parts.store.documents("other")
+async def test_documents_of_one_workspace_are_not_those_of_another(
+    document_reader: DocumentReader, services: AppServices
+) -> None:
+    other = services.store.documents("other")
     assert await other.search(["holiday"], 10) == []
     assert await other.read("handbook/holidays.md", 0, 10) is None
     assert await other.stamps() == {}
-    assert reads(ToolContext("other", parts.store.records("other"))) == ()
+    assert reads(ToolContext("other", services.store.records("other"))) == ()
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
 
 
 async def test_only_what_changed_is_read_again(
-    folders: FolderIndexer, handbook: Path, asking: Asking, told: list[str]
+    folders: FolderIndexer, handbook: Path, document_reader: DocumentReader, log_lines: list[str]
 ) -> None:
-    assert told == ["Documents: 3 read, 0 gone."]
+    assert log_lines == ["Documents: 3 read, 0 gone."]
     assert await folders.scan() == ScanResult()
     (handbook / "holidays.md").write_text("There are forty days.")
     (handbook / "team.csv").unlink()
     assert await folders.scan() == ScanResult(1, 1)
-    assert await asking.paths("thirty") == []
-    assert await asking.paths("lovelace") == []
-    assert await asking.paths("forty") == ["handbook/holidays.md"]
+    assert await document_reader.paths("thirty") == []
+    assert await document_reader.paths("lovelace") == []
+    assert await document_reader.paths("forty") == ["handbook/holidays.md"]
     with pytest.raises(ToolFailed):
-        await asking.read("handbook/team.csv")
+        await document_reader.read("handbook/team.csv")
 
 
 async def test_links_out_of_the_folder_are_not_followed(
-    folders: FolderIndexer, handbook: Path, tmp_path: Path, asking: Asking
+    folders: FolderIndexer, handbook: Path, tmp_path: Path, document_reader: DocumentReader
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -191,11 +199,13 @@ async def test_links_out_of_the_folder_are_not_followed(
     (handbook / "loop.md").symlink_to(handbook / "loop.md")
     looked = await folders.scan()
     assert looked == ScanResult(1, 0, ("handbook/link.md is left out: it is a link out of the folder",))
-    assert await asking.paths("zebra") == []
-    assert "handbook/inside.md" in await asking.paths("holiday")
+    assert await document_reader.paths("zebra") == []
+    assert "handbook/inside.md" in await document_reader.paths("holiday")
 
 
-async def test_what_is_no_document_is_left_out(folders: FolderIndexer, handbook: Path, asking: Asking) -> None:
+async def test_what_is_no_document_is_left_out(
+    folders: FolderIndexer, handbook: Path, document_reader: DocumentReader
+) -> None:
     (handbook / ".git").mkdir()
     (handbook / ".git" / "config.txt").write_text("zebra")
     (handbook / ".env.txt").write_text("zebra")
@@ -209,26 +219,28 @@ async def test_what_is_no_document_is_left_out(folders: FolderIndexer, handbook:
         "handbook/large.txt is left out: it has over 1,024 KiB",
         "handbook/pipe.txt is left out: it is no file",
     )
-    assert await asking.paths("zebra") == []
+    assert await document_reader.paths("zebra") == []
 
 
-async def test_odd_bytes_are_read_as_well_as_can_be(folders: FolderIndexer, handbook: Path, asking: Asking) -> None:
+async def test_odd_bytes_are_read_as_well_as_can_be(
+    folders: FolderIndexer, handbook: Path, document_reader: DocumentReader
+) -> None:
     (handbook / "odd.txt").write_bytes(b"\xff\x00zebra\xc3\xa9 " + "\U0001f600".encode() + b" " + b"x" * 50_000)
     (handbook / "page.html").write_text("<p class='lion'>A <b>tiger</b> &amp; a bear</p>")
     await folders.scan()
-    assert str((await asking.read("handbook/odd.txt"))["text"]).startswith("\ufffdzebraé \U0001f600 xxx")
-    assert await asking.paths("tiger") == ["handbook/page.html"]
-    assert await asking.paths("lion") == []
+    assert str((await document_reader.read("handbook/odd.txt"))["text"]).startswith("\ufffdzebraé \U0001f600 xxx")
+    assert await document_reader.paths("tiger") == ["handbook/page.html"]
+    assert await document_reader.paths("lion") == []
 
 
 async def test_a_folder_that_is_away_keeps_its_documents(
-    folders: FolderIndexer, handbook: Path, asking: Asking, told: list[str]
+    folders: FolderIndexer, handbook: Path, document_reader: DocumentReader, log_lines: list[str]
 ) -> None:
     os.rename(handbook, f"{handbook}-elsewhere")
     assert (await folders.scan()).dropped == 0
-    assert await asking.paths("lovelace") == ["handbook/team.csv"]
+    assert await document_reader.paths("lovelace") == ["handbook/team.csv"]
     await folders.scan()
-    assert [line for line in told if "is not there" in line] == [
+    assert [line for line in log_lines if "is not there" in line] == [
         f"Documents: {handbook} is not there; what was read of it stays"
     ]
 
@@ -244,12 +256,12 @@ async def test_folders_of_one_name_and_single_files_stay_apart(
 
 
 async def test_two_that_look_at_once_come_to_the_same(
-    handbook: Path, place: Place, clock: Clock, parts: AppServices, documents: SqlDocuments
+    handbook: Path, place: Place, clock: Clock, services: AppServices, documents: SqlDocuments
 ) -> None:
     for number in range(20):
         (handbook / f"{number}.md").write_text(f"zebra {number} " * 2_000)
     async with opened(place, clock) as others:
-        both = [FolderIndexer([handbook], each.store.documents("default"), print) for each in (parts, others)]
+        both = [FolderIndexer([handbook], each.store.documents("default"), print) for each in (services, others)]
         await asyncio.gather(*(each.scan() for each in both))
     for number in range(20):
         excerpt = await documents.read(f"handbook/{number}.md", 0, 10**6)
@@ -283,15 +295,19 @@ async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
     assert len(await documents.search(["new"], 100)) == 60
 
 
-async def test_it_looks_again_until_it_is_told_to_stop(
-    handbook: Path, folders: FolderIndexer, documents: SqlDocuments, told: list[str], monkeypatch: pytest.MonkeyPatch
+async def test_the_indexer_scans_until_it_is_stopped(
+    handbook: Path,
+    folders: FolderIndexer,
+    documents: SqlDocuments,
+    log_lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "SCAN_SECONDS", 0.01)
     stop = asyncio.Event()
     running = asyncio.create_task(folders.run(stop))
-    await until(lambda: "Documents: 3 read, 0 gone." in told)
+    await until(lambda: "Documents: 3 read, 0 gone." in log_lines)
     (handbook / "new.md").write_text("new")
-    await until(lambda: "Documents: 1 read, 0 gone." in told)
+    await until(lambda: "Documents: 1 read, 0 gone." in log_lines)
     stop.set()
     await running
     assert set(await documents.stamps()) >= {"handbook/new.md"}

@@ -1,4 +1,4 @@
-"""The brake: nothing in the scope of a freeze starts, and deadlines move by its time."""
+"""Freezes: nothing in scope starts, and deadlines move by the frozen time."""
 
 import asyncio
 import json
@@ -33,14 +33,16 @@ rules:
 """
 
 
-def key(name: str) -> Caller:
+def caller_with_key(name: str) -> Caller:
     """A key that is bound to nobody."""
     return Caller(owner=f"key:{name}", owners=frozenset({f"key:{name}"}), agents=(name,), credential=name)
 
 
-async def frozen(parts: AppServices, scope: str = "workspace", name: str = "", reason: str = "Stop it.") -> Freeze:
+async def add_freeze(
+    services: AppServices, scope: str = "workspace", name: str = "", reason: str = "Stop it."
+) -> Freeze:
     draft = Freeze(
-        id=uuid7(parts.clock()),
+        id=uuid7(services.clock()),
         workspace="default",
         scope=scope,
         name=name,
@@ -48,86 +50,86 @@ async def frozen(parts: AppServices, scope: str = "workspace", name: str = "", r
         by="ada",
         at=0,  # type: ignore[arg-type]
     )
-    made = await parts.store.freezes.add(draft)
-    await parts.refresh_policy("default", {})
+    made = await services.store.freezes.add(draft)
+    await services.refresh_policy("default", {})
     return made
 
 
-async def released(parts: AppServices, freeze: Freeze) -> Freeze:
-    done = await parts.store.freezes.release("default", freeze.id, "ada", "All is well.")
-    await parts.store.freezes.settle("default", freeze.id)
-    await parts.refresh_policy("default", {})
+async def release(services: AppServices, freeze: Freeze) -> Freeze:
+    done = await services.store.freezes.release("default", freeze.id, "ada", "All is well.")
+    await services.store.freezes.settle("default", freeze.id)
+    await services.refresh_policy("default", {})
     return done
 
 
-async def approved(parts: AppServices, number: int | str = 1, **more: object) -> str:
-    approval_id = await pending(parts, number, **more)
-    await approve(parts, approval_id)
+async def approved_call(services: AppServices, number: int | str = 1, **more: object) -> str:
+    approval_id = await pending(services, number, **more)
+    await approve(services, approval_id)
     return approval_id
 
 
-async def start(parts: AppServices, approval_id: str, runner: str = RUNNER) -> int:
-    return (await parts.gate.start("default", approval_id, runner)).fence
+async def start(services: AppServices, approval_id: str, runner: str = RUNNER) -> int:
+    return (await services.gate.start("default", approval_id, runner)).fence
 
 
-async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_release(parts: AppServices) -> None:
-    approval_id = await approved(parts)
-    freeze = await frozen(parts)
+async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_release(services: AppServices) -> None:
+    approval_id = await approved_call(services)
+    freeze = await add_freeze(services)
     with pytest.raises(Frozen, match=r"Stop it\.") as refused:
-        await start(parts, approval_id)
+        await start(services, approval_id)
     assert refused.value.status == 409
     assert refused.value.to_json()["freeze_id"] == freeze.id
-    assert isinstance(await parts.gate.get_outcome("default", approval_id), Waiting)
-    await released(parts, freeze)
-    assert isinstance(await parts.gate.get_outcome("default", approval_id), Proceed)
-    assert await start(parts, approval_id) == 1
-    assert (await kinds(parts))[-3:] == ["frozen", "unfrozen", "started"]
-    assert await faults(parts) == []
+    assert isinstance(await services.gate.get_outcome("default", approval_id), Waiting)
+    await release(services, freeze)
+    assert isinstance(await services.gate.get_outcome("default", approval_id), Proceed)
+    assert await start(services, approval_id) == 1
+    assert (await kinds(services))[-3:] == ["frozen", "unfrozen", "started"]
+    assert await faults(services) == []
 
 
-async def test_people_decide_and_running_calls_end_while_all_is_frozen(parts: AppServices) -> None:
-    running, waiting = await approved(parts, 1), await pending(parts, 2)
-    fence = await start(parts, running)
-    await frozen(parts)
-    assert await approve(parts, waiting) == "approved"
-    await parts.gate.renew("default", running, fence)
-    await parts.gate.finish("default", running, fence, ok=True, payload=OK)
-    assert isinstance(await parts.gate.get_outcome("default", running), Finished)
-    assert await faults(parts) == []
+async def test_people_decide_and_running_calls_end_while_all_is_frozen(services: AppServices) -> None:
+    running, waiting = await approved_call(services, 1), await pending(services, 2)
+    fence = await start(services, running)
+    await add_freeze(services)
+    assert await approve(services, waiting) == "approved"
+    await services.gate.renew("default", running, fence)
+    await services.gate.finish("default", running, fence, ok=True, payload=OK)
+    assert isinstance(await services.gate.get_outcome("default", running), Finished)
+    assert await faults(services) == []
 
 
-async def test_a_start_that_is_sent_again_is_answered_as_before(parts: AppServices) -> None:
-    approval_id = await approved(parts)
-    assert await start(parts, approval_id, "attempt:key1:once") == 1
-    await frozen(parts)
-    assert await start(parts, approval_id, "attempt:key1:once") == 1
+async def test_a_start_that_is_sent_again_is_answered_as_before(services: AppServices) -> None:
+    approval_id = await approved_call(services)
+    assert await start(services, approval_id, "attempt:key1:once") == 1
+    await add_freeze(services)
+    assert await start(services, approval_id, "attempt:key1:once") == 1
     with pytest.raises(AlreadyStarted):
-        await start(parts, approval_id, "attempt:key1:twice")
+        await start(services, approval_id, "attempt:key1:twice")
 
 
-async def test_new_calls_are_refused_with_the_reason_reads_too(parts: AppServices) -> None:
-    await frozen(parts)
+async def test_new_calls_are_refused_with_the_reason_reads_too(services: AppServices) -> None:
+    await add_freeze(services)
     for spec, number in ((WRITE, 1), (READ, 2)):
-        outcome = await parts.gate.check(call(number, tool=spec.name), spec)
+        outcome = await services.gate.check(call(number, tool=spec.name), spec)
         assert isinstance(outcome, Refused)
         assert "Stop it." in outcome.reason
-    assert (await kinds(parts))[-3:] == ["frozen", "denied", "denied"]
+    assert (await kinds(services))[-3:] == ["frozen", "denied", "denied"]
 
 
-async def test_a_flood_of_frozen_reads_leaves_few_entries(parts: AppServices, clock: Clock) -> None:
-    await frozen(parts)
+async def test_a_flood_of_frozen_reads_leaves_few_entries(services: AppServices, clock: Clock) -> None:
+    await add_freeze(services)
     for number in range(100):
-        assert isinstance(await parts.gate.check(call(number, tool=READ.name), READ), Refused)
-    assert (await kinds(parts)).count("denied") == 60
+        assert isinstance(await services.gate.check(call(number, tool=READ.name), READ), Refused)
+    assert (await kinds(services)).count("denied") == 60
     clock.forward(MINUTE)
-    await parts.gate.check(call("later", tool=READ.name), READ)
-    assert (await kinds(parts)).count("denied") == 61
+    await services.gate.check(call("later", tool=READ.name), READ)
+    assert (await kinds(services)).count("denied") == 61
 
 
-async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await frozen(parts)
-    outcome = await parts.gate.check(call(), WRITE)
+async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await add_freeze(services)
+    outcome = await services.gate.check(call(), WRITE)
     assert isinstance(outcome, Waiting)
     assert outcome.approval_id == approval_id
 
@@ -141,67 +143,73 @@ async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(parts: AppServi
     ],
 )
 async def test_a_freeze_stops_its_scope_alone(
-    parts: AppServices, scope: str, name: str, inside: dict[str, object], outside: dict[str, object]
+    services: AppServices, scope: str, name: str, inside: dict[str, object], outside: dict[str, object]
 ) -> None:
-    await frozen(parts, scope, name)
-    assert isinstance(await parts.gate.check(call(1, **inside), WRITE), Refused)
-    assert not isinstance(await parts.gate.check(call(2, **outside), WRITE), Refused)
+    await add_freeze(services, scope, name)
+    assert isinstance(await services.gate.check(call(1, **inside), WRITE), Refused)
+    assert not isinstance(await services.gate.check(call(2, **outside), WRITE), Refused)
 
 
-async def test_a_frozen_key_starts_nothing_and_proposes_nothing(parts: AppServices) -> None:
-    approval_id = await approved(parts)
-    freeze = await frozen(parts, "key", "key1")
+async def test_a_frozen_key_starts_nothing_and_proposes_nothing(services: AppServices) -> None:
+    approval_id = await approved_call(services)
+    freeze = await add_freeze(services, "key", "key1")
     with pytest.raises(Frozen):
-        await start(parts, approval_id, "attempt:key1:x")
-    assert isinstance(await parts.gate.check(call(2, caller=key("key1")), WRITE), Refused)
-    assert isinstance(await parts.gate.check(call(3, caller=key("key2")), WRITE), Waiting)
-    assert await start(parts, approval_id, "attempt:key2:x") == 1
-    assert (await released(parts, freeze)).released_by == "ada"
-    assert await faults(parts) == []
+        await start(services, approval_id, "attempt:key1:x")
+    assert isinstance(await services.gate.check(call(2, caller=caller_with_key("key1")), WRITE), Refused)
+    assert isinstance(await services.gate.check(call(3, caller=caller_with_key("key2")), WRITE), Waiting)
+    assert await start(services, approval_id, "attempt:key2:x") == 1
+    assert (await release(services, freeze)).released_by == "ada"
+    assert await faults(services) == []
 
 
 async def test_an_agents_freeze_covers_every_key_that_has_used_its_name(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts, opened(place, clock) as elsewhere:
-        await elsewhere.gate.check(call(1, tool=READ.name, agent="bot", caller=key("key1")), READ)
-        approval_id = await approved(parts, 2, agent="other")
-        await frozen(parts, "agent", "bot")
-        assert isinstance(await parts.gate.check(call(3, agent="innocent", caller=key("key1")), WRITE), Refused)
-        assert isinstance(await parts.gate.check(call(4, agent="innocent", caller=key("key2")), WRITE), Waiting)
+    async with opened(place, clock) as services, opened(place, clock) as elsewhere:
+        await elsewhere.gate.check(call(1, tool=READ.name, agent="bot", caller=caller_with_key("key1")), READ)
+        approval_id = await approved_call(services, 2, agent="other")
+        await add_freeze(services, "agent", "bot")
+        assert isinstance(
+            await services.gate.check(call(3, agent="innocent", caller=caller_with_key("key1")), WRITE), Refused
+        )
+        assert isinstance(
+            await services.gate.check(call(4, agent="innocent", caller=caller_with_key("key2")), WRITE), Waiting
+        )
         with pytest.raises(Frozen):
             await start(elsewhere, approval_id, "attempt:key1:x")
-        await elsewhere.gate.check(call(5, tool=READ.name, agent="bot", caller=key("key2")), READ)
+        await elsewhere.gate.check(call(5, tool=READ.name, agent="bot", caller=caller_with_key("key2")), READ)
         with pytest.raises(Frozen):
-            await start(parts, approval_id, "attempt:key2:x")
+            await start(services, approval_id, "attempt:key2:x")
 
 
-async def chain(parts: AppServices) -> list[str]:
+async def chain(services: AppServices) -> list[str]:
     """The ids of a key and of two that replaced it."""
-    first, _ = await parts.accounts.create_key("default", "bot", "agent", "ada")
-    second, _ = await parts.accounts.rotate_key("default", first.id, "ada")
-    third, _ = await parts.accounts.rotate_key("default", second.id, "ada")
+    first, _ = await services.accounts.create_key("default", "bot", "agent", "ada")
+    second, _ = await services.accounts.rotate_key("default", first.id, "ada")
+    third, _ = await services.accounts.rotate_key("default", second.id, "ada")
     return [first.id, second.id, third.id]
 
 
-def rotated(key_id: str, root: str) -> Caller:
-    return replace(key(key_id), owner=f"key:{root}", root=root)
+def rotated_caller(key_id: str, root: str) -> Caller:
+    return replace(caller_with_key(key_id), owner=f"key:{root}", root=root)
 
 
 # R59
 @pytest.mark.parametrize("named", [0, 1, 2])
-async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(parts: AppServices, named: int) -> None:
-    keys, others = await chain(parts), await chain(parts)
-    approval_id = await approved(parts, agent="other")
-    freeze = await frozen(parts, "key", keys[named])
-    newest, _ = await parts.accounts.rotate_key("default", keys[-1], "ada")
+async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(services: AppServices, named: int) -> None:
+    keys, others = await chain(services), await chain(services)
+    approval_id = await approved_call(services, agent="other")
+    freeze = await add_freeze(services, "key", keys[named])
+    newest, _ = await services.accounts.rotate_key("default", keys[-1], "ada")
     for number, each in enumerate((*keys, newest.id)):
-        refused = await parts.gate.check(call(f"in{number}", caller=rotated(each, keys[0])), WRITE)
+        refused = await services.gate.check(call(f"in{number}", caller=rotated_caller(each, keys[0])), WRITE)
         assert isinstance(refused, Refused)
         with pytest.raises(Frozen):
-            await start(parts, approval_id, f"attempt:{each}:x")
-    assert isinstance(await parts.gate.check(call("out", caller=rotated(others[1], others[0])), WRITE), Waiting)
-    await released(parts, freeze)
-    assert await start(parts, approval_id, f"attempt:{newest.id}:x") == 1
-    assert await faults(parts) == []
+            await start(services, approval_id, f"attempt:{each}:x")
+    assert isinstance(
+        await services.gate.check(call("out", caller=rotated_caller(others[1], others[0])), WRITE), Waiting
+    )
+    await release(services, freeze)
+    assert await start(services, approval_id, f"attempt:{newest.id}:x") == 1
+    assert await faults(services) == []
 
 
 # R59
@@ -209,130 +217,136 @@ async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(parts: AppServi
 async def test_an_agents_freeze_covers_the_chain_of_every_key_that_used_its_name(
     place: Place, clock: Clock, used: int
 ) -> None:
-    async with opened(place, clock) as parts, opened(place, clock) as elsewhere:
-        keys, others = await chain(parts), await chain(parts)
-        approval_id = await approved(parts, agent="other")
-        await parts.gate.check(call("read", tool=READ.name, agent="bot", caller=rotated(keys[used], keys[0])), READ)
-        await frozen(parts, "agent", "bot")
+    async with opened(place, clock) as services, opened(place, clock) as elsewhere:
+        keys, others = await chain(services), await chain(services)
+        approval_id = await approved_call(services, agent="other")
+        await services.gate.check(
+            call("read", tool=READ.name, agent="bot", caller=rotated_caller(keys[used], keys[0])), READ
+        )
+        await add_freeze(services, "agent", "bot")
         newest, _ = await elsewhere.accounts.rotate_key("default", keys[-1], "ada")
         for number, each in enumerate((*keys, newest.id)):
-            renamed = call(f"in{number}", agent="innocent", caller=rotated(each, keys[0]))
-            assert isinstance(await parts.gate.check(renamed, WRITE), Refused)
+            renamed = call(f"in{number}", agent="innocent", caller=rotated_caller(each, keys[0]))
+            assert isinstance(await services.gate.check(renamed, WRITE), Refused)
             with pytest.raises(Frozen):
-                await start(parts, approval_id, f"attempt:{each}:x")
+                await start(services, approval_id, f"attempt:{each}:x")
         assert await start(elsewhere, approval_id, f"attempt:{others[2]}:x") == 1
 
 
 async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, LADDER) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock, LADDER) as services:
+        approval_id = await pending(services)
         clock.forward(4 * MINUTE)
-        freeze = await frozen(parts)
+        freeze = await add_freeze(services)
         clock.forward(60 * MINUTE)
-        assert await parts.worker.sweep() == 0
-        outcome = await parts.gate.get_outcome("default", approval_id)
+        assert await services.worker.sweep() == 0
+        outcome = await services.gate.get_outcome("default", approval_id)
         assert isinstance(outcome, Waiting)
         assert outcome.until == clock.now + 26 * MINUTE
-        await released(parts, freeze)
+        await release(services, freeze)
         for minutes, kind in ((1, "reminded"), (6, "escalated"), (26, "expired")):
             clock.now = START + (64 + minutes) * MINUTE - 1
-            assert await parts.worker.sweep() == 0
+            assert await services.worker.sweep() == 0
             clock.now += 1
-            assert await parts.worker.sweep() == 1
-            assert (await kinds(parts))[-1] == kind
-        assert await status(parts, approval_id) == "expired"
-        assert await faults(parts) == []
+            assert await services.worker.sweep() == 1
+            assert (await kinds(services))[-1] == kind
+        assert await status(services, approval_id) == "expired"
+        assert await faults(services) == []
 
 
-async def test_what_was_approved_can_be_started_for_as_long_after_the_release(parts: AppServices, clock: Clock) -> None:
-    approval_id = await approved(parts)
-    before = (await parts.store.get("default", approval_id)).approval.deadlines.start_by
+async def test_what_was_approved_can_be_started_for_as_long_after_the_release(
+    services: AppServices, clock: Clock
+) -> None:
+    approval_id = await approved_call(services)
+    before = (await services.store.get("default", approval_id)).approval.deadlines.start_by
     clock.forward(MINUTE)
-    freeze = await frozen(parts)
+    freeze = await add_freeze(services)
     clock.forward(24 * 60 * MINUTE)
-    assert await parts.worker.sweep() == 0
+    assert await services.worker.sweep() == 0
     with pytest.raises(Frozen):
-        await start(parts, approval_id)
-    await released(parts, freeze)
-    approval = (await parts.store.get("default", approval_id)).approval
+        await start(services, approval_id)
+    await release(services, freeze)
+    approval = (await services.store.get("default", approval_id)).approval
     assert approval.deadlines.start_by == (before or 0) + 24 * 60 * MINUTE
-    assert await start(parts, approval_id) == 1
-    assert await faults(parts) == []
+    assert await start(services, approval_id) == 1
+    assert await faults(services) == []
 
 
-async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
-    freeze = await frozen(parts)
+async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(
+    services: AppServices, clock: Clock
+) -> None:
+    approval_id = await pending(services)
+    freeze = await add_freeze(services)
     clock.forward(60 * MINUTE)
-    assert await approve(parts, approval_id) == "approved"
+    assert await approve(services, approval_id) == "approved"
     clock.forward(MINUTE)
-    await released(parts, freeze)
-    approval = (await parts.store.get("default", approval_id)).approval
+    await release(services, freeze)
+    approval = (await services.store.get("default", approval_id)).approval
     assert approval.deadlines.start_by == START + 60 * MINUTE + approval.terms.start_within + MINUTE
-    assert (await kinds(parts))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
-    assert await faults(parts) == []
+    assert (await kinds(services))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
+    assert await faults(services) == []
 
 
 @pytest.mark.parametrize("undone", ["while it is frozen", "after the release"])
 async def test_the_deadline_of_a_rejection_that_is_undone_moves_by_the_frozen_time(
     place: Place, clock: Clock, undone: str
 ) -> None:
-    async with opened(place, clock, LADDER + "defaults: {undo_window: 1h}\n") as parts:
-        early, late = await pending(parts, "early"), await pending(parts, "late")
+    async with opened(place, clock, LADDER + "defaults: {undo_window: 1h}\n") as services:
+        early, late = await pending(services, "early"), await pending(services, "late")
         clock.forward(4 * MINUTE)
-        await parts.inbox.decide("default", early, Reject("No."), BOB)
-        freeze = await frozen(parts)
+        await services.inbox.decide("default", early, Reject("No."), BOB)
+        freeze = await add_freeze(services)
         clock.forward(10 * MINUTE)
-        await parts.inbox.decide("default", late, Reject("No."), BOB)  # rejected while it is frozen
+        await services.inbox.decide("default", late, Reject("No."), BOB)  # rejected while it is frozen
         clock.forward(10 * MINUTE)
         if undone == "while it is frozen":
             for each in (early, late):
-                await parts.inbox.undo("default", each, BOB)
+                await services.inbox.undo("default", each, BOB)
         clock.forward(10 * MINUTE)
-        await released(parts, freeze)
+        await release(services, freeze)
         clock.forward(2 * MINUTE)  # half an hour and six minutes since they were proposed
         if undone == "after the release":
             for each in (early, late):
-                await parts.inbox.undo("default", each, BOB)
+                await services.inbox.undo("default", each, BOB)
         for each in (early, late):
-            approval = (await parts.store.get("default", each)).approval
+            approval = (await services.store.get("default", each)).approval
             assert (approval.status, approval.deadlines.expires_at) == ("pending", START + 60 * MINUTE)
             assert [due.at - START for due in pending_timers(approval)] == [35 * MINUTE, 40 * MINUTE, 60 * MINUTE]
-        assert await faults(parts) == []
+        assert await faults(services) == []
 
 
 async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(
-    parts: AppServices, clock: Clock
+    services: AppServices, clock: Clock
 ) -> None:
-    approval_id = await pending(parts)
-    await parts.inbox.decide("default", approval_id, Reject("No."), BOB)
-    freeze = await frozen(parts)
+    approval_id = await pending(services)
+    await services.inbox.decide("default", approval_id, Reject("No."), BOB)
+    freeze = await add_freeze(services)
     clock.forward(MINUTE)  # the time to undo it ends meanwhile
-    await released(parts, freeze)
-    assert (await parts.store.get("default", approval_id)).approval.deadlines.deferred == 0
-    assert "deferred" not in await kinds(parts)
+    await release(services, freeze)
+    assert (await services.store.get("default", approval_id)).approval.deadlines.deferred == 0
+    assert "deferred" not in await kinds(services)
 
 
-async def test_freezes_that_overlap_move_a_deadline_once(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
-    expires_at = (await parts.store.get("default", approval_id)).approval.deadlines.expires_at
-    first = await frozen(parts)
+async def test_freezes_that_overlap_move_a_deadline_once(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
+    expires_at = (await services.store.get("default", approval_id)).approval.deadlines.expires_at
+    first = await add_freeze(services)
     clock.forward(5_000)
-    second = await frozen(parts, "tool", WRITE.name)
+    second = await add_freeze(services, "tool", WRITE.name)
     clock.forward(5_000)
-    await released(parts, first)
+    await release(services, first)
     clock.forward(5_000)
-    await released(parts, second)
-    assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == expires_at + 15_000
-    assert await faults(parts) == []
+    await release(services, second)
+    assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == expires_at + 15_000
+    assert await faults(services) == []
 
 
 async def test_a_release_that_was_killed_is_finished_by_a_worker(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        ids = [await pending(parts, number) for number in range(3)]
-        freeze = await frozen(parts)
+    async with opened(place, clock) as services:
+        ids = [await pending(services, number) for number in range(3)]
+        freeze = await add_freeze(services)
         clock.forward(60 * MINUTE)
-        await parts.store.freezes.release("default", freeze.id, "ada")
+        await services.store.freezes.release("default", freeze.id, "ada")
     clock.forward(1_000)
     async with opened(place, clock) as later:
         assert await later.worker.sweep() == 0
@@ -344,44 +358,44 @@ async def test_a_release_that_was_killed_is_finished_by_a_worker(place: Place, c
 
 
 async def test_more_overdue_calls_than_a_worker_takes_at_once_hold_up_nobody_else(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        await asyncio.gather(*(pending(parts, number, agent="bot") for number in range(120)))
+    async with opened(place, clock) as services:
+        await asyncio.gather(*(pending(services, number, agent="bot") for number in range(120)))
         clock.forward(1)
-        other = await pending(parts, "other", agent="other")
-        freeze = await frozen(parts, "agent", "bot")
+        other = await pending(services, "other", agent="other")
+        freeze = await add_freeze(services, "agent", "bot")
         clock.forward(25 * 60 * MINUTE)
-        await parts.worker.sweep()
-        await parts.worker.sweep()
-        assert await status(parts, other) == "expired"
-        assert (await parts.store.stats("default")).by_status["pending"] == 120
-        await released(parts, freeze)
-        assert (await kinds(parts)).count("deferred") == 120
+        await services.worker.sweep()
+        await services.worker.sweep()
+        assert await status(services, other) == "expired"
+        assert (await services.store.stats("default")).by_status["pending"] == 120
+        await release(services, freeze)
+        assert (await kinds(services)).count("deferred") == 120
 
 
 async def test_two_admins_at_once_make_one_freeze_and_release_it_once(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as one, opened(place, clock) as two:
-        made = await asyncio.gather(frozen(one), frozen(two), frozen(one))
+        made = await asyncio.gather(add_freeze(one), add_freeze(two), add_freeze(one))
         assert len({each.id for each in made}) == 1
-        await asyncio.gather(released(one, made[0]), released(two, made[0]))
+        await asyncio.gather(release(one, made[0]), release(two, made[0]))
         assert [kind for kind in await kinds(one) if "frozen" in kind] == ["frozen", "unfrozen"]
         assert await one.store.freezes.list_open("default") == ()
 
 
-async def test_a_freeze_needs_a_reason_and_fits_its_scope(parts: AppServices) -> None:
+async def test_a_freeze_needs_a_reason_and_fits_its_scope(services: AppServices) -> None:
     for scope, name, reason in (("workspace", "", " "), ("workspace", "x", "Why"), ("agent", "", "Why")):
         with pytest.raises(InvalidRequest):
-            await frozen(parts, scope, name, reason)
+            await add_freeze(services, scope, name, reason)
     with pytest.raises(NotFound):
-        await parts.store.freezes.release("default", "none", "ada")
+        await services.store.freezes.release("default", "none", "ada")
 
 
-async def test_no_start_follows_a_freeze_in_the_ledger_whatever_races(place: Place, clock: Clock) -> None:
+async def test_no_start_follows_a_freeze_in_the_ledger_in_any_race(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as one, opened(place, clock) as two:
-        ids = await asyncio.gather(*(approved(one, number) for number in range(24)))
+        ids = await asyncio.gather(*(approved_call(one, number) for number in range(24)))
 
-        async def tries(parts: AppServices, approval_id: str) -> str:
+        async def tries(services: AppServices, approval_id: str) -> str:
             try:
-                await start(parts, approval_id)
+                await start(services, approval_id)
             except (Frozen, AlreadyStarted) as error:
                 return error.code
             return "started"
@@ -389,7 +403,7 @@ async def test_no_start_follows_a_freeze_in_the_ledger_whatever_races(place: Pla
         async def freeze_midway() -> Freeze:
             for _ in range(3):
                 await asyncio.sleep(0)
-            return await frozen(two)
+            return await add_freeze(two)
 
         racing = [tries((one, two)[number % 2], each) for number, each in enumerate(ids)]
         *results, freeze = await asyncio.gather(*racing[:12], freeze_midway(), *racing[12:])
@@ -400,21 +414,21 @@ async def test_no_start_follows_a_freeze_in_the_ledger_whatever_races(place: Pla
         assert await faults(one) == []
 
 
-async def test_the_entries_say_what_was_frozen_and_why(parts: AppServices) -> None:
-    freeze = await frozen(parts, "tool", "delete_file")
-    await released(parts, freeze)
-    entries = [each async for chunk in parts.store.entries("default") for each in chunk if "frozen" in each.kind]
+async def test_the_entries_say_what_was_frozen_and_why(services: AppServices) -> None:
+    freeze = await add_freeze(services, "tool", "delete_file")
+    await release(services, freeze)
+    entries = [each async for chunk in services.store.entries("default") for each in chunk if "frozen" in each.kind]
     assert [(each.kind, each.actor) for each in entries] == [("frozen", "ada"), ("unfrozen", "ada")]
     assert json.loads(entries[0].data) == {"freeze": freeze.id, "scope": "tool", "name": "delete_file"}
     assert json.loads(entries[0].content or b"") == {"reason": "Stop it."}
-    assert (await parts.store.freezes.list_all("default"))[0].released_by == "ada"
+    assert (await services.store.freezes.list_all("default"))[0].released_by == "ada"
 
 
-async def test_a_clock_that_went_back_shortens_no_deadline(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
+async def test_a_clock_that_went_back_shortens_no_deadline(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
     clock.forward(10_000)
-    freeze = await frozen(parts)
+    freeze = await add_freeze(services)
     clock.forward(-5_000)
-    done = await released(parts, freeze)
+    done = await release(services, freeze)
     assert done.released_at == freeze.at
-    assert (await parts.store.get("default", approval_id)).approval.deadlines.deferred == 0
+    assert (await services.store.get("default", approval_id)).approval.deadlines.deferred == 0

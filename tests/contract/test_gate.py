@@ -1,4 +1,4 @@
-"""The agent's door."""
+"""The gate: the agent's API, in process and over HTTP."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,345 +32,347 @@ LATER = START + 3_600_000
 
 
 @pytest.fixture(params=["here", "afar"])
-async def parts(request: pytest.FixtureRequest, place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+async def services(request: pytest.FixtureRequest, place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     """The gate of this process, and the same behind a server."""
-    async with opened(place, clock) as doors:
+    async with opened(place, clock) as opened_services:
         if request.param == "here":
-            yield doors
+            yield opened_services
             return
-        async with from_afar(doors) as others:
+        async with from_afar(opened_services) as others:
             yield others
 
 
-async def test_a_read_passes_and_leaves_only_a_number(parts: AppServices) -> None:  # R1, R15
+async def test_a_read_passes_and_leaves_only_a_number(services: AppServices) -> None:  # R1, R15
     for number in range(3):
-        outcome = await parts.gate.check(call(number, tool="read_file"), READ)
+        outcome = await services.gate.check(call(number, tool="read_file"), READ)
         assert outcome == Proceed(b'{"path":"/tmp/x"}')
-    await pending(parts)  # its batch takes the counts along
-    assert (await parts.store.stats("default")).allowed_reads == 3
-    assert await kinds(parts) == ["proposed"]
+    await pending(services)  # its batch takes the counts along
+    assert (await services.store.stats("default")).allowed_reads == 3
+    assert await kinds(services) == ["proposed"]
 
 
-async def test_writes_destructive_and_unknown_tools_ask(parts: AppServices) -> None:  # R1
+async def test_writes_destructive_and_unknown_tools_ask(services: AppServices) -> None:  # R1
     for effect in ("write", "destructive", ""):
-        outcome = await parts.gate.check(call(effect or "x", tool="t"), ToolSpec("t", effect))
+        outcome = await services.gate.check(call(effect or "x", tool="t"), ToolSpec("t", effect))
         assert isinstance(outcome, Waiting), effect
 
 
 async def test_an_allowed_write_gets_a_row_and_runs_once(place: Place, clock: Clock) -> None:
     rules = "version: 1\nrules:\n  - {name: fine, tools: [delete_file], then: allow}\n"
-    async with opened(place, clock, rules) as parts:
-        outcome = await parts.gate.check(call(), WRITE)
+    async with opened(place, clock, rules) as services:
+        outcome = await services.gate.check(call(), WRITE)
         assert isinstance(outcome, Proceed)
         assert outcome.approval_id
-        execution = await parts.gate.start("default", outcome.approval_id, "r")
+        execution = await services.gate.start("default", outcome.approval_id, "r")
         with pytest.raises(AlreadyStarted):
-            await parts.gate.start("default", outcome.approval_id, "other")
-        await parts.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=OK)
-        assert await parts.gate.check(call(), WRITE) == Finished("succeeded", "ok", "", outcome.approval_id)
-        assert await kinds(parts) == ["policy_changed", "allowed", "started", "succeeded"]
-        assert await faults(parts) == []
+            await services.gate.start("default", outcome.approval_id, "other")
+        await services.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=OK)
+        assert await services.gate.check(call(), WRITE) == Finished("succeeded", "ok", "", outcome.approval_id)
+        assert await kinds(services) == ["policy_changed", "allowed", "started", "succeeded"]
+        assert await faults(services) == []
 
 
-async def test_an_attempt_that_is_sent_twice_starts_once(parts: AppServices) -> None:  # R24, R46
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    twice = [parts.gate.start("default", approval_id, "attempt:1") for _ in range(2)]
-    others = [parts.gate.start("default", approval_id, f"attempt:{n}") for n in (2, 3)]
+async def test_an_attempt_that_is_sent_twice_starts_once(services: AppServices) -> None:  # R24, R46
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    twice = [services.gate.start("default", approval_id, "attempt:1") for _ in range(2)]
+    others = [services.gate.start("default", approval_id, f"attempt:{n}") for n in (2, 3)]
     first, second, *rest = await asyncio.gather(*twice, *others, return_exceptions=True)
     assert first == second
     assert [type(each) for each in rest] == [AlreadyStarted, AlreadyStarted]
-    repeated = await parts.gate.start("default", approval_id, "attempt:1")
+    repeated = await services.gate.start("default", approval_id, "attempt:1")
     assert repeated == first
-    await parts.gate.renew("default", approval_id, repeated.fence)
+    await services.gate.renew("default", approval_id, repeated.fence)
     with pytest.raises(AlreadyStarted):
-        await parts.gate.start("default", approval_id, "attempt:1")
-    await parts.gate.finish("default", approval_id, repeated.fence, ok=True, payload=OK)
-    assert await kinds(parts) == ["proposed", "approved", "started", "succeeded"]
-    assert await faults(parts) == []
+        await services.gate.start("default", approval_id, "attempt:1")
+    await services.gate.finish("default", approval_id, repeated.fence, ok=True, payload=OK)
+    assert await kinds(services) == ["proposed", "approved", "started", "succeeded"]
+    assert await faults(services) == []
 
 
 async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(place: Place, clock: Clock) -> None:  # R35
     rules = "version: 1\nrules:\n  - {name: never, tools: ['delete_*'], then: deny, reason: Not here.}\n"
-    async with opened(place, clock, rules) as parts:
-        outcome = await parts.gate.check(call(), WRITE)
+    async with opened(place, clock, rules) as services:
+        outcome = await services.gate.check(call(), WRITE)
         assert outcome == Refused("Not here.", "denied")
         assert refusal_message(outcome, "delete_file")["error"] == "Access denied: Not here."
-        assert await kinds(parts) == ["policy_changed", "denied"]
+        assert await kinds(services) == ["policy_changed", "denied"]
 
 
-async def test_a_replay_gets_the_first_answer_whatever_the_policy_says_now(
-    parts: AppServices, clock: Clock
+async def test_a_replay_gets_the_first_answer_under_any_later_policy(
+    services: AppServices, clock: Clock
 ) -> None:  # R24
-    approval_id = await pending(parts)
-    await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
+    approval_id = await pending(services)
+    await services.inbox.decide("default", approval_id, Reject("no"), BOB)
     clock.forward(8_000)
     rules = "version: 1\nrules:\n  - {name: all, then: allow}\n"
-    await parts.put_policy("default", rules, "ada", {})
-    assert await parts.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
-    assert await parts.gate.check(call(), ToolSpec("delete_file", "read")) == Refused("no", "rejected", approval_id)
-    await parts.put_policy("default", rules.replace("allow", "deny"), "ada", {})
-    assert await parts.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
+    await services.put_policy("default", rules, "ada", {})
+    assert await services.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
+    assert await services.gate.check(call(), ToolSpec("delete_file", "read")) == Refused("no", "rejected", approval_id)
+    await services.put_policy("default", rules.replace("allow", "deny"), "ada", {})
+    assert await services.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
 
 
-async def test_a_known_call_id_with_other_arguments_is_refused(parts: AppServices) -> None:
-    await pending(parts)
+async def test_a_known_call_id_with_other_arguments_is_refused(services: AppServices) -> None:
+    await pending(services)
     for other in (call(1, {"path": "/"}), call(1, tool="other")):
         with pytest.raises(CallMismatch):
-            await parts.gate.check(other, ToolSpec(other.tool, "destructive"))
+            await services.gate.check(other, ToolSpec(other.tool, "destructive"))
 
 
-async def test_a_replay_after_an_edit_is_still_the_same_call(parts: AppServices) -> None:  # R50
-    approval_id = await pending(parts)
-    sha = (await parts.store.get("default", approval_id)).approval.args_sha256
-    await parts.inbox.decide("default", approval_id, Edit(b'{"path":"/tmp/y"}', Acknowledgement(sha)), BOB)
-    assert await parts.gate.check(call(), WRITE) == Proceed(b'{"path":"/tmp/y"}', approval_id)
+async def test_a_replay_after_an_edit_is_still_the_same_call(services: AppServices) -> None:  # R50
+    approval_id = await pending(services)
+    sha = (await services.store.get("default", approval_id)).approval.args_sha256
+    await services.inbox.decide("default", approval_id, Edit(b'{"path":"/tmp/y"}', Acknowledgement(sha)), BOB)
+    assert await services.gate.check(call(), WRITE) == Proceed(b'{"path":"/tmp/y"}', approval_id)
 
 
-async def test_twenty_replays_at_once_make_one_approval(parts: AppServices) -> None:  # R24
-    outcomes = await asyncio.gather(*(parts.gate.check(call(), WRITE) for _ in range(20)))
+async def test_twenty_replays_at_once_make_one_approval(services: AppServices) -> None:  # R24
+    outcomes = await asyncio.gather(*(services.gate.check(call(), WRITE) for _ in range(20)))
     assert len({outcome.approval_id for outcome in outcomes if isinstance(outcome, Waiting)}) == 1
-    assert await kinds(parts) == ["proposed"]
+    assert await kinds(services) == ["proposed"]
 
 
-async def test_what_runs_is_what_was_approved_to_the_byte(parts: AppServices) -> None:  # R47
+async def test_what_runs_is_what_was_approved_to_the_byte(services: AppServices) -> None:  # R47
     args = {"path": "ünï", "n": 12345678901234567890123, "x": 1.0, "list": [True, None, "1", 1]}
-    approval_id = await pending(parts, args=args)
-    await approve(parts, approval_id)
-    execution = await parts.gate.start("default", approval_id, "r")
+    approval_id = await pending(services, args=args)
+    await approve(services, approval_id)
+    execution = await services.gate.start("default", approval_id, "r")
     assert execution.args == '{"list":[true,null,"1",1],"n":12345678901234567890123,"path":"ünï","x":1}'.encode()
-    stored = await parts.store.get("default", approval_id)
+    stored = await services.store.get("default", approval_id)
     assert stored.approval.args_sha256 == digest(execution.args)
 
 
-async def test_only_one_of_fifty_starts_wins(parts: AppServices) -> None:  # R46
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    starts = (parts.gate.start("default", approval_id, f"r{n}") for n in range(50))
+async def test_only_one_of_fifty_starts_wins(services: AppServices) -> None:  # R46
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    starts = (services.gate.start("default", approval_id, f"r{n}") for n in range(50))
     results = await asyncio.gather(*starts, return_exceptions=True)
     assert sum(not isinstance(result, Exception) for result in results) == 1
     assert sum(isinstance(result, AlreadyStarted) for result in results) == 49
 
 
-async def test_a_start_without_approval_is_refused(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
+async def test_a_start_without_approval_is_refused(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
     with pytest.raises(NotApproved):
-        await parts.gate.start("default", approval_id, "r")
+        await services.gate.start("default", approval_id, "r")
     clock.forward(86_400_000)
-    await parts.worker.sweep()
+    await services.worker.sweep()
     with pytest.raises(Expired):
-        await parts.gate.start("default", approval_id, "r")
+        await services.gate.start("default", approval_id, "r")
 
 
-async def test_consent_does_not_keep(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
+async def test_consent_does_not_keep(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
     clock.forward(3_600_000)
     with pytest.raises(Expired, match="lapsed"):
-        await parts.gate.start("default", approval_id, "r")
-    assert await status(parts, approval_id) == "expired"
-    assert await faults(parts) == []
+        await services.gate.start("default", approval_id, "r")
+    assert await status(services, approval_id) == "expired"
+    assert await faults(services) == []
 
 
-async def test_altered_bytes_do_not_start(parts: AppServices, place: Place) -> None:  # R47
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
+async def test_altered_bytes_do_not_start(services: AppServices, place: Place) -> None:  # R47
+    approval_id = await pending(services)
+    await approve(services, approval_id)
     place.sql("update payloads set args = ?", b'{"path":"/"}')
     with pytest.raises(BindingBroken):
-        await parts.gate.start("default", approval_id, "r")
-    assert await status(parts, approval_id) == "approved"
+        await services.gate.start("default", approval_id, "r")
+    assert await status(services, approval_id) == "approved"
 
 
-async def test_a_changed_tool_definition_voids_the_approval(parts: AppServices) -> None:  # R47
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
+async def test_a_changed_tool_definition_voids_the_approval(services: AppServices) -> None:  # R47
+    approval_id = await pending(services)
+    await approve(services, approval_id)
     changed = ToolSpec("delete_file", "destructive", describe="Delete everything")
     with pytest.raises(BindingBroken, match="definition"):
-        await parts.gate.start("default", approval_id, "r", spec_sha256=changed.sha256)
-    assert (await parts.gate.start("default", approval_id, "r", spec_sha256=WRITE.sha256)).fence == 1
+        await services.gate.start("default", approval_id, "r", spec_sha256=changed.sha256)
+    assert (await services.gate.start("default", approval_id, "r", spec_sha256=WRITE.sha256)).fence == 1
 
 
-async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    fence = (await parts.gate.start("default", approval_id, "r")).fence
-    await parts.gate.finish("default", approval_id, fence, ok=True, payload=OK)
+async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    fence = (await services.gate.start("default", approval_id, "r")).fence
+    await services.gate.finish("default", approval_id, fence, ok=True, payload=OK)
 
     async def late(number: int) -> None:
         with pytest.raises(LeaseLost):
-            await parts.gate.finish("default", approval_id, fence, ok=False, payload=Payload(error=f"E{number}"))
+            await services.gate.finish("default", approval_id, fence, ok=False, payload=Payload(error=f"E{number}"))
 
     for _ in range(3):
         await late(1)
-    assert (await kinds(parts)).count("finished_late") == 1
+    assert (await kinds(services)).count("finished_late") == 1
     await asyncio.gather(*(late(number % 20) for number in range(60)))
-    assert (await kinds(parts)).count("finished_late") == MAX_LATE_REPORTS
-    assert await faults(parts) == []
+    assert (await kinds(services)).count("finished_late") == MAX_LATE_REPORTS
+    assert await faults(services) == []
 
 
-async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: AppServices, clock: Clock) -> None:  # R46
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    execution = await parts.gate.start("default", approval_id, "r", 1000)
+async def test_a_lease_that_runs_out_makes_the_call_unknown(services: AppServices, clock: Clock) -> None:  # R46
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    execution = await services.gate.start("default", approval_id, "r", 1000)
     clock.forward(1000)
-    assert await parts.gate.get_outcome("default", approval_id) == Finished("unknown", None, "", approval_id)
+    assert await services.gate.get_outcome("default", approval_id) == Finished("unknown", None, "", approval_id)
     with pytest.raises(LeaseLost):
-        await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    assert await status(parts, approval_id) == "unknown"
-    assert (await kinds(parts))[-2:] == ["lost", "finished_late"]
+        await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await status(services, approval_id) == "unknown"
+    assert (await kinds(services))[-2:] == ["lost", "finished_late"]
     with pytest.raises(AlreadyStarted):
-        await parts.gate.start("default", approval_id, "r")
-    assert await faults(parts) == []
+        await services.gate.start("default", approval_id, "r")
+    assert await faults(services) == []
 
 
-async def test_a_renewed_lease_holds(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    execution = await parts.gate.start("default", approval_id, "r", 1000)
+async def test_a_renewed_lease_holds(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    execution = await services.gate.start("default", approval_id, "r", 1000)
     clock.forward(900)
-    await parts.gate.renew("default", approval_id, execution.fence, 1000)
+    await services.gate.renew("default", approval_id, execution.fence, 1000)
     clock.forward(900)
-    await parts.worker.sweep()
-    done = await parts.gate.finish("default", approval_id, execution.fence, ok=False, payload=Payload(error="boom"))
+    await services.worker.sweep()
+    done = await services.gate.finish("default", approval_id, execution.fence, ok=False, payload=Payload(error="boom"))
     assert done.status == "failed"
     with pytest.raises(LeaseLost):
-        await parts.gate.renew("default", approval_id, execution.fence)
+        await services.gate.renew("default", approval_id, execution.fence)
 
 
 async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_next_fence(
-    parts: AppServices, clock: Clock
+    services: AppServices, clock: Clock
 ) -> None:  # R46
     spec = ToolSpec("put", "write", idempotent=True)
-    approval_id = await pending(parts, spec=spec)
-    await approve(parts, approval_id)
-    first = await parts.gate.start("default", approval_id, "r1", 1000)
+    approval_id = await pending(services, spec=spec)
+    await approve(services, approval_id)
+    first = await services.gate.start("default", approval_id, "r1", 1000)
     with pytest.raises(AlreadyStarted):
-        await parts.gate.start("default", approval_id, "r2")
+        await services.gate.start("default", approval_id, "r2")
     clock.forward(1000)
-    if is_afar(parts):  # there it is only said to be idempotent, which gives one start
-        assert await parts.gate.get_outcome("default", approval_id) == Finished("unknown", approval_id=approval_id)
+    if is_afar(services):  # there it is only said to be idempotent, which gives one start
+        assert await services.gate.get_outcome("default", approval_id) == Finished("unknown", approval_id=approval_id)
         with pytest.raises(AlreadyStarted):
-            await parts.gate.start("default", approval_id, "r2")
+            await services.gate.start("default", approval_id, "r2")
         return
-    assert isinstance(await parts.gate.get_outcome("default", approval_id), Proceed)
-    second = await parts.gate.start("default", approval_id, "r2", 1000)
+    assert isinstance(await services.gate.get_outcome("default", approval_id), Proceed)
+    second = await services.gate.start("default", approval_id, "r2", 1000)
     assert (second.fence, second.idempotency_key) == (first.fence + 1, first.idempotency_key)
     with pytest.raises(LeaseLost):
-        await parts.gate.finish("default", approval_id, first.fence, ok=True, payload=OK)
-    assert (await parts.gate.finish("default", approval_id, second.fence, ok=True, payload=OK)).status == "succeeded"
-    assert await faults(parts) == []
+        await services.gate.finish("default", approval_id, first.fence, ok=True, payload=OK)
+    assert (await services.gate.finish("default", approval_id, second.fence, ok=True, payload=OK)).status == "succeeded"
+    assert await faults(services) == []
 
 
-async def test_a_cancelled_call_does_not_run(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    await parts.gate.cancel("default", approval_id, "agent", "changed my mind")
-    await parts.gate.cancel("default", approval_id, "agent")  # twice is once
+async def test_a_cancelled_call_does_not_run(services: AppServices) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    await services.gate.cancel("default", approval_id, "agent", "changed my mind")
+    await services.gate.cancel("default", approval_id, "agent")  # twice is once
     with pytest.raises(NotApproved):
-        await parts.gate.start("default", approval_id, "r")
-    assert await parts.gate.check(call(), WRITE) == Refused("changed my mind", "cancelled", approval_id)
+        await services.gate.start("default", approval_id, "r")
+    assert await services.gate.check(call(), WRITE) == Refused("changed my mind", "cancelled", approval_id)
 
 
-async def test_a_wait_comes_back_with_the_answer(parts: AppServices) -> None:  # R11
-    approval_id = await pending(parts)
-    waiting = asyncio.create_task(parts.gate.wait("default", approval_id))
-    await parts.inbox.decide("default", approval_id, Respond("use the other one"), BOB)
+async def test_a_wait_comes_back_with_the_answer(services: AppServices) -> None:  # R11
+    approval_id = await pending(services)
+    waiting = asyncio.create_task(services.gate.wait("default", approval_id))
+    await services.inbox.decide("default", approval_id, Respond("use the other one"), BOB)
     assert await waiting == Answered("use the other one", approval_id)
 
 
-async def test_a_wait_ends_when_its_time_is_up(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    outcome = await parts.gate.wait("default", approval_id, 0)
+async def test_a_wait_ends_when_its_time_is_up(services: AppServices) -> None:
+    approval_id = await pending(services)
+    outcome = await services.gate.wait("default", approval_id, 0)
     assert isinstance(outcome, Waiting)
-    assert await status(parts, approval_id) == "pending"
+    assert await status(services, approval_id) == "pending"
 
 
-async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
-    await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
-    assert isinstance(await parts.gate.get_outcome("default", approval_id), Waiting)
+async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
+    await services.inbox.decide("default", approval_id, Reject("no"), BOB)
+    assert isinstance(await services.gate.get_outcome("default", approval_id), Waiting)
     clock.forward(7_999)
-    assert isinstance(await parts.gate.get_outcome("default", approval_id), Waiting)
+    assert isinstance(await services.gate.get_outcome("default", approval_id), Waiting)
     clock.forward(1)
-    assert await parts.gate.get_outcome("default", approval_id) == Refused("no", "rejected", approval_id)
+    assert await services.gate.get_outcome("default", approval_id) == Refused("no", "rejected", approval_id)
 
 
-async def test_an_unanswered_call_times_out_without_a_worker(parts: AppServices, clock: Clock) -> None:  # R5
-    approval_id = await pending(parts)
+async def test_an_unanswered_call_times_out_without_a_worker(services: AppServices, clock: Clock) -> None:  # R5
+    approval_id = await pending(services)
     clock.forward(86_400_000)
-    outcome = await parts.gate.wait("default", approval_id)
+    outcome = await services.gate.wait("default", approval_id)
     assert isinstance(outcome, Refused)
     assert "timed out" in outcome.reason
-    assert await status(parts, approval_id) == "expired"
+    assert await status(services, approval_id) == "expired"
 
 
-async def test_each_setting_has_its_own_deadline(parts: AppServices) -> None:  # R5
+async def test_each_setting_has_its_own_deadline(services: AppServices) -> None:  # R5
     for setting, window in (("chat", 600_000), ("queue", 86_400_000), ("paused", 86_400_000)):
-        approval_id = await pending(parts, setting, setting=setting)
-        assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == START + window
-    approval_id = await pending(parts, "short", expires_in=1_000)
-    assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == START + 1_000
-    approval_id = await pending(parts, "long", expires_in=10**9)
-    assert (await parts.store.get("default", approval_id)).approval.deadlines.expires_at == START + 86_400_000
+        approval_id = await pending(services, setting, setting=setting)
+        assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == START + window
+    approval_id = await pending(services, "short", expires_in=1_000)
+    assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == START + 1_000
+    approval_id = await pending(services, "long", expires_in=10**9)
+    assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == START + 86_400_000
 
 
 async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledger(
-    parts: AppServices, clock: Clock
+    services: AppServices, clock: Clock
 ) -> None:
-    first, second = await pending(parts, 1), await pending(parts, 2)
-    await approve(parts, first)
+    first, second = await pending(services, 1), await pending(services, 2)
+    await approve(services, first)
     clock.forward(-3_600_000)
     with pytest.raises(ClockBehind):
-        await approve(parts, second)
+        await approve(services, second)
     with pytest.raises(ClockBehind):
-        await parts.gate.start("default", first, "r")
+        await services.gate.start("default", first, "r")
     clock.forward(3_600_000)
-    assert await approve(parts, second) == "approved"
-    assert await faults(parts) == []
+    assert await approve(services, second) == "approved"
+    assert await faults(services) == []
 
 
-async def test_arguments_that_do_not_fit_the_schema_are_sent_back(parts: AppServices) -> None:  # R27
+async def test_arguments_that_do_not_fit_the_schema_are_sent_back(services: AppServices) -> None:  # R27
     spec = ToolSpec("t", "write", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
     with pytest.raises(InvalidRequest, match="/n"):
-        await parts.gate.check(call(1, {"n": "one"}, tool="t"), spec)
-    assert await kinds(parts) == []
+        await services.gate.check(call(1, {"n": "one"}, tool="t"), spec)
+    assert await kinds(services) == []
 
 
-async def test_secret_values_are_nowhere_but_in_their_own_row(parts: AppServices, place: Place) -> None:
+async def test_secret_values_are_nowhere_but_in_their_own_row(services: AppServices, place: Place) -> None:
     spec = ToolSpec("login", "write", secret=("password",), describe="Log in as {user} with {password}")
     canary = "hunter2-canary"
-    approval_id = await pending(parts, args={"user": "zoe", "password": canary}, spec=spec)
-    view = await parts.inbox.show("default", approval_id)
+    approval_id = await pending(services, args={"user": "zoe", "password": canary}, spec=spec)
+    view = await services.inbox.show("default", approval_id)
     assert canary not in repr(view.card) + repr(view.timeline) + str(view.stored.payload.sentence)
-    await approve(parts, approval_id)
-    assert canary.encode() in (await parts.gate.start("default", approval_id, "r")).args
+    await approve(services, approval_id)
+    assert canary.encode() in (await services.gate.start("default", approval_id, "r")).args
     holding = [table for table in place.tables() if canary in repr(place.sql(f"select * from {table}"))]
     assert holding == ["payloads"]
     shown = place.sql("select shown, sentence from payloads")
     assert canary not in repr(shown)
 
 
-async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: AppServices) -> None:  # R45
+async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(services: AppServices) -> None:  # R45
     async def rows(args: object) -> str:
         return "3 rows"
 
     def broken(args: object) -> str:
         raise ValueError("secret detail")
 
-    good = await pending(parts, 1, ToolSpec("a", "write", preview=rows))
-    bad = await pending(parts, 2, ToolSpec("b", "write", preview=broken))
+    good = await pending(services, 1, ToolSpec("a", "write", preview=rows))
+    bad = await pending(services, 2, ToolSpec("b", "write", preview=broken))
     for approval_id, words in ((good, "3 rows"), (bad, "No preview: ValueError.")):
-        card = (await parts.inbox.show("default", approval_id)).card
-        shown = ("", words) if is_afar(parts) else (words, "")  # from there it is the agent's word
+        card = (await services.inbox.show("default", approval_id)).card
+        shown = ("", words) if is_afar(services) else (words, "")  # from there it is the agent's word
         assert (card.preview, card.agent_preview) == shown
 
 
-async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: AppServices, clock: Clock) -> None:  # R20, R51
+async def test_a_grant_covers_a_call_once_and_only_in_its_scope(
+    services: AppServices, clock: Clock
+) -> None:  # R20, R51
     draft = Grant(
         id="g1",
         workspace="default",
         tool="delete_file",
-        spec_sha256=known_as(parts, WRITE).sha256,
+        spec_sha256=known_as(services, WRITE).sha256,
         created_by="",
         teams=frozenset(),
         role="",
@@ -378,55 +380,55 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: AppServic
         expires_at=LATER,
         max_uses=1,
     )
-    await parts.inbox.grant(Grant(**{**_fields(draft), "when": 'args.path.startsWith("/tmp/")'}), BOB)
-    outside = await parts.gate.check(call(1, {"path": "/etc/x"}), WRITE)
+    await services.inbox.grant(Grant(**{**_fields(draft), "when": 'args.path.startsWith("/tmp/")'}), BOB)
+    outside = await services.gate.check(call(1, {"path": "/etc/x"}), WRITE)
     assert isinstance(outside, Waiting)
-    race = await asyncio.gather(*(parts.gate.check(call(n), WRITE) for n in range(2, 6)))
+    race = await asyncio.gather(*(services.gate.check(call(n), WRITE) for n in range(2, 6)))
     assert sorted(type(outcome).__name__ for outcome in race) == ["Proceed", "Waiting", "Waiting", "Waiting"]
-    grants = await parts.inbox.grants("default")
+    grants = await services.inbox.grants("default")
     assert [(g.uses, g.created_by) for g in grants] == [(1, "bob")]
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_a_revoked_or_expired_grant_covers_nothing(parts: AppServices, clock: Clock) -> None:  # R51
+async def test_a_revoked_or_expired_grant_covers_nothing(services: AppServices, clock: Clock) -> None:  # R51
     for number, grant_id in enumerate(("revoked", "expired")):
         end = START + 1_000 * (number + 1)
         draft = Grant(
             id=grant_id,
             workspace="default",
             tool="delete_file",
-            spec_sha256=known_as(parts, WRITE).sha256,
+            spec_sha256=known_as(services, WRITE).sha256,
             created_by="",
             teams=frozenset(),
             role="",
             created_at=0,
             expires_at=end,
         )
-        await parts.inbox.grant(draft, BOB)
-    await parts.inbox.revoke("default", "revoked", BOB)
+        await services.inbox.grant(draft, BOB)
+    await services.inbox.revoke("default", "revoked", BOB)
     clock.forward(2_000)
-    assert isinstance(await parts.gate.check(call(), WRITE), Waiting)
+    assert isinstance(await services.gate.check(call(), WRITE), Waiting)
 
 
-async def test_a_question_can_only_be_answered(parts: AppServices) -> None:  # R37
+async def test_a_question_can_only_be_answered(services: AppServices) -> None:  # R37
     spec = ToolSpec("request_human_input", "read", decisions=("respond",))
     asked = propose("request_human_input", {"question": "Which?", "choices": ["a", "b"]}, "run", "q")
-    outcome = await parts.gate.ask(asked, spec)
+    outcome = await services.gate.ask(asked, spec)
     assert isinstance(outcome, Waiting)
     with pytest.raises(Exception, match="allowed: respond"):
-        await approve(parts, outcome.approval_id)
+        await approve(services, outcome.approval_id)
     with pytest.raises(Exception, match="does not fit the question"):
-        await parts.inbox.decide("default", outcome.approval_id, Respond("c"), BOB)
-    await parts.inbox.decide("default", outcome.approval_id, Respond("a"), BOB)
-    assert await parts.gate.get_outcome("default", outcome.approval_id) == Answered("a", outcome.approval_id)
+        await services.inbox.decide("default", outcome.approval_id, Respond("c"), BOB)
+    await services.inbox.decide("default", outcome.approval_id, Respond("a"), BOB)
+    assert await services.gate.get_outcome("default", outcome.approval_id) == Answered("a", outcome.approval_id)
 
 
-async def test_a_viewer_or_an_agent_never_decides(parts: AppServices) -> None:  # R48
-    approval_id = await pending(parts)
+async def test_a_viewer_or_an_agent_never_decides(services: AppServices) -> None:  # R48
+    approval_id = await pending(services)
     for role in ("viewer", "agent"):
         with pytest.raises(Exception, match="may not decide"):
-            await approve(parts, approval_id, Reviewer("x", role))
-    assert (await kinds(parts)) == ["proposed", "decision_refused", "decision_refused"]
+            await approve(services, approval_id, Reviewer("x", role))
+    assert (await kinds(services)) == ["proposed", "decision_refused", "decision_refused"]
 
 
 def _fields(grant: Grant) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a hook has of the gate over a database: the policy in force, one start, and an end that another one tells."""
+"""The gate of a hook over a database: the current policy, one start, and an end reported by another process."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ rules:
 SAVE = ToolSpec("save", "write")
 
 
-async def put(place: Place, text: str) -> None:
-    parts = build_services(place.url)
-    await parts.store.open()
-    await parts.store.put_policy("default", "0" * 64, text, "ada", "")
-    await parts.store.close()
+async def put_policy(place: Place, text: str) -> None:
+    services = build_services(place.url)
+    await services.store.open()
+    await services.store.put_policy("default", "0" * 64, text, "ada", "")
+    await services.store.close()
 
 
 # R34, R46
 async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
-    await put(place, RULES)
+    await put_policy(place, RULES)
     first, second = (LocalBackend(place.url, "default", "claude-code", 600_000) for _ in range(2))
     await first.open()
     assert await first.check(call(1, tool="drop"), ToolSpec("drop")) == Refused("Never")
@@ -54,6 +54,6 @@ async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
 
 # R34
 async def test_a_policy_that_does_not_load_opens_nothing(place: Place) -> None:
-    await put(place, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
+    await put_policy(place, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
     with pytest.raises(Misconfigured, match="perhaps"):
         await LocalBackend(place.url, "default", "claude-code", 600_000).open()

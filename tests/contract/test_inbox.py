@@ -1,4 +1,4 @@
-"""The human's door."""
+"""The inbox: the people's API."""
 
 import asyncio
 
@@ -57,9 +57,9 @@ rules:
 
 
 @pytest.fixture
-async def bank(place: Place, clock: Clock):  # type: ignore[no-untyped-def]
-    async with opened(place, clock, RULES) as doors:
-        yield doors
+async def bank_services(place: Place, clock: Clock):  # type: ignore[no-untyped-def]
+    async with opened(place, clock, RULES) as services:
+        yield services
 
 
 async def transfer(bank: AppServices, amount: float, number: int = 1, **more: object) -> str:
@@ -67,23 +67,23 @@ async def transfer(bank: AppServices, amount: float, number: int = 1, **more: ob
     return await pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **asked)
 
 
-async def sha_of(parts: AppServices, approval_id: str) -> str:
-    return (await parts.store.get("default", approval_id)).approval.args_sha256
+async def args_sha256(services: AppServices, approval_id: str) -> str:
+    return (await services.store.get("default", approval_id)).approval.args_sha256
 
 
-async def test_a_second_decision_gets_the_standing_one(parts: AppServices) -> None:  # R24
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
+async def test_a_second_decision_gets_the_recorded_one(services: AppServices) -> None:  # R24
+    approval_id = await pending(services)
+    await approve(services, approval_id)
     with pytest.raises(AlreadyDecided) as caught:
-        await parts.inbox.decide("default", approval_id, Reject(), EVE)
+        await services.inbox.decide("default", approval_id, Reject(), EVE)
     assert caught.value.to_json()["decision"] == {"kind": "approve", "by": "bob", "at": START, "reason": ""}
 
 
-async def test_of_thirty_people_at_once_one_decides(parts: AppServices) -> None:
-    approval_id = await pending(parts)
+async def test_of_thirty_people_at_once_one_decides(services: AppServices) -> None:
+    approval_id = await pending(services)
     people = [Reviewer(f"p{n}") for n in range(30)]
     decisions = [Approve() if n % 2 else Reject() for n in range(30)]
-    work = (parts.inbox.decide("default", approval_id, d, p) for d, p in zip(decisions, people, strict=True))
+    work = (services.inbox.decide("default", approval_id, d, p) for d, p in zip(decisions, people, strict=True))
     results = await asyncio.gather(*work, return_exceptions=True)
     winners = [r for r in results if not isinstance(r, BaseException)]
     standing = [r for r in results if isinstance(r, AlreadyDecided)]
@@ -92,167 +92,177 @@ async def test_of_thirty_people_at_once_one_decides(parts: AppServices) -> None:
     assert {r.to_json()["decision"]["by"] for r in standing} == {by}  # type: ignore[index]
 
 
-async def test_two_people_have_to_agree_on_a_large_transfer(bank: AppServices) -> None:  # R48
-    approval_id = await transfer(bank, 5000, requester="zoe")
-    assert await approve(bank, approval_id, BOB) == "pending"
-    assert await approve(bank, approval_id, BOB) == "pending"  # twice is once
-    assert await approve(bank, approval_id, EVE) == "approved"
-    assert (await kinds(bank))[1:] == ["proposed", "voted", "approved"]
-    assert await faults(bank) == []
+async def test_two_people_have_to_agree_on_a_large_transfer(bank_services: AppServices) -> None:  # R48
+    approval_id = await transfer(bank_services, 5000, requester="zoe")
+    assert await approve(bank_services, approval_id, BOB) == "pending"
+    assert await approve(bank_services, approval_id, BOB) == "pending"  # twice is once
+    assert await approve(bank_services, approval_id, EVE) == "approved"
+    assert (await kinds(bank_services))[1:] == ["proposed", "voted", "approved"]
+    assert await faults(bank_services) == []
 
 
-async def test_two_of_two_at_the_same_moment_approve_once(bank: AppServices) -> None:
-    approval_id = await transfer(bank, 5000)
-    await asyncio.gather(approve(bank, approval_id, BOB), approve(bank, approval_id, EVE))
-    assert await status(bank, approval_id) == "approved"
-    assert await faults(bank) == []
+async def test_two_of_two_at_the_same_moment_approve_once(bank_services: AppServices) -> None:
+    approval_id = await transfer(bank_services, 5000)
+    await asyncio.gather(approve(bank_services, approval_id, BOB), approve(bank_services, approval_id, EVE))
+    assert await status(bank_services, approval_id) == "approved"
+    assert await faults(bank_services) == []
 
 
-async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(bank: AppServices) -> None:  # R41, R48
-    approval_id = await transfer(bank, 5000, requester="bob")
+async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(
+    bank_services: AppServices,
+) -> None:  # R41, R48
+    approval_id = await transfer(bank_services, 5000, requester="bob")
     for person in (ADA, BOB):
         with pytest.raises(Forbidden):
-            await approve(bank, approval_id, person)
-    assert (await kinds(bank))[2:] == ["decision_refused", "decision_refused"]
-    assert await status(bank, approval_id) == "pending"
+            await approve(bank_services, approval_id, person)
+    assert (await kinds(bank_services))[2:] == ["decision_refused", "decision_refused"]
+    assert await status(bank_services, approval_id) == "pending"
 
 
-async def test_a_decision_on_other_arguments_than_shown_is_refused(parts: AppServices) -> None:  # R47
-    approval_id = await pending(parts)
+async def test_a_decision_on_other_arguments_than_shown_is_refused(services: AppServices) -> None:  # R47
+    approval_id = await pending(services)
     with pytest.raises(DigestMismatch):
-        await parts.inbox.decide("default", approval_id, Approve(Acknowledgement("0" * 64)), BOB)
-    assert await status(parts, approval_id) == "pending"
+        await services.inbox.decide("default", approval_id, Approve(Acknowledgement("0" * 64)), BOB)
+    assert await status(services, approval_id) == "pending"
 
 
-async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: AppServices) -> None:  # R11, R12, R50
-    approval_id = await transfer(bank, 10)
-    seen = Acknowledgement(await sha_of(bank, approval_id))
+async def test_an_edit_is_checked_judged_and_runs_as_edited(bank_services: AppServices) -> None:  # R11, R12, R50
+    approval_id = await transfer(bank_services, 10)
+    seen = Acknowledgement(await args_sha256(bank_services, approval_id))
     for bad, where in (
         (b'{"amount":"ten","to":"shop"}', "/amount"),
         (b'{"amount":1}', "to"),
         (b'{"amount":1,"to":"a","x":1}', "x"),
     ):
         with pytest.raises(InvalidDecision, match=where):
-            await bank.inbox.decide("default", approval_id, Edit(bad, seen), BOB)
+            await bank_services.inbox.decide("default", approval_id, Edit(bad, seen), BOB)
     with pytest.raises(DeniedNow, match="Nobody lives there"):
-        await bank.inbox.decide("default", approval_id, Edit(b'{"amount":1,"to":"moon"}', seen), BOB)
-    assert await status(bank, approval_id) == "pending"
-    done = await bank.inbox.decide("default", approval_id, Edit(b'{"amount":20,"to":"shop"}', seen), BOB)
+        await bank_services.inbox.decide("default", approval_id, Edit(b'{"amount":1,"to":"moon"}', seen), BOB)
+    assert await status(bank_services, approval_id) == "pending"
+    done = await bank_services.inbox.decide("default", approval_id, Edit(b'{"amount":20,"to":"shop"}', seen), BOB)
     assert (done.status, done.editors) == ("approved", ("bob",))
-    assert await bank.gate.get_outcome("default", approval_id) == Proceed(b'{"amount":20,"to":"shop"}', approval_id)
-    assert (await kinds(bank))[-2:] == ["edited", "approved"]
-    assert await faults(bank) == []
+    assert await bank_services.gate.get_outcome("default", approval_id) == Proceed(
+        b'{"amount":20,"to":"shop"}', approval_id
+    )
+    assert (await kinds(bank_services))[-2:] == ["edited", "approved"]
+    assert await faults(bank_services) == []
 
 
-async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank: AppServices) -> None:  # R50
-    approval_id = await transfer(bank, 10)
-    edit = Edit({"to": "shop", "amount": 9000}, Acknowledgement(await sha_of(bank, approval_id)))
-    edited = await bank.inbox.decide("default", approval_id, edit, BOB)
+async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank_services: AppServices) -> None:  # R50
+    approval_id = await transfer(bank_services, 10)
+    edit = Edit({"to": "shop", "amount": 9000}, Acknowledgement(await args_sha256(bank_services, approval_id)))
+    edited = await bank_services.inbox.decide("default", approval_id, edit, BOB)
     assert (edited.status, len(edited.votes)) == ("pending", 1)
-    assert await approve(bank, approval_id, EVE) == "approved"
-    assert await faults(bank) == []
+    assert await approve(bank_services, approval_id, EVE) == "approved"
+    assert await faults(bank_services) == []
 
 
-async def test_an_edit_into_a_looser_rule_keeps_the_strict_one_and_voids_votes(bank: AppServices) -> None:  # R50
-    approval_id = await transfer(bank, 5000)
-    await approve(bank, approval_id, EVE)
-    edit = Edit(b'{"amount":1,"to":"shop"}', Acknowledgement(await sha_of(bank, approval_id)))
-    edited = await bank.inbox.decide("default", approval_id, edit, BOB)
+async def test_an_edit_into_a_looser_rule_keeps_the_strict_one_and_voids_votes(
+    bank_services: AppServices,
+) -> None:  # R50
+    approval_id = await transfer(bank_services, 5000)
+    await approve(bank_services, approval_id, EVE)
+    edit = Edit(b'{"amount":1,"to":"shop"}', Acknowledgement(await args_sha256(bank_services, approval_id)))
+    edited = await bank_services.inbox.decide("default", approval_id, edit, BOB)
     assert (edited.status, [vote.by for vote in edited.votes]) == ("pending", ["bob"])
-    assert await approve(bank, approval_id, EVE) == "approved"
+    assert await approve(bank_services, approval_id, EVE) == "approved"
 
 
-async def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(bank: AppServices) -> None:
-    approval_id = await transfer(bank, 5000)
-    seen = Acknowledgement(await sha_of(bank, approval_id))
-    await bank.inbox.decide("default", approval_id, Edit(b'{"amount":6000,"to":"shop"}', seen), BOB)
+async def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(bank_services: AppServices) -> None:
+    approval_id = await transfer(bank_services, 5000)
+    seen = Acknowledgement(await args_sha256(bank_services, approval_id))
+    await bank_services.inbox.decide("default", approval_id, Edit(b'{"amount":6000,"to":"shop"}', seen), BOB)
     with pytest.raises(DigestMismatch):
-        await bank.inbox.decide("default", approval_id, Edit(b'{"amount":7000,"to":"shop"}', seen), EVE)
+        await bank_services.inbox.decide("default", approval_id, Edit(b'{"amount":7000,"to":"shop"}', seen), EVE)
 
 
-async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(parts: AppServices) -> None:
+async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(services: AppServices) -> None:
     spec = ToolSpec("login", "write", secret=("password",))
-    approval_id = await pending(parts, args={"user": "zoe", "password": "hunter2"}, spec=spec)
-    stored = await parts.store.get("default", approval_id)
+    approval_id = await pending(services, args={"user": "zoe", "password": "hunter2"}, spec=spec)
+    stored = await services.store.get("default", approval_id)
     shown = (stored.payload.shown or b"").replace(b"zoe", b"max")
     seen = Acknowledgement(stored.approval.args_sha256)
-    await parts.inbox.decide("default", approval_id, Edit(shown, seen), BOB)
-    assert (await parts.gate.start("default", approval_id, "r")).args == b'{"password":"hunter2","user":"max"}'
-    other = await pending(parts, 2, args={"user": "zoe", "password": "other"}, spec=spec)
+    await services.inbox.decide("default", approval_id, Edit(shown, seen), BOB)
+    assert (await services.gate.start("default", approval_id, "r")).args == b'{"password":"hunter2","user":"max"}'
+    other = await pending(services, 2, args={"user": "zoe", "password": "other"}, spec=spec)
     with pytest.raises(InvalidDecision, match="fingerprint"):
-        await parts.inbox.decide("default", other, Edit(shown, Acknowledgement(await sha_of(parts, other))), BOB)
+        await services.inbox.decide(
+            "default", other, Edit(shown, Acknowledgement(await args_sha256(services, other))), BOB
+        )
 
 
-async def test_deceptive_arguments_need_an_acknowledgement(parts: AppServices) -> None:  # R53
-    approval_id = await pending(parts, args={"path": "/tmp/\u202egpj.exe"})
-    sha = await sha_of(parts, approval_id)
+async def test_deceptive_arguments_need_an_acknowledgement(services: AppServices) -> None:  # R53
+    approval_id = await pending(services, args={"path": "/tmp/\u202egpj.exe"})
+    sha = await args_sha256(services, approval_id)
     with pytest.raises(FindingsNotAcknowledged) as caught:
-        await parts.inbox.decide("default", approval_id, Approve(Acknowledgement(sha)), BOB)
+        await services.inbox.decide("default", approval_id, Approve(Acknowledgement(sha)), BOB)
     alarms = caught.value.ids["findings"]
     with pytest.raises(DigestMismatch):  # an interface that sends no digest has not shown the card
-        await parts.inbox.decide("default", approval_id, Approve(), BOB)
-    await parts.inbox.decide("default", approval_id, Approve(Acknowledgement(sha, tuple(alarms))), BOB)  # type: ignore[arg-type]
-    assert await status(parts, approval_id) == "approved"
+        await services.inbox.decide("default", approval_id, Approve(), BOB)
+    await services.inbox.decide("default", approval_id, Approve(Acknowledgement(sha, tuple(alarms))), BOB)  # type: ignore[arg-type]
+    assert await status(services, approval_id) == "approved"
 
 
-async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(parts: AppServices, clock: Clock) -> None:  # R14
-    approval_id = await pending(parts)
-    await parts.inbox.decide("default", approval_id, Reject(), BOB)
+async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(
+    services: AppServices, clock: Clock
+) -> None:  # R14
+    approval_id = await pending(services)
+    await services.inbox.decide("default", approval_id, Reject(), BOB)
     with pytest.raises(Forbidden):
-        await parts.inbox.undo("default", approval_id, EVE)
+        await services.inbox.undo("default", approval_id, EVE)
     clock.forward(7_999)
-    await parts.inbox.undo("default", approval_id, BOB)
-    assert await approve(parts, approval_id) == "approved"
-    other = await pending(parts, 2)
-    await parts.inbox.decide("default", other, Reject(), BOB)
+    await services.inbox.undo("default", approval_id, BOB)
+    assert await approve(services, approval_id) == "approved"
+    other = await pending(services, 2)
+    await services.inbox.decide("default", other, Reject(), BOB)
     clock.forward(8_000)
     with pytest.raises(Expired):
-        await parts.inbox.undo("default", other, ADA)
+        await services.inbox.undo("default", other, ADA)
     with pytest.raises(Conflict):
-        await parts.inbox.undo("default", approval_id, ADA)
-    assert await faults(parts) == []
+        await services.inbox.undo("default", approval_id, ADA)
+    assert await faults(services) == []
 
 
-async def test_a_decision_at_the_deadline_never_counts(parts: AppServices, clock: Clock) -> None:
-    early, late = await pending(parts, 1), await pending(parts, 2)
+async def test_a_decision_at_the_deadline_never_counts(services: AppServices, clock: Clock) -> None:
+    early, late = await pending(services, 1), await pending(services, 2)
     clock.forward(86_400_000 - 1)
-    assert await approve(parts, early) == "approved"
+    assert await approve(services, early) == "approved"
     clock.forward(1)
     with pytest.raises(Expired):
-        await approve(parts, late)
-    assert await status(parts, late) == "expired"
-    assert await faults(parts) == []
+        await approve(services, late)
+    assert await status(services, late) == "expired"
+    assert await faults(services) == []
 
 
-async def test_a_delegate_votes_in_the_delegators_seat(bank: AppServices) -> None:  # R40
-    approval_id = await transfer(bank, 5000)
-    await bank.inbox.delegate("default", approval_id, People(users=frozenset({"kim"})), BOB)
+async def test_a_delegate_votes_in_the_delegators_seat(bank_services: AppServices) -> None:  # R40
+    approval_id = await transfer(bank_services, 5000)
+    await bank_services.inbox.delegate("default", approval_id, People(users=frozenset({"kim"})), BOB)
     kim = Reviewer("kim")
-    assert await approve(bank, approval_id, kim) == "pending"
-    assert await approve(bank, approval_id, BOB) == "pending"  # the seat has voted
+    assert await approve(bank_services, approval_id, kim) == "pending"
+    assert await approve(bank_services, approval_id, BOB) == "pending"  # the seat has voted
     with pytest.raises(Forbidden):
-        await bank.inbox.delegate("default", approval_id, People(users=frozenset({"max"})), Reviewer("max"))
-    assert await approve(bank, approval_id, EVE) == "approved"
+        await bank_services.inbox.delegate("default", approval_id, People(users=frozenset({"max"})), Reviewer("max"))
+    assert await approve(bank_services, approval_id, EVE) == "approved"
 
 
-async def test_bulk_gives_one_result_each(parts: AppServices) -> None:  # R42
-    first, second = await pending(parts, 1), await pending(parts, 2)
-    results = await parts.inbox.bulk("default", [(first, Approve()), ("nope", Approve()), (second, Reject())], BOB)
+async def test_bulk_gives_one_result_each(services: AppServices) -> None:  # R42
+    first, second = await pending(services, 1), await pending(services, 2)
+    results = await services.inbox.bulk("default", [(first, Approve()), ("nope", Approve()), (second, Reject())], BOB)
     assert [r.code if isinstance(r, Error) else r.status for r in results] == ["approved", "not_found", "rejected"]
 
 
-async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(parts: AppServices) -> None:  # R46
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    execution = await parts.gate.start("default", approval_id, "r")
-    await parts.gate.abandon("default", approval_id, execution.fence)
+async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(services: AppServices) -> None:  # R46
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    execution = await services.gate.start("default", approval_id, "r")
+    await services.gate.abandon("default", approval_id, execution.fence)
     with pytest.raises(Forbidden):
-        await parts.inbox.resolve_unknown("default", approval_id, Reviewer("x", "viewer"), ok=True)
-    await parts.inbox.resolve_unknown("default", approval_id, BOB, ok=True, note="it is gone", result={"ok": True})
-    assert await parts.gate.check(call(), WRITE) == Finished("succeeded", {"ok": True}, "", approval_id)
+        await services.inbox.resolve_unknown("default", approval_id, Reviewer("x", "viewer"), ok=True)
+    await services.inbox.resolve_unknown("default", approval_id, BOB, ok=True, note="it is gone", result={"ok": True})
+    assert await services.gate.check(call(), WRITE) == Finished("succeeded", {"ok": True}, "", approval_id)
     with pytest.raises(Conflict):
-        await parts.inbox.resolve_unknown("default", approval_id, BOB, ok=False)
-    assert await faults(parts) == []
+        await services.inbox.resolve_unknown("default", approval_id, BOB, ok=False)
+    assert await faults(services) == []
 
 
 async def test_stages_are_decided_one_after_the_other(place: Place, clock: Clock) -> None:  # R48
@@ -266,25 +276,25 @@ rules:
       - {approvers: {teams: [finance]}}
       - {approvers: {users: [ada]}}
 """
-    async with opened(place, clock, rules) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock, rules) as services:
+        approval_id = await pending(services)
         with pytest.raises(Forbidden, match="first"):
-            await approve(parts, approval_id, ADA)
-        assert await approve(parts, approval_id, BOB) == "pending"
-        assert await approve(parts, approval_id, ADA) == "approved"
-        assert await faults(parts) == []
+            await approve(services, approval_id, ADA)
+        assert await approve(services, approval_id, BOB) == "pending"
+        assert await approve(services, approval_id, ADA) == "approved"
+        assert await faults(services) == []
 
 
 async def test_an_answer_that_the_rule_does_not_allow_is_refused(place: Place, clock: Clock) -> None:  # R11
     rules = "version: 1\nrules:\n  - {name: strict, then: ask, decisions: [approve, reject]}\n"
-    async with opened(place, clock, rules) as parts:
-        approval_id = await pending(parts)
-        for decision in (Respond("hm"), Edit(b"{}", Acknowledgement(await sha_of(parts, approval_id)))):
+    async with opened(place, clock, rules) as services:
+        approval_id = await pending(services)
+        for decision in (Respond("hm"), Edit(b"{}", Acknowledgement(await args_sha256(services, approval_id)))):
             with pytest.raises(InvalidDecision, match="allowed: approve, reject"):
-                await parts.inbox.decide("default", approval_id, decision, BOB)
+                await services.inbox.decide("default", approval_id, decision, BOB)
 
 
-async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(parts: AppServices) -> None:  # R51
+async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(services: AppServices) -> None:  # R51
     draft = Grant(
         id="g",
         workspace="default",
@@ -298,14 +308,14 @@ async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(parts: Ap
         when="args.amont >",
     )
     with pytest.raises(Misconfigured):
-        await parts.inbox.grant(draft, BOB)
-    assert await kinds(parts) == []
+        await services.inbox.grant(draft, BOB)
+    assert await kinds(services) == []
 
 
-async def test_the_card_shows_everything_and_the_timeline_everybody(bank: AppServices) -> None:  # R2, R41
-    approval_id = await transfer(bank, 5000, requester="zoe", agent="payer", agent_says="trust me")
-    await approve(bank, approval_id, BOB)
-    view = await bank.inbox.show("default", approval_id)
+async def test_the_card_shows_everything_and_the_timeline_everybody(bank_services: AppServices) -> None:  # R2, R41
+    approval_id = await transfer(bank_services, 5000, requester="zoe", agent="payer", agent_says="trust me")
+    await approve(bank_services, approval_id, BOB)
+    view = await bank_services.inbox.show("default", approval_id)
     assert [field.name for field in view.card.fields] == ["amount", "to"]
     assert dict(view.card.facts) == {"requester": "zoe", "agent": "payer", "rule": "large transfers"}
     assert view.card.agent_says == "trust me"
@@ -313,14 +323,14 @@ async def test_the_card_shows_everything_and_the_timeline_everybody(bank: AppSer
     assert view.card.sentence == "Run fund_transfer: amount = 5000, to = shop"
 
 
-async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank: AppServices) -> None:
-    approval_id = await transfer(bank, 5000)
-    await bank.inbox.check_decision(
-        "default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE
+async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank_services: AppServices) -> None:
+    approval_id = await transfer(bank_services, 5000)
+    await bank_services.inbox.check_decision(
+        "default", approval_id, Approve(Acknowledgement(await args_sha256(bank_services, approval_id))), EVE
     )
-    edited = Edit({"amount": 6000, "to": "shop"}, Acknowledgement(await sha_of(bank, approval_id)))
-    assert (await bank.inbox.decide("default", approval_id, edited, BOB)).status == "pending"
-    await bank.inbox.check_decision(
-        "default", approval_id, Approve(Acknowledgement(await sha_of(bank, approval_id))), EVE
+    edited = Edit({"amount": 6000, "to": "shop"}, Acknowledgement(await args_sha256(bank_services, approval_id)))
+    assert (await bank_services.inbox.decide("default", approval_id, edited, BOB)).status == "pending"
+    await bank_services.inbox.check_decision(
+        "default", approval_id, Approve(Acknowledgement(await args_sha256(bank_services, approval_id))), EVE
     )
-    assert await approve(bank, approval_id, EVE) == "approved"
+    assert await approve(bank_services, approval_id, EVE) == "approved"

@@ -1,4 +1,4 @@
-"""The stand-in for Linear refuses what Linear refuses, and what it refuses changes nothing."""
+"""The fake Linear server: it refuses what Linear refuses, and a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UPDATE = "mutation ($id: String!, $input: IssueUpdateInput!) { issueUpdate(id: $
 CYCLE = "mutation ($input: CycleCreateInput!) { cycleCreate(input: $input) { success } }"
 
 
-class Wire:
+class LinearClient:
     def __init__(self, records: ToolItemStore, http: httpx2.AsyncClient) -> None:
         self.records = records
         self.http = http
@@ -32,17 +32,17 @@ class Wire:
         response = await self.http.post("/graphql", json={"query": query, "variables": variables})
         return response.status_code, response.json()
 
-    async def refused(self, query: str, **variables: object) -> Mapping[str, Any]:
+    async def assert_refused(self, query: str, **variables: object) -> Mapping[str, Any]:
         """The first error; what it was about is as it was."""
-        before = await self.everything()
+        before = await self.all_rows()
         status, answer = await self.ask(query, **variables)
-        assert await self.everything() == before
+        assert await self.all_rows() == before
         assert status in (200, 400)
         assert not (answer.get("data") or {}).get("issueCreate")
         first: Mapping[str, Any] = answer["errors"][0]
         return {**first, "status": status}
 
-    async def everything(self) -> object:
+    async def all_rows(self) -> object:
         return [await self.records.list(kind) for kind in KINDS]
 
     async def id(self, kind: str, name: str = "") -> str:
@@ -51,25 +51,25 @@ class Wire:
 
 
 @pytest.fixture
-async def wire(parts: AppServices) -> AsyncIterator[Wire]:
-    records = parts.store.records("default")
+async def linear(services: AppServices) -> AsyncIterator[LinearClient]:
+    records = services.store.records("default")
     assert await fill_linear(records) is True
     headers = {"authorization": "lin_api_any"}
     async with httpx2.AsyncClient(
         transport=FakeLinear(records), base_url="https://linear.example", headers=headers
     ) as http:
-        yield Wire(records, http)
+        yield LinearClient(records, http)
 
 
-async def test_the_demo_is_filled_once(wire: Wire) -> None:
-    before = await wire.everything()
-    assert await fill_linear(wire.records) is False
-    assert await wire.everything() == before
-    assert len(await wire.records.list("linear_issue")) == 12
+async def test_the_demo_is_filled_once(linear: LinearClient) -> None:
+    before = await linear.all_rows()
+    assert await fill_linear(linear.records) is False
+    assert await linear.all_rows() == before
+    assert len(await linear.records.list("linear_issue")) == 12
 
 
-async def test_the_pack_works_inside_the_process_without_a_key(wire: Wire) -> None:  # R7
-    kit = ToolContext("default", wire.records, transport=FakeLinear(wire.records))
+async def test_the_pack_works_inside_the_process_without_a_key(linear: LinearClient) -> None:  # R7
+    kit = ToolContext("default", linear.records, transport=FakeLinear(linear.records))
     create = next(tool for tool in pack.writes(kit) if tool.name == "linear_create_issue")
     made: Any = await create.run(ToolInvocation({"title": "Fix login"}, "approval-1"))
     assert made["id"] == "DEMO-13"
@@ -81,9 +81,9 @@ async def test_the_pack_works_inside_the_process_without_a_key(wire: Wire) -> No
 @pytest.mark.parametrize(
     ("authorization", "status"), [("", 401), ("Bearer lin_api_x", 400), ("lin_api_x", 200), ("Bearer lin_oauth_x", 200)]
 )
-async def test_a_key_is_needed_in_its_own_form(wire: Wire, authorization: str, status: int) -> None:
-    wire.http.headers["authorization"] = authorization
-    answered, answer = await wire.ask("{ viewer { name } }")
+async def test_a_key_is_needed_in_its_own_form(linear: LinearClient, authorization: str, status: int) -> None:
+    linear.http.headers["authorization"] = authorization
+    answered, answer = await linear.ask("{ viewer { name } }")
     assert answered == status
     assert (status == 200) is ("data" in answer)
 
@@ -91,13 +91,13 @@ async def test_a_key_is_needed_in_its_own_form(wire: Wire, authorization: str, s
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"[]", b'{"query": 1}', b'{"query": "{ viewer { id } }" ' + b" " * 2**20]
 )
-async def test_what_is_no_graphql_is_refused(wire: Wire, body: bytes) -> None:
-    response = await wire.http.post("/graphql", content=body)
+async def test_what_is_no_graphql_is_refused(linear: LinearClient, body: bytes) -> None:
+    response = await linear.http.post("/graphql", content=body)
     assert (response.status_code, response.json()["errors"][0]["extensions"]["code"]) == (400, "BAD_REQUEST")
 
 
-async def test_only_post_is_taken(wire: Wire) -> None:
-    assert (await wire.http.get("/graphql")).status_code == 405
+async def test_only_post_is_taken(linear: LinearClient) -> None:
+    assert (await linear.http.get("/graphql")).status_code == 405
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ async def test_only_post_is_taken(wire: Wire) -> None:
         ("query A { viewer { id } } query B { viewer { id } }", "which operation"),
     ],
 )
-async def test_a_document_that_does_not_fit_the_schema_is_refused(wire: Wire, query: str, words: str) -> None:
-    error = await wire.refused(query)
+async def test_a_document_that_does_not_fit_the_schema_is_refused(linear: LinearClient, query: str, words: str) -> None:
+    error = await linear.assert_refused(query)
     assert error["status"] == 400
     assert words in error["message"]
 
@@ -130,31 +130,33 @@ async def test_a_document_that_does_not_fit_the_schema_is_refused(wire: Wire, qu
         {"input": {"teamId": "t", "priority": "high"}},
     ],
 )
-async def test_variables_that_do_not_fit_the_schema_are_refused(wire: Wire, variables: dict[str, object]) -> None:
-    assert (await wire.refused(CREATE, **variables))["status"] == 400
+async def test_variables_that_do_not_fit_the_schema_are_refused(
+    linear: LinearClient, variables: dict[str, object]
+) -> None:
+    assert (await linear.assert_refused(CREATE, **variables))["status"] == 400
 
 
-async def test_a_time_that_is_none_is_refused(wire: Wire) -> None:
-    new = {"teamId": await wire.id("team"), "startsAt": "tomorrow", "endsAt": "2026-12-01"}
-    assert (await wire.refused(CYCLE, input=new))["status"] == 400
+async def test_a_time_that_is_none_is_refused(linear: LinearClient) -> None:
+    new = {"teamId": await linear.id("team"), "startsAt": "tomorrow", "endsAt": "2026-12-01"}
+    assert (await linear.assert_refused(CYCLE, input=new))["status"] == 400
 
 
 # --- rules that the schema does not hold ------------------------------------------------------------------------------
 
 
-async def test_an_id_that_exists_is_refused_in_linears_words(wire: Wire) -> None:
-    new = {"id": idempotent_id("issue", "a"), "teamId": await wire.id("team"), "title": "Once"}
-    status, answer = await wire.ask(CREATE, input=new)
+async def test_an_id_that_exists_is_refused_in_linears_words(linear: LinearClient) -> None:
+    new = {"id": idempotent_id("issue", "a"), "teamId": await linear.id("team"), "title": "Once"}
+    status, answer = await linear.ask(CREATE, input=new)
     assert (status, answer["data"]["issueCreate"]["issue"]["id"]) == (200, new["id"])
-    error = await wire.refused(CREATE, input=new)
+    error = await linear.assert_refused(CREATE, input=new)
     assert (error["status"], error["message"]) == (200, "conflict on insert of Issue")
     assert error["extensions"]["code"] == "INPUT_ERROR"
     assert error["extensions"]["userPresentableMessage"] == f"Entity Issue with id {new['id']} already exists."
 
 
 @pytest.mark.parametrize("wanted", ["", "1", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"])
-async def test_an_id_of_another_form_is_refused(wire: Wire, wanted: str) -> None:
-    error = await wire.refused(CREATE, input={"id": wanted, "teamId": await wire.id("team"), "title": "x"})
+async def test_an_id_of_another_form_is_refused(linear: LinearClient, wanted: str) -> None:
+    error = await linear.assert_refused(CREATE, input={"id": wanted, "teamId": await linear.id("team"), "title": "x"})
     assert error["extensions"]["userPresentableMessage"] == "id must be a UUID."
 
 
@@ -172,20 +174,20 @@ async def test_an_id_of_another_form_is_refused(wire: Wire, wanted: str) -> None
         {"dueDate": "2026-12-01"},
     ],
 )
-async def test_an_issue_that_breaks_a_rule_is_refused(wire: Wire, wrong: dict[str, object]) -> None:
-    new = {"teamId": await wire.id("team"), "title": "x", **wrong}
-    assert (await wire.refused(CREATE, input=new))["status"] == 200
+async def test_an_issue_that_breaks_a_rule_is_refused(linear: LinearClient, wrong: dict[str, object]) -> None:
+    new = {"teamId": await linear.id("team"), "title": "x", **wrong}
+    assert (await linear.assert_refused(CREATE, input=new))["status"] == 200
 
 
-async def test_states_and_labels_of_another_team_are_refused(wire: Wire) -> None:
+async def test_states_and_labels_of_another_team_are_refused(linear: LinearClient) -> None:
     def other_team(shelf: Any) -> None:
         body = {"name": "Other", "team": "other", "archivedAt": None}
         shelf.put("linear_state", "other-state", body)
         shelf.put("linear_label", "other-label", body)
 
-    await wire.records.change("", other_team)
+    await linear.records.change("", other_team)
     for wrong in ({"stateId": "other-state"}, {"labelIds": ["other-label"]}):
-        assert await wire.refused(UPDATE, id="DEMO-1", input=wrong)
+        assert await linear.assert_refused(UPDATE, id="DEMO-1", input=wrong)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +201,8 @@ async def test_states_and_labels_of_another_team_are_refused(wire: Wire) -> None
         'mutation { cycleUpdate(id: "none", input: {name: "x"}) { success } }',
     ],
 )
-async def test_what_is_not_there_is_said_in_linears_words(wire: Wire, query: str) -> None:
-    error = await wire.refused(query)
+async def test_a_missing_entity_gives_linears_error(linear: LinearClient, query: str) -> None:
+    error = await linear.assert_refused(query)
     assert error["message"].startswith("Entity not found: ")
     assert error["extensions"]["code"] == "INPUT_ERROR"
 
@@ -220,26 +222,26 @@ async def test_what_is_not_there_is_said_in_linears_words(wire: Wire, query: str
         "{ viewer { url } }",
     ],
 )
-async def test_what_the_stand_in_does_not_know_is_refused_and_never_made_up(wire: Wire, query: str) -> None:
-    assert (await wire.refused(query))["message"]
+async def test_unsupported_queries_are_refused(linear: LinearClient, query: str) -> None:
+    assert (await linear.assert_refused(query))["message"]
 
 
-async def test_two_mutations_of_which_one_fails_change_nothing(wire: Wire) -> None:
+async def test_two_mutations_of_which_one_fails_change_nothing(linear: LinearClient) -> None:
     good = 'a: issueUpdate(id: "DEMO-1", input: {title: "Changed"}) { success }'
     bad = 'b: issueUpdate(id: "DEMO-99", input: {title: "Changed"}) { success }'
-    assert await wire.refused(f"mutation {{ {good} {bad} }}")
+    assert await linear.assert_refused(f"mutation {{ {good} {bad} }}")
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-async def test_pages_follow_each_other_without_a_gap(wire: Wire) -> None:
+async def test_pages_follow_each_other_without_a_gap(linear: LinearClient) -> None:
     page_info = "pageInfo { hasNextPage endCursor }"
     query = f"query ($after: String) {{ issues(first: 5, after: $after) {{ nodes {{ number }} {page_info} }} }}"
     seen: list[int] = []
     after: str | None = None
     while True:
-        _, answer = await wire.ask(query, after=after)
+        _, answer = await linear.ask(query, after=after)
         page = answer["data"]["issues"]
         seen += [int(node["number"]) for node in page["nodes"]]
         after = page["pageInfo"]["endCursor"]
@@ -248,10 +250,10 @@ async def test_pages_follow_each_other_without_a_gap(wire: Wire) -> None:
     assert seen == list(range(12, 0, -1))
 
 
-async def test_the_trash_is_shown_only_on_request(wire: Wire) -> None:
-    assert (await wire.ask(UPDATE, id="DEMO-1", input={"trashed": True}))[0] == 200
+async def test_the_trash_is_shown_only_on_request(linear: LinearClient) -> None:
+    assert (await linear.ask(UPDATE, id="DEMO-1", input={"trashed": True}))[0] == 200
     for wanted, count in (("", 11), ("(includeArchived: true)", 12)):
-        _, answer = await wire.ask(f"{{ issues{wanted} {{ nodes {{ id }} }} }}")
+        _, answer = await linear.ask(f"{{ issues{wanted} {{ nodes {{ id }} }} }}")
         assert len(answer["data"]["issues"]["nodes"]) == count
 
 
@@ -268,17 +270,17 @@ async def test_the_trash_is_shown_only_on_request(wire: Wire) -> None:
         ("{number: {lt: 2}, description: {null: false}}", [1]),
     ],
 )
-async def test_filters_hold_together(wire: Wire, wanted: str, numbers: list[int]) -> None:
-    _, answer = await wire.ask(f"{{ issues(filter: {wanted}) {{ nodes {{ number }} }} }}")
+async def test_filters_hold_together(linear: LinearClient, wanted: str, numbers: list[int]) -> None:
+    _, answer = await linear.ask(f"{{ issues(filter: {wanted}) {{ nodes {{ number }} }} }}")
     assert [node["number"] for node in answer["data"]["issues"]["nodes"]] == numbers
 
 
-async def test_things_lead_to_each_other(wire: Wire) -> None:
+async def test_things_lead_to_each_other(linear: LinearClient) -> None:
     query = """{ issue(id: "DEMO-12") {
         parent { comments { nodes { user { name } issue { identifier } } } }
         team { states { nodes { name } } labels { nodes { id } } issues(first: 1) { edges { cursor node { id } } } }
     } }"""
-    _, answer = await wire.ask(query)
+    _, answer = await linear.ask(query)
     issue = answer["data"]["issue"]
     assert {node["user"]["name"] for node in issue["parent"]["comments"]["nodes"]} == {"Grace Hopper", "Alan Turing"}
     assert len(issue["team"]["states"]["nodes"]) == 6
@@ -290,11 +292,11 @@ async def test_things_lead_to_each_other(wire: Wire) -> None:
 
 
 @pytest.mark.skipif(not sdk_is_installed(), reason="Linear's SDK could not be installed: python -m tests.provider")
-async def test_linears_own_sdk_works_against_the_stand_in(wire: Wire) -> None:
+async def test_linears_own_sdk_works_against_the_fake(linear: LinearClient) -> None:
     """By the whole of Linear's schema; its errors are those that the SDK knows."""
-    async with served(whole(wire.records)) as line:
-        told = await asyncio.to_thread(drive, line.url)
-    assert told == {
+    async with served(whole(linear.records)) as line:
+        result = await asyncio.to_thread(drive, line.url)
+    assert result == {
         "viewer": "Ada Lovelace",
         "team": "Demo",
         "states": ["Backlog", "Canceled", "Done", "In Progress", "In Review", "Todo"],

@@ -1,4 +1,4 @@
-"""The Linear pack against the demo's stand-in, over real HTTP; what it did is counted in the database."""
+"""The Linear tool pack against the demo's fake over real HTTP; effects are counted in the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support import Clock
 KEY = "lin_api_secret"
 
 
-class Desk:
+class LinearToolHarness:
     """Uses tools as the loop does: the arguments fit the schema, and each call has a key."""
 
     def __init__(self, records: ToolItemStore, line: Line) -> None:
@@ -62,20 +62,20 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(parts: AppServices) -> AsyncIterator[Desk]:
-    records = parts.store.records("default")
+async def linear(services: AppServices) -> AsyncIterator[LinearToolHarness]:
+    records = services.store.records("default")
     await fill_linear(records)
     async with served(FakeLinear(records)) as line:
-        yield Desk(records, line)
+        yield LinearToolHarness(records, line)
 
 
 # --- reads ------------------------------------------------------------------------------------------------------------
 
 
-async def test_issues_are_listed_with_what_changed_last_first(desk: Desk, clock: Clock) -> None:  # R7
+async def test_issues_are_listed_with_what_changed_last_first(linear: LinearToolHarness, clock: Clock) -> None:  # R7
     clock.forward(1_000)
-    await desk.use("change_status", id="DEMO-4", status="Done")
-    found = await desk.use("list_issues", limit=3)
+    await linear.use("change_status", id="DEMO-4", status="Done")
+    found = await linear.use("list_issues", limit=3)
     assert [issue["id"] for issue in found["issues"]] == ["DEMO-4", "DEMO-12", "DEMO-11"]
     assert found["more"] is True
     assert found["issues"][0] == {
@@ -98,94 +98,98 @@ async def test_issues_are_listed_with_what_changed_last_first(desk: Desk, clock:
         ({"assignee": "alan@demo.example"}, ["DEMO-11", "DEMO-3"]),
     ],
 )
-async def test_issues_are_listed_by_status_and_assignee(desk: Desk, wanted: Any, ids: list[str]) -> None:  # R7
-    assert [issue["id"] for issue in (await desk.use("list_issues", **wanted))["issues"]] == ids
+async def test_issues_are_listed_by_status_and_assignee(
+    linear: LinearToolHarness, wanted: Any, ids: list[str]
+) -> None:  # R7
+    assert [issue["id"] for issue in (await linear.use("list_issues", **wanted))["issues"]] == ids
 
 
-async def test_issues_are_found_by_words(desk: Desk) -> None:  # R7
-    found = await desk.use("search_issues", query="tabs cart")
+async def test_issues_are_found_by_words(linear: LinearToolHarness) -> None:  # R7
+    found = await linear.use("search_issues", query="tabs cart")
     assert [issue["id"] for issue in found["issues"]] == ["DEMO-2"]
-    assert await desk.use("search_issues", query="nothing of the kind") == {"issues": [], "more": False}
+    assert await linear.use("search_issues", query="nothing of the kind") == {"issues": [], "more": False}
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_issue_is_created_with_names_that_people_use(desk: Desk) -> None:  # R7
-    made = await desk.use(
+async def test_an_issue_is_created_with_names_that_people_use(linear: LinearToolHarness) -> None:  # R7
+    made = await linear.use(
         "create_issue", title="Fix login", team="demo", assignee="katherine", priority=1, labels=["bug", "Docs"]
     )
     assert (made["id"], made["assignee"], made["status"]) == ("DEMO-13", "Katherine Johnson", "Todo")
     assert (made["priority"], made["labels"]) == ("Urgent", ["Bug", "Docs"])
-    assert await desk.count("issue") == 13
+    assert await linear.count("issue") == 13
 
 
-async def test_an_issue_changes_in_what_is_named_and_in_nothing_else(desk: Desk) -> None:  # R7
-    before = await desk.issue("DEMO-2")
-    await desk.use("update_issue", id="demo-2", title="Carts in two tabs", priority=4)
-    after = await desk.issue("DEMO-2")
+async def test_an_issue_changes_in_what_is_named_and_in_nothing_else(linear: LinearToolHarness) -> None:  # R7
+    before = await linear.issue("DEMO-2")
+    await linear.use("update_issue", id="demo-2", title="Carts in two tabs", priority=4)
+    after = await linear.issue("DEMO-2")
     assert {name for name in before if before[name] != after[name]} <= {"title", "priority", "updatedAt"}
     assert (after["title"], after["priority"]) == ("Carts in two tabs", 4)
 
 
-async def test_an_update_cannot_delete(desk: Desk) -> None:  # R7
+async def test_an_update_cannot_delete(linear: LinearToolHarness) -> None:  # R7
     """Linear deletes by an update with `trashed`; the schema refuses it, and what slips through is not passed on."""
-    tool = desk.tools["linear_update_issue"]
+    tool = linear.tools["linear_update_issue"]
     sly = {"id": "DEMO-2", "title": "Kept", "trashed": True}
     assert validate(tool.spec.schema or {}, sly) != ()
     await tool.run(ToolInvocation(sly, "approval-1"))
-    assert (await desk.issue("DEMO-2"))["trashed"] is None
+    assert (await linear.issue("DEMO-2"))["trashed"] is None
 
 
-async def test_an_update_of_nothing_does_not_fit(desk: Desk) -> None:
+async def test_an_update_of_nothing_does_not_fit(linear: LinearToolHarness) -> None:
     for name in ("linear_update_issue", "linear_update_cycle"):
-        assert validate(desk.tools[name].spec.schema or {}, {"id": "1"}) != ()
+        assert validate(linear.tools[name].spec.schema or {}, {"id": "1"}) != ()
 
 
-async def test_an_issue_is_assigned_and_taken_off_again(desk: Desk) -> None:  # R7
-    assert (await desk.use("assign_issue", id="DEMO-4", assignee="me"))["assignee"] == "Ada Lovelace"
-    assert (await desk.use("assign_issue", id="DEMO-4", assignee="nobody"))["assignee"] is None
+async def test_an_issue_is_assigned_and_taken_off_again(linear: LinearToolHarness) -> None:  # R7
+    assert (await linear.use("assign_issue", id="DEMO-4", assignee="me"))["assignee"] == "Ada Lovelace"
+    assert (await linear.use("assign_issue", id="DEMO-4", assignee="nobody"))["assignee"] is None
 
 
-async def test_the_status_of_an_issue_changes(desk: Desk) -> None:  # R7
-    assert (await desk.use("change_status", id="DEMO-4", status="in review"))["status"] == "In Review"
+async def test_the_status_of_an_issue_changes(linear: LinearToolHarness) -> None:  # R7
+    assert (await linear.use("change_status", id="DEMO-4", status="in review"))["status"] == "In Review"
 
 
-async def test_a_label_is_added_once(desk: Desk) -> None:  # R7
+async def test_a_label_is_added_once(linear: LinearToolHarness) -> None:  # R7
     for _ in range(2):
-        assert (await desk.use("add_label", id="DEMO-2", label="security"))["labels"] == ["Bug", "Security"]
-    assert desk.line.written == ["AddLabel"]
+        assert (await linear.use("add_label", id="DEMO-2", label="security"))["labels"] == ["Bug", "Security"]
+    assert linear.line.written == ["AddLabel"]
 
 
-async def test_a_comment_is_made(desk: Desk) -> None:  # R7
-    made = await desk.use("comment", id="DEMO-2", body="I look at it **today**.")
+async def test_a_comment_is_made(linear: LinearToolHarness) -> None:  # R7
+    made = await linear.use("comment", id="DEMO-2", body="I look at it **today**.")
     assert (made["issue"], made["body"]) == ("DEMO-2", "I look at it **today**.")
-    assert await desk.count("comment") == 3
+    assert await linear.count("comment") == 3
 
 
-async def test_a_project_is_created(desk: Desk) -> None:  # R7
-    assert (await desk.use("create_project", name="Faster search", description="Short"))["status"] == "Backlog"
-    assert (await desk.use("create_project", "approval-2", name="Long", description="x" * 256))["name"] == "Long"
-    bodies = {r.body["name"]: r.body for r in await desk.records.list("linear_project")}
+async def test_a_project_is_created(linear: LinearToolHarness) -> None:  # R7
+    assert (await linear.use("create_project", name="Faster search", description="Short"))["status"] == "Backlog"
+    assert (await linear.use("create_project", "approval-2", name="Long", description="x" * 256))["name"] == "Long"
+    bodies = {r.body["name"]: r.body for r in await linear.records.list("linear_project")}
     assert (bodies["Faster search"]["description"], bodies["Long"]["content"]) == ("Short", "x" * 256)
 
 
-async def test_a_cycle_is_created_and_changed(desk: Desk) -> None:  # R7
-    made = await desk.use("create_cycle", name="Sprint 2", starts_at="2026-12-01", ends_at="2026-12-14T10:00:00+01:00")
+async def test_a_cycle_is_created_and_changed(linear: LinearToolHarness) -> None:  # R7
+    made = await linear.use(
+        "create_cycle", name="Sprint 2", starts_at="2026-12-01", ends_at="2026-12-14T10:00:00+01:00"
+    )
     assert (made["number"], made["team"], made["ends_at"]) == (2, "DEMO", "2026-12-14T09:00:00.000Z")
     for named in (made["id"], "2", "sprint 2"):
-        changed = await desk.use("update_cycle", id=named, ends_at="2026-12-20")
+        changed = await linear.use("update_cycle", id=named, ends_at="2026-12-20")
         assert (changed["ends_at"], changed["starts_at"]) == ("2026-12-20T00:00:00.000Z", made["starts_at"])
-    assert (await desk.use("update_cycle", id="2", name="Last sprint"))["name"] == "Last sprint"
+    assert (await linear.use("update_cycle", id="2", name="Last sprint"))["name"] == "Last sprint"
 
 
-async def test_a_deleted_issue_is_gone_from_lists_and_takes_no_more_changes(desk: Desk) -> None:  # R7
+async def test_a_deleted_issue_is_gone_from_lists_and_takes_no_more_changes(linear: LinearToolHarness) -> None:  # R7
     for _ in range(2):
-        assert (await desk.use("delete_issue", id="DEMO-12"))["deleted"] is True
-    assert desk.line.written == ["DeleteIssue"]
-    assert "DEMO-12" not in [issue["id"] for issue in (await desk.use("list_issues"))["issues"]]
+        assert (await linear.use("delete_issue", id="DEMO-12"))["deleted"] is True
+    assert linear.line.written == ["DeleteIssue"]
+    assert "DEMO-12" not in [issue["id"] for issue in (await linear.use("list_issues"))["issues"]]
     with pytest.raises(ToolFailed, match="was deleted"):
-        await desk.use("comment", id="DEMO-12", body="Hello?")
+        await linear.use("comment", id="DEMO-12", body="Hello?")
 
 
 # --- names that mean nothing, or too much -----------------------------------------------------------------------------
@@ -214,35 +218,35 @@ async def test_a_deleted_issue_is_gone_from_lists_and_takes_no_more_changes(desk
     ],
 )
 async def test_what_is_not_there_fails_before_anything_is_written(
-    desk: Desk, name: str, args: dict[str, object], words: str
+    linear: LinearToolHarness, name: str, args: dict[str, object], words: str
 ) -> None:  # R7
     with pytest.raises(ToolFailed) as failed:
-        await desk.use(name, **args)
+        await linear.use(name, **args)
     assert words in failed.value.message
-    assert desk.line.written == []
+    assert linear.line.written == []
 
 
-async def test_a_name_that_two_people_have_is_not_guessed(desk: Desk) -> None:  # R7
-    ada = next(r for r in await desk.records.list("linear_user") if r.body["displayName"] == "ada")
+async def test_a_name_that_two_people_have_is_not_guessed(linear: LinearToolHarness) -> None:  # R7
+    ada = next(r for r in await linear.records.list("linear_user") if r.body["displayName"] == "ada")
     twin = {**ada.body, "email": "twin@demo.example", "displayName": "twin", "isMe": False}
-    await desk.records.change("", lambda shelf: shelf.put("linear_user", "another-id", twin))
+    await linear.records.change("", lambda shelf: shelf.put("linear_user", "another-id", twin))
     with pytest.raises(ToolFailed, match="more than one person") as failed:
-        await desk.use("assign_issue", id="DEMO-1", assignee="Ada Lovelace")
+        await linear.use("assign_issue", id="DEMO-1", assignee="Ada Lovelace")
     assert "ada@demo.example" in failed.value.message
     assert "twin@demo.example" in failed.value.message
-    assert desk.line.written == []
-    assert (await desk.use("assign_issue", id="DEMO-1", assignee="twin@demo.example"))["assignee"] == "Ada Lovelace"
+    assert linear.line.written == []
+    assert (await linear.use("assign_issue", id="DEMO-1", assignee="twin@demo.example"))["assignee"] == "Ada Lovelace"
 
 
-async def test_with_two_teams_one_has_to_be_named_or_set(desk: Desk) -> None:  # R7
-    demo = (await desk.records.list("linear_team"))[0]
+async def test_with_two_teams_one_has_to_be_named_or_set(linear: LinearToolHarness) -> None:  # R7
+    demo = (await linear.records.list("linear_team"))[0]
     other = {**demo.body, "key": "OPS", "name": "Operations"}
-    await desk.records.change("", lambda shelf: shelf.put("linear_team", "another-id", other))
+    await linear.records.change("", lambda shelf: shelf.put("linear_team", "another-id", other))
     with pytest.raises(ToolFailed, match="Say which team is meant") as failed:
-        await desk.use("create_issue", title="x")
+        await linear.use("create_issue", title="x")
     assert "Operations (OPS)" in failed.value.message
-    desk.kit = ToolContext("default", desk.records, {**desk.kit.settings, "team": "DEMO"})
-    assert (await desk.use("create_issue", title="x"))["id"] == "DEMO-13"
+    linear.kit = ToolContext("default", linear.records, {**linear.kit.settings, "team": "DEMO"})
+    assert (await linear.use("create_issue", title="x"))["id"] == "DEMO-13"
 
 
 # --- tries and troubles -----------------------------------------------------------------------------------------------
@@ -256,41 +260,41 @@ CREATES = {
 
 
 @pytest.mark.parametrize("kind", CREATES)
-async def test_a_second_try_with_the_same_key_makes_nothing_new(desk: Desk, kind: str) -> None:  # R7
+async def test_a_second_try_with_the_same_key_makes_nothing_new(linear: LinearToolHarness, kind: str) -> None:  # R7
     name, args, _ = CREATES[kind]
-    before = await desk.count(kind)
-    first = await desk.use(name, "approval-1", **args)
-    assert await desk.use(name, "approval-1", **args) == first
-    assert await desk.count(kind) == before + 1
-    assert (await desk.use(name, "approval-2", **args))["id"] != first["id"]
-    assert await desk.count(kind) == before + 2
+    before = await linear.count(kind)
+    first = await linear.use(name, "approval-1", **args)
+    assert await linear.use(name, "approval-1", **args) == first
+    assert await linear.count(kind) == before + 1
+    assert (await linear.use(name, "approval-2", **args))["id"] != first["id"]
+    assert await linear.count(kind) == before + 2
 
 
 @pytest.mark.parametrize("kind", CREATES)
-async def test_an_answer_that_was_lost_is_fetched(desk: Desk, kind: str) -> None:  # R7
+async def test_an_answer_that_was_lost_is_fetched(linear: LinearToolHarness, kind: str) -> None:  # R7
     name, args, mutation = CREATES[kind]
-    before = await desk.count(kind)
-    desk.line.lose_answers_to = mutation
-    made = await desk.use(name, **args)
-    desk.line.lose_answers_to = ""
-    assert await desk.use(name, **args) == made
-    assert await desk.count(kind) == before + 1
+    before = await linear.count(kind)
+    linear.line.lose_answers_to = mutation
+    made = await linear.use(name, **args)
+    linear.line.lose_answers_to = ""
+    assert await linear.use(name, **args) == made
+    assert await linear.count(kind) == before + 1
 
 
-async def test_many_tries_at_once_make_one_issue(desk: Desk) -> None:  # R7
-    tries = [desk.use("create_issue", "approval-1", title="Fix login") for _ in range(5)]
-    others = [desk.use("create_issue", f"approval-{n}", title="Another") for n in range(2, 5)]
+async def test_many_tries_at_once_make_one_issue(linear: LinearToolHarness) -> None:  # R7
+    tries = [linear.use("create_issue", "approval-1", title="Fix login") for _ in range(5)]
+    others = [linear.use("create_issue", f"approval-{n}", title="Another") for n in range(2, 5)]
     made = await asyncio.gather(*tries, *others)
     assert {issue["id"] for issue in made} == {"DEMO-13", "DEMO-14", "DEMO-15", "DEMO-16"}
     assert len({issue["id"] for issue in made[:5]}) == 1
-    assert await desk.count("issue") == 16
+    assert await linear.count("issue") == 16
 
 
-async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(desk: Desk) -> None:  # R7
-    first = await desk.use("create_issue", title="Fix login", assignee="Grace Hopper")
-    grace = next(r for r in await desk.records.list("linear_user") if r.body["displayName"] == "grace")
-    await desk.records.change("", lambda shelf: shelf.put("linear_user", grace.id, {**grace.body, "active": False}))
-    assert await desk.use("create_issue", title="Fix login", assignee="Grace Hopper") == first
+async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(linear: LinearToolHarness) -> None:  # R7
+    first = await linear.use("create_issue", title="Fix login", assignee="Grace Hopper")
+    grace = next(r for r in await linear.records.list("linear_user") if r.body["displayName"] == "grace")
+    await linear.records.change("", lambda shelf: shelf.put("linear_user", grace.id, {**grace.body, "active": False}))
+    assert await linear.use("create_issue", title="Fix login", assignee="Grace Hopper") == first
 
 
 CHANGES = {
@@ -302,32 +306,38 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("mutation", CHANGES)
-async def test_a_change_whose_answer_was_lost_is_found_to_be_made(desk: Desk, mutation: str) -> None:  # R7
+async def test_a_change_whose_answer_was_lost_is_found_to_be_made(
+    linear: LinearToolHarness, mutation: str
+) -> None:  # R7
     name, args = CHANGES[mutation]
-    desk.line.lose_answers_to = mutation
-    told = await desk.use(name, **args)
-    desk.line.lose_answers_to = ""
-    assert await desk.use(name, **args) == told
+    linear.line.lose_answers_to = mutation
+    result = await linear.use(name, **args)
+    linear.line.lose_answers_to = ""
+    assert await linear.use(name, **args) == result
 
 
 @pytest.mark.parametrize("mutation", [*CHANGES, *(mutation for _, _, mutation in CREATES.values())])
-async def test_a_broken_connection_does_not_claim_that_nothing_happened(desk: Desk, mutation: str) -> None:  # R7
+async def test_a_broken_connection_does_not_claim_that_nothing_happened(
+    linear: LinearToolHarness, mutation: str
+) -> None:  # R7
     name, args = {**CHANGES, **{made: (tool, takes) for tool, takes, made in CREATES.values()}}[mutation]
-    desk.line.drop = mutation
+    linear.line.drop = mutation
     with pytest.raises(ToolFailed, match="not known whether Linear did it"):
-        await desk.use(name, **args)
-    desk.line.drop = ""
-    assert await desk.use(name, **args)
+        await linear.use(name, **args)
+    linear.line.drop = ""
+    assert await linear.use(name, **args)
 
 
-async def test_an_answer_that_takes_too_long_does_not_claim_that_nothing_happened(desk: Desk) -> None:  # R7
+async def test_an_answer_that_takes_too_long_does_not_claim_that_nothing_happened(
+    linear: LinearToolHarness,
+) -> None:  # R7
     async def never(_: httpx2.Request) -> httpx2.Response:
         raise httpx2.ReadTimeout("too long")
 
-    desk.kit = ToolContext("default", desk.records, transport=httpx2.MockTransport(never))
+    linear.kit = ToolContext("default", linear.records, transport=httpx2.MockTransport(never))
     with pytest.raises(ToolFailed, match=r"within 20 seconds\. Linear did nothing"):
-        await desk.use("list_issues")
-    access = make_linear_access(desk.kit)
+        await linear.use("list_issues")
+    access = make_linear_access(linear.kit)
     assert access is not None
     async with access.open_client() as talk:
         with pytest.raises(ToolFailed, match=r"within 20 seconds\. It is not known whether Linear did it"):
@@ -357,27 +367,27 @@ RESET = "X-RateLimit-Requests-Reset"
         (302, {"location": "https://elsewhere.example"}, "", "not known whether"),
     ],
 )
-async def test_trouble_is_told_in_plain_words_and_never_with_the_key(
-    desk: Desk, status: int, headers: dict[str, str], body: object, words: str
+async def test_errors_are_plain_and_never_contain_the_key(
+    linear: LinearToolHarness, status: int, headers: dict[str, str], body: object, words: str
 ) -> None:  # R7
-    desk.line.instead = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
+    linear.line.instead = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
     with pytest.raises(ToolFailed) as failed:
-        await desk.use("list_issues")
-    told = [failed.value.message, await desk.preview("delete_issue", id="DEMO-1"), repr(desk.tools)]
-    assert told[1].startswith("This could not be looked up")
-    access = make_linear_access(desk.kit)
+        await linear.use("list_issues")
+    result = [failed.value.message, await linear.preview("delete_issue", id="DEMO-1"), repr(linear.tools)]
+    assert result[1].startswith("This could not be looked up")
+    access = make_linear_access(linear.kit)
     assert access is not None
     async with access.open_client() as talk:
         with pytest.raises(ToolFailed) as failed:
             await talk.mutate("mutation Any { any }")
     assert words in failed.value.message
-    assert [text for text in (*told, failed.value.message, repr(access)) if KEY in text] == []
+    assert [text for text in (*result, failed.value.message, repr(access)) if KEY in text] == []
 
 
-async def test_a_linear_that_is_not_there_did_nothing(desk: Desk) -> None:  # R7
-    desk.kit = ToolContext("default", desk.records, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
+async def test_a_linear_that_is_not_there_did_nothing(linear: LinearToolHarness) -> None:  # R7
+    linear.kit = ToolContext("default", linear.records, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
     with pytest.raises(ToolFailed, match=r"cannot be reached\. Linear did nothing"):
-        await desk.use("change_status", id="DEMO-2", status="Done")
+        await linear.use("change_status", id="DEMO-2", status="Done")
 
 
 def test_without_a_key_there_are_no_tools() -> None:  # R7
@@ -442,8 +452,10 @@ def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:
         ),
     ],
 )
-async def test_every_call_is_one_sentence(desk: Desk, name: str, args: dict[str, object], sentence: str) -> None:  # R2
-    assert desk.sentence(name, **args) == sentence
+async def test_every_call_is_one_sentence(
+    linear: LinearToolHarness, name: str, args: dict[str, object], sentence: str
+) -> None:  # R2
+    assert linear.sentence(name, **args) == sentence
 
 
 @pytest.mark.parametrize(
@@ -486,14 +498,16 @@ async def test_every_call_is_one_sentence(desk: Desk, name: str, args: dict[str,
     ],
 )
 async def test_a_preview_shows_the_effect_and_changes_nothing(
-    desk: Desk, name: str, args: dict[str, object], lines: list[str]
+    linear: LinearToolHarness, name: str, args: dict[str, object], lines: list[str]
 ) -> None:  # R45
-    seen = (await desk.preview(name, **args)).splitlines()
+    seen = (await linear.preview(name, **args)).splitlines()
     assert [line for line in lines if line not in seen] == []
     assert bool(lines) is not seen[0].startswith("This could not be looked up, and may fail: There is no issue")
 
 
-async def test_the_preview_of_a_second_deletion_says_that_nothing_would_change(desk: Desk) -> None:  # R45
-    await desk.use("delete_issue", id="DEMO-1")
-    desk.line.heard.clear()
-    assert "nothing would change" in await desk.preview("delete_issue", id="DEMO-1")
+async def test_the_preview_of_a_second_deletion_says_that_nothing_would_change(
+    linear: LinearToolHarness,
+) -> None:  # R45
+    await linear.use("delete_issue", id="DEMO-1")
+    linear.line.heard.clear()
+    assert "nothing would change" in await linear.preview("delete_issue", id="DEMO-1")

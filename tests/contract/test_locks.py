@@ -1,4 +1,4 @@
-"""Who waits for a lock is judged by the time at which they get it."""
+"""Time after a lock: a transaction that waited for a lock is judged by the time at which it gets it."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.places import Place
 from tests.support import BOB, faults, pending, status
 
 
-async def waited_for(condition) -> None:  # type: ignore[no-untyped-def]
+async def wait_until(condition) -> None:  # type: ignore[no-untyped-def]
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  a clock sets no event
             await asyncio.sleep(0.01)
@@ -19,39 +19,39 @@ async def waited_for(condition) -> None:  # type: ignore[no-untyped-def]
 
 async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_count(place: Place) -> None:
     """By the real clocks: the decision is made in time and gets its turn when the time is over."""
-    parts = build_services(place.url)
-    await parts.store.open()
+    services = build_services(place.url)
+    await services.store.open()
     try:
-        approval_id = await pending(parts, expires_in=400)
-        approval = (await parts.store.get("default", approval_id)).approval
+        approval_id = await pending(services, expires_in=400)
+        approval = (await services.store.get("default", approval_id)).approval
         with place.held():
-            assert parts.clock() < approval.deadlines.expires_at, "the machine was too slow to decide in time"
+            assert services.clock() < approval.deadlines.expires_at, "the machine was too slow to decide in time"
             decision = asyncio.create_task(
-                parts.inbox.decide("default", approval_id, Approve(Acknowledgement(approval.args_sha256)), BOB)
+                services.inbox.decide("default", approval_id, Approve(Acknowledgement(approval.args_sha256)), BOB)
             )
-            await waited_for(lambda: parts.clock() > approval.deadlines.expires_at)
+            await wait_until(lambda: services.clock() > approval.deadlines.expires_at)
             assert not decision.done()
         with pytest.raises(Expired):
             await decision
-        assert await status(parts, approval_id) == "expired"
-        assert await faults(parts) == []
+        assert await status(services, approval_id) == "expired"
+        assert await faults(services) == []
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(place: Place) -> None:
-    parts = build_services(place.url)
-    await parts.store.open()
+    services = build_services(place.url)
+    await services.store.open()
     try:
-        await parts.put_policy("default", "version: 1\ndefaults: {start_within: 1s}\n", "ada", {})
-        approval_id = await pending(parts)
-        seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
-        approval = await parts.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
+        await services.put_policy("default", "version: 1\ndefaults: {start_within: 1s}\n", "ada", {})
+        approval_id = await pending(services)
+        seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
+        approval = await services.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
         with place.held():
-            started = asyncio.create_task(parts.gate.start("default", approval_id, "r"))
-            await waited_for(lambda: parts.clock() > (approval.deadlines.start_by or 0))
+            started = asyncio.create_task(services.gate.start("default", approval_id, "r"))
+            await wait_until(lambda: services.clock() > (approval.deadlines.start_by or 0))
         with pytest.raises(Expired):
             await started
-        assert await faults(parts) == []
+        assert await faults(services) == []
     finally:
-        await parts.store.close()
+        await services.store.close()

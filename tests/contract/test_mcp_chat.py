@@ -1,4 +1,4 @@
-"""The agent that chats, with the tools of a real MCP server: what is told when nobody knows, and after a restart."""
+"""The chat with a real MCP server: unknown outcomes, and a restart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BOB = Principal("default", "bob", "reviewer")
 
 
 @dataclass
-class Wishes:
+class CallingModel:
     """A model that makes one call and then says what came of it."""
 
     tool: str
@@ -48,12 +48,12 @@ class Wishes:
 
 
 @asynccontextmanager
-async def chatting(
-    parts: AppServices, server: McpServerSettings, tool: str, pace: ConnectionTimeouts = QUICK
+async def run_assistant(
+    services: AppServices, server: McpServerSettings, tool: str, pace: ConnectionTimeouts = QUICK
 ) -> AsyncIterator[Assistant]:
     """While it lasts, threads are advanced."""
-    store, servers = parts.store, McpServers({"files": server}, check_schema, print, timeouts=pace)
-    site = await make_server_state(Settings(), parts)
+    store, servers = services.store, McpServers({"files": server}, check_schema, print, timeouts=pace)
+    site = await make_server_state(Settings(), services)
     agents = AgentDirectory({"assistant": AgentSettings(tools=("files",))})
     toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)), [servers.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
@@ -61,7 +61,7 @@ async def chatting(
         threads=store.threads,
         agents=agents,
         tool_registry=toolbox,
-        open_model=lambda _: Wishes(tool),
+        open_model=lambda _: CallingModel(tool),
         drafts=drafts,
         clock=store.clock,
         runner=make_runner_id(),
@@ -78,43 +78,45 @@ async def chatting(
             await working
 
 
-async def say(parts: AppServices, assistant: Assistant, text: str) -> None:
-    site = await make_server_state(Settings(), parts)
+async def send_message(services: AppServices, assistant: Assistant, text: str) -> None:
+    site = await make_server_state(Settings(), services)
     await assistant.threads.say(await site.workspaces.services("default"), BOB, text)
 
 
-async def asked(parts: AppServices) -> str:
-    async with asyncio.timeout(30), parts.store.watch("default") as watch:
-        while not (found := (await parts.store.list("default", ApprovalQuery(statuses=("pending",)))).items):
+async def wait_for_pending(services: AppServices) -> str:
+    async with asyncio.timeout(30), services.store.watch("default") as watch:
+        while not (found := (await services.store.list("default", ApprovalQuery(statuses=("pending",)))).items):
             await watch.wait(0.1)
     return found[0].approval.id
 
 
-async def ended(parts: AppServices, approval_id: str) -> str:
-    async with asyncio.timeout(30), parts.store.watch("default", approval_id) as watch:
-        while (now := await status(parts, approval_id)) in ("pending", "approved", "running"):
+async def wait_for_end(services: AppServices, approval_id: str) -> str:
+    async with asyncio.timeout(30), services.store.watch("default", approval_id) as watch:
+        while (now := await status(services, approval_id)) in ("pending", "approved", "running"):
             await watch.wait(0.1)
     return now
 
 
-async def test_a_call_without_an_answer_ends_as_unknown_and_is_not_repeated(parts: AppServices, tmp_path: Path) -> None:
+async def test_a_call_without_an_answer_ends_as_unknown_and_is_not_repeated(
+    services: AppServices, tmp_path: Path
+) -> None:
     with small("child", tmp_path) as server:  # R46
-        async with chatting(parts, server, "files_hang", replace(QUICK, call_timeout=0.2)) as assistant:
-            await say(parts, assistant, "go")
-            approval_id = await asked(parts)
-            await approve(parts, approval_id)
-            assert await ended(parts, approval_id) == "unknown"
-    assert (await every_kind(parts)).count("started") == 1
+        async with run_assistant(services, server, "files_hang", replace(QUICK, call_timeout=0.2)) as assistant:
+            await send_message(services, assistant, "go")
+            approval_id = await wait_for_pending(services)
+            await approve(services, approval_id)
+            assert await wait_for_end(services, approval_id) == "unknown"
+    assert (await every_kind(services)).count("started") == 1
 
 
-async def test_an_approved_call_waits_for_its_server_after_a_restart(parts: AppServices, tmp_path: Path) -> None:
+async def test_an_approved_call_waits_for_its_server_after_a_restart(services: AppServices, tmp_path: Path) -> None:
     """Before the server is connected its tool is not known; the approval must not be taken back for that."""
     slowly = ("-c", 'sleep 1; exec "$@"', "sh", sys.executable, *command(tmp_path))
     server = McpServerSettings("sh", slowly, cwd=str(ROOT))
-    async with chatting(parts, server, "files_note") as assistant:
-        await say(parts, assistant, "go")
-        approval_id = await asked(parts)
-    await approve(parts, approval_id)
-    async with chatting(parts, server, "files_note"):
-        assert await ended(parts, approval_id) == "succeeded"
+    async with run_assistant(services, server, "files_note") as assistant:
+        await send_message(services, assistant, "go")
+        approval_id = await wait_for_pending(services)
+    await approve(services, approval_id)
+    async with run_assistant(services, server, "files_note"):
+        assert await wait_for_end(services, approval_id) == "succeeded"
     assert (tmp_path / "ran").read_text() == "hello\n"

@@ -1,4 +1,4 @@
-"""Who hears of a call, when, and until what end; on both databases."""
+"""Notification routing over time, on both databases: recipients, reminders, escalation and quiet hours."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ rules:
 
 
 @pytest.fixture
-async def all_of_them(parts: AppServices) -> Set:
+async def all_channels(services: AppServices) -> Set:
     for name, (role, team) in PEOPLE.items():
-        await parts.store.put_user("default", person(name, role, team), "ada")
-    await parts.store.put_user("default", person("rita", "reviewer"), "ada")
-    made = Set(parts, ROUTES, mail=Told(), room=Told(), pager=Told())
+        await services.store.put_user("default", person(name, role, team), "ada")
+    await services.store.put_user("default", person("rita", "reviewer"), "ada")
+    made = Set(services, ROUTES, mail=Told(), room=Told(), pager=Told())
     await made.sweep()
     return made
 
@@ -61,22 +61,24 @@ def person(name: str, role: str = "reviewer", *teams: str) -> User:
     return User(name, role, teams=frozenset(teams), email=f"{name}@example.com")
 
 
-async def rules(parts: AppServices, text: str) -> None:
-    await parts.put_policy("default", text, "ada", {})
+async def put_policy(services: AppServices, text: str) -> None:
+    await services.put_policy("default", text, "ada", {})
 
 
-async def an_hour(parts: AppServices, people: Set, clock: Clock, minutes: int = 61) -> list[tuple[int, str, str, str]]:
+async def run_for(
+    services: AppServices, people: Set, clock: Clock, minutes: int = 61
+) -> list[tuple[int, str, str, str]]:
     """Everything that disturbed somebody, with its minute."""
     heard = []
     for minute in range(minutes):
-        await parts.worker.sweep()
+        await services.worker.sweep()
         await people.sweep()
         heard += [(minute, *each) for each in people.loud()]
         clock.forward(MINUTE)
     return heard
 
 
-CLIMBED = [
+ESCALATED = [
     (0, "mail", "bob", "ask"),
     (10, "mail", "bob", "remind"),
     (20, "mail", "eve", "escalate"),
@@ -91,16 +93,16 @@ CLIMBED = [
 ]
 
 
-async def test_what_nobody_answers_climbs_the_ladder_and_is_refused(
-    parts: AppServices, all_of_them: Set, clock: Clock
+async def test_an_unanswered_call_escalates_and_expires(
+    services: AppServices, all_channels: Set, clock: Clock
 ) -> None:  # R28, R43, R41
-    await rules(parts, LADDER.format(end="escalate"))
-    approval_id = await pending(parts, requester="rita")
-    agent = asyncio.ensure_future(parts.gate.wait("default", approval_id))
-    heard = await an_hour(parts, all_of_them, clock)
-    assert sorted(heard) == sorted([*CLIMBED, (60, "mail", "rita", "expired")])
+    await put_policy(services, LADDER.format(end="escalate"))
+    approval_id = await pending(services, requester="rita")
+    agent = asyncio.ensure_future(services.gate.wait("default", approval_id))
+    heard = await run_for(services, all_channels, clock)
+    assert sorted(heard) == sorted([*ESCALATED, (60, "mail", "rita", "expired")])
     assert isinstance(await agent, Refused)
-    entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
+    entries = [entry async for chunk in services.store.entries("default") for entry in chunk]
     times = [(entry.kind, (entry.at - START) // MINUTE) for entry in entries if entry.actor == SYSTEM_ACTOR]
     assert [each for each in times if each[0] not in ("delivered",)] == [
         ("reminded", 10),
@@ -109,42 +111,43 @@ async def test_what_nobody_answers_climbs_the_ladder_and_is_refused(
         ("reminded", 50),
         ("expired", 60),
     ]
-    told = [minute for kind, minute in times if kind == "delivered"]
-    assert [told.count(minute) >= 1 for minute in (0, 10, 20, 30, 50, 60)] == [True] * 6
-    assert await faults(parts) == []
+    result = [minute for kind, minute in times if kind == "delivered"]
+    assert [result.count(minute) >= 1 for minute in (0, 10, 20, 30, 50, 60)] == [True] * 6
+    assert await faults(services) == []
 
 
-async def test_what_nobody_answers_runs_only_where_the_rule_says_so(
-    parts: AppServices, all_of_them: Set, clock: Clock
+async def test_an_unanswered_call_runs_only_if_the_rule_allows_it(
+    services: AppServices, all_channels: Set, clock: Clock
 ) -> None:  # R28, R43
-    await rules(parts, LADDER.format(end="approve"))
-    approval_id = await pending(parts, requester="rita")
-    agent = asyncio.ensure_future(parts.gate.wait("default", approval_id))
-    heard = await an_hour(parts, all_of_them, clock, 60)
-    await parts.worker.sweep()
-    await all_of_them.sweep()
-    assert sorted(heard) == sorted(CLIMBED)
+    await put_policy(services, LADDER.format(end="approve"))
+    approval_id = await pending(services, requester="rita")
+    agent = asyncio.ensure_future(services.gate.wait("default", approval_id))
+    heard = await run_for(services, all_channels, clock, 60)
+    await services.worker.sweep()
+    await all_channels.sweep()
+    assert sorted(heard) == sorted(ESCALATED)
     assert isinstance(await agent, Proceed)
     ended = {
-        name: [message.approval_view for _, message, _ in told.heard] for name, told in all_of_them.channels.items()
+        name: [message.approval_view for _, message, _ in result.heard]
+        for name, result in all_channels.channels.items()
     }
     shown = {topic.status for topics in ended.values() for topic in topics if topic is not None}
     assert (shown, len(ended["mail"])) == ({"approved"}, 3)
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_a_decision_ends_the_ladder_everywhere(parts: AppServices, all_of_them: Set, clock: Clock) -> None:
-    await rules(parts, LADDER.format(end="escalate"))
-    approval_id = await pending(parts)
-    await an_hour(parts, all_of_them, clock, 32)
-    await approve(parts, approval_id, EVE)
-    await all_of_them.sweep()
-    said = {name: told.said for name, told in all_of_them.channels.items()}
+async def test_a_decision_ends_the_ladder_everywhere(services: AppServices, all_channels: Set, clock: Clock) -> None:
+    await put_policy(services, LADDER.format(end="escalate"))
+    approval_id = await pending(services)
+    await run_for(services, all_channels, clock, 32)
+    await approve(services, approval_id, EVE)
+    await all_channels.sweep()
+    said = {name: result.said for name, result in all_channels.channels.items()}
     assert said == {"mail": [("update", "ended")] * 3, "room": [("update", "ended")], "pager": [("update", "ended")]}
-    assert await an_hour(parts, all_of_them, clock) == []
+    assert await run_for(services, all_channels, clock) == []
 
 
-# Who may, and who is told
+# Approvers and recipients
 
 
 TWO = """
@@ -154,59 +157,67 @@ rules:
 """
 
 
-async def test_the_same_person_through_three_channels_counts_once(parts: AppServices, all_of_them: Set) -> None:  # R48
-    await rules(parts, TWO)
-    approval_id = await pending(parts, requester="rita")
+async def test_the_same_person_through_three_channels_counts_once(
+    services: AppServices, all_channels: Set
+) -> None:  # R48
+    await put_policy(services, TWO)
+    approval_id = await pending(services, requester="rita")
     for channel in ("web", "slack", "mail"):
-        assert await approve(parts, approval_id, Reviewer("bob", "reviewer", teams=BOB.teams, via=channel)) == "pending"
-    votes = (await parts.store.get("default", approval_id)).approval.votes
+        assert (
+            await approve(services, approval_id, Reviewer("bob", "reviewer", teams=BOB.teams, via=channel)) == "pending"
+        )
+    votes = (await services.store.get("default", approval_id)).approval.votes
     assert [(vote.by, vote.via) for vote in votes] == [("bob", "web")]
-    assert await approve(parts, approval_id, EVE) == "approved"
-    assert (await kinds(parts)).count("voted") == 1
+    assert await approve(services, approval_id, EVE) == "approved"
+    assert (await kinds(services)).count("voted") == 1
 
 
-async def test_requester_and_editor_are_neither_told_nor_heard(parts: AppServices, all_of_them: Set) -> None:  # R48
-    await rules(parts, TWO)
-    approval_id = await pending(parts, requester="rita")
-    await all_of_them.sweep()
-    assert sorted(each for _, each, _ in all_of_them.loud()) == ["ada", "bob", "eve"]
-    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
-    await parts.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
-    await all_of_them.sweep()
-    assert sorted(each for _, each, _ in all_of_them.loud()) == ["ada", "eve"]
+async def test_requester_and_editor_are_not_notified_and_cannot_decide(
+    services: AppServices, all_channels: Set
+) -> None:  # R48
+    await put_policy(services, TWO)
+    approval_id = await pending(services, requester="rita")
+    await all_channels.sweep()
+    assert sorted(each for _, each, _ in all_channels.loud()) == ["ada", "bob", "eve"]
+    seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
+    await services.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
+    await all_channels.sweep()
+    assert sorted(each for _, each, _ in all_channels.loud()) == ["ada", "eve"]
     for kept_out in (Reviewer("rita", "reviewer"), BOB):
         with pytest.raises(Forbidden):
-            await approve(parts, approval_id, kept_out)
+            await approve(services, approval_id, kept_out)
 
 
-async def test_an_edit_asks_those_again_whose_vote_is_void(parts: AppServices, all_of_them: Set) -> None:  # R48
-    await rules(parts, TWO.replace(", exclude: [requester, editors]", ""))
-    approval_id = await pending(parts, requester="rita")
-    await all_of_them.sweep()
-    await approve(parts, approval_id, EVE)
-    await all_of_them.sweep()
-    all_of_them.loud()
-    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
-    await parts.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
-    await all_of_them.sweep()
-    mails = [message for _, message, _ in all_of_them.channels["mail"].heard if message.to.person == "eve"]
-    assert ("mail", "eve", "remind") in all_of_them.loud()
+async def test_an_edit_asks_those_again_whose_vote_is_void(services: AppServices, all_channels: Set) -> None:  # R48
+    await put_policy(services, TWO.replace(", exclude: [requester, editors]", ""))
+    approval_id = await pending(services, requester="rita")
+    await all_channels.sweep()
+    await approve(services, approval_id, EVE)
+    await all_channels.sweep()
+    all_channels.loud()
+    seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
+    await services.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
+    await all_channels.sweep()
+    mails = [message for _, message, _ in all_channels.channels["mail"].heard if message.to.person == "eve"]
+    assert ("mail", "eve", "remind") in all_channels.loud()
     assert (mails[-1].revised, message_text.title(mails[-1])) == (True, "Changed: Delete /tmp/y")
 
 
-async def test_the_second_stage_is_told_when_it_opens(parts: AppServices, all_of_them: Set) -> None:  # R48
+async def test_the_second_stage_is_told_when_it_opens(services: AppServices, all_channels: Set) -> None:  # R48
     stages = "stages: [{approvers: {teams: [finance]}}, {approvers: {teams: [leads]}}]"
-    await rules(parts, f"version: 1\nrules:\n  - {{name: both, tools: [delete_file], then: ask, {stages}}}\n")
-    approval_id = await pending(parts)
-    await all_of_them.sweep()
-    assert sorted(all_of_them.loud()) == [("mail", "bob", "ask"), ("mail", "eve", "ask")]
-    await approve(parts, approval_id, BOB)
-    await all_of_them.sweep()
-    assert all_of_them.loud() == [("mail", "ada", "ask")]
+    await put_policy(services, f"version: 1\nrules:\n  - {{name: both, tools: [delete_file], then: ask, {stages}}}\n")
+    approval_id = await pending(services)
+    await all_channels.sweep()
+    assert sorted(all_channels.loud()) == [("mail", "bob", "ask"), ("mail", "eve", "ask")]
+    await approve(services, approval_id, BOB)
+    await all_channels.sweep()
+    assert all_channels.loud() == [("mail", "ada", "ask")]
 
 
-async def test_a_team_stands_in_for_who_is_away(parts: AppServices, all_of_them: Set, clock: Clock) -> None:  # R40
-    await rules(parts, LADDER.format(end="reject"))
+async def test_a_team_is_notified_for_an_absent_person(
+    services: AppServices, all_channels: Set, clock: Clock
+) -> None:  # R40
+    await put_policy(services, LADDER.format(end="reject"))
     away = User(
         "bob",
         "reviewer",
@@ -215,34 +226,34 @@ async def test_a_team_stands_in_for_who_is_away(parts: AppServices, all_of_them:
         away_until=clock() + MINUTE,
         away_to=People(teams=frozenset({"leads"})),
     )
-    await parts.store.put_user("default", away, "bob")
-    approval_id = await pending(parts)
-    await all_of_them.sweep()
-    assert all_of_them.loud() == [("mail", "ada", "ask")]
-    ada = await parts.inbox.reviewer("default", "ada", "mail")
-    assert await approve(parts, approval_id, ada) == "approved"
-    [vote] = (await parts.store.get("default", approval_id)).approval.votes
+    await services.store.put_user("default", away, "bob")
+    approval_id = await pending(services)
+    await all_channels.sweep()
+    assert all_channels.loud() == [("mail", "ada", "ask")]
+    ada = await services.inbox.reviewer("default", "ada", "mail")
+    assert await approve(services, approval_id, ada) == "approved"
+    [vote] = (await services.store.get("default", approval_id)).approval.votes
     assert (vote.by, vote.seat) == ("ada", "bob")
 
 
-async def test_a_delegation_tells_the_delegate(parts: AppServices, all_of_them: Set) -> None:  # R40
-    await rules(parts, LADDER.format(end="reject"))
-    approval_id = await pending(parts)
-    await all_of_them.sweep()
-    all_of_them.loud()
-    await parts.inbox.delegate("default", approval_id, People(frozenset({"eve"})), BOB)
-    await all_of_them.sweep()
-    assert all_of_them.loud() == [("mail", "eve", "ask")]
+async def test_a_delegation_tells_the_delegate(services: AppServices, all_channels: Set) -> None:  # R40
+    await put_policy(services, LADDER.format(end="reject"))
+    approval_id = await pending(services)
+    await all_channels.sweep()
+    all_channels.loud()
+    await services.inbox.delegate("default", approval_id, People(frozenset({"eve"})), BOB)
+    await all_channels.sweep()
+    assert all_channels.loud() == [("mail", "eve", "ask")]
 
 
-async def test_who_was_removed_is_told_nothing_more(parts: AppServices, all_of_them: Set, clock: Clock) -> None:
-    await rules(parts, LADDER.format(end="reject"))
-    await pending(parts)
-    await parts.store.put_user(
+async def test_who_was_removed_is_told_nothing_more(services: AppServices, all_channels: Set, clock: Clock) -> None:
+    await put_policy(services, LADDER.format(end="reject"))
+    await pending(services)
+    await services.store.put_user(
         "default", User("bob", "reviewer", teams=BOB.teams, email="bob@example.com", removed_at=clock()), "ada"
     )
-    assert await an_hour(parts, all_of_them, clock, 15) == []
-    assert await parts.store.deliveries.list_deliveries("default", "parked") == []
+    assert await run_for(services, all_channels, clock, 15) == []
+    assert await services.store.deliveries.list_deliveries("default", "parked") == []
 
 
 # When
@@ -253,76 +264,78 @@ NIGHT = Routes(
 
 
 @pytest.fixture
-async def night(parts: AppServices) -> Set:
-    await rules(parts, "version: 1\ndefaults: {expires_in: 8h, remind: 10m}")
-    made = Set(parts, NIGHT, room=Told())
+async def quiet_hours(services: AppServices) -> Set:
+    await put_policy(services, "version: 1\ndefaults: {expires_in: 8h, remind: 10m}")
+    made = Set(services, NIGHT, room=Told())
     await made.sweep()
     return made
 
 
-async def test_at_night_only_what_is_urgent_disturbs(parts: AppServices, night: Set, clock: Clock) -> None:  # R28
+async def test_at_night_only_what_is_urgent_disturbs(
+    services: AppServices, quiet_hours: Set, clock: Clock
+) -> None:  # R28
     for number, priority in enumerate(("low", "medium", "high")):
-        await pending(parts, number, priority=priority)
-    heard = await an_hour(parts, night, clock, 62)
+        await pending(services, number, priority=priority)
+    heard = await run_for(services, quiet_hours, clock, 62)
     asked = [(minute, why) for minute, _, _, why in heard]
     assert asked == [(0, "ask"), (10, "remind"), (60, "ask"), (60, "ask")]
 
 
 async def test_what_was_decided_at_night_wakes_nobody_in_the_morning(
-    parts: AppServices, night: Set, clock: Clock
+    services: AppServices, quiet_hours: Set, clock: Clock
 ) -> None:
-    approval_id = await pending(parts)
-    await night.sweep()
-    await approve(parts, approval_id)
-    assert await an_hour(parts, night, clock, 62) == []
-    assert night.channels["room"].heard == []
+    approval_id = await pending(services)
+    await quiet_hours.sweep()
+    await approve(services, approval_id)
+    assert await run_for(services, quiet_hours, clock, 62) == []
+    assert quiet_hours.channels["room"].heard == []
 
 
 async def test_a_rejection_taken_back_at_night_is_asked_in_the_morning(
-    parts: AppServices, night: Set, clock: Clock
+    services: AppServices, quiet_hours: Set, clock: Clock
 ) -> None:
-    approval_id = await pending(parts)
-    await night.sweep()
-    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
-    await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
-    await night.sweep()
-    await parts.inbox.undo("default", approval_id, BOB)
-    assert [(minute, why) for minute, _, _, why in await an_hour(parts, night, clock, 62)] == [(60, "ask")]
+    approval_id = await pending(services)
+    await quiet_hours.sweep()
+    seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
+    await services.inbox.decide("default", approval_id, Reject("no", seen), BOB)
+    await quiet_hours.sweep()
+    await services.inbox.undo("default", approval_id, BOB)
+    assert [(minute, why) for minute, _, _, why in await run_for(services, quiet_hours, clock, 62)] == [(60, "ask")]
 
 
-async def test_reminders_of_the_configuration_are_in_the_terms(parts: AppServices, clock: Clock) -> None:  # R28
+async def test_reminders_of_the_configuration_are_in_the_terms(services: AppServices, clock: Clock) -> None:  # R28
     room = Set(
-        parts, Routes({"room": ChannelCapabilities()}, "room"), PolicyChannelSettings((2 * MINUTE,)), room=Told()
+        services, Routes({"room": ChannelCapabilities()}, "room"), PolicyChannelSettings((2 * MINUTE,)), room=Told()
     )
     await room.sweep()
     doors = await room.workspaces.services("default")
     await doors.gate.check(call(), WRITE)
-    heard = [(minute, why) for minute, _, _, why in await an_hour(parts, room, clock, 5)]
+    heard = [(minute, why) for minute, _, _, why in await run_for(services, room, clock, 5)]
     assert heard == [(0, "ask"), (2, "remind")]
     verdict = explain(doors.loaded_policy.policy, call(), WRITE, doors.loaded_policy.rule_lines).verdict
     draft = await room.workspaces.draft("default", "version: 1")
     assert getattr(verdict, "remind", ()) == draft.policy.default_ask.remind == (2 * MINUTE,)
 
 
-async def test_one_of_a_flood_is_reminded_by_itself(parts: AppServices, clock: Clock) -> None:  # R44
-    await rules(parts, "version: 1\ndefaults: {remind: 2m}")
-    room = Set(parts, Routes({"room": ChannelCapabilities(rate_per_minute=2)}, "room"), room=Told())
+async def test_one_of_a_flood_is_reminded_by_itself(services: AppServices, clock: Clock) -> None:  # R44
+    await put_policy(services, "version: 1\ndefaults: {remind: 2m}")
+    room = Set(services, Routes({"room": ChannelCapabilities(rate_per_minute=2)}, "room"), room=Told())
     await room.sweep()
     for number in range(3):
-        await pending(parts, number)
+        await pending(services, number)
     assert await room.sweep() == 2
     [alone] = [
         message.approval_view.approval.id for _, message, _ in room.channels["room"].heard if message.approval_view
     ]
     assert sorted(why for _, _, why in room.loud()) == ["ask", "group"]
-    await approve(parts, alone)
-    heard = await an_hour(parts, room, clock, 5)
+    await approve(services, alone)
+    heard = await run_for(services, room, clock, 5)
     assert [(minute, why) for minute, _, _, why in heard] == [(2, "ask"), (2, "ask")]
 
 
-async def test_a_draft_names_channels_that_there_are(parts: AppServices) -> None:  # R26, R30
+async def test_a_draft_names_channels_that_there_are(services: AppServices) -> None:  # R26, R30
     reaching = PolicyChannelSettings((), frozenset({"dashboard", "room"}), has_destinations=False)
-    room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), reaching, room=Told())
+    room = Set(services, Routes({"room": ChannelCapabilities()}, "room"), reaching, room=Told())
     rule = "version: 1\nrules: [{name: r, then: ask, channels: [%s]}]"
     with pytest.raises(Misconfigured, match='unknown channel "rom"; did you mean "room"'):
         await room.workspaces.draft("default", rule % "rom")
@@ -330,23 +343,23 @@ async def test_a_draft_names_channels_that_there_are(parts: AppServices) -> None
     assert loaded.policy.rules[0].ask.channels == ("room",)
 
 
-async def test_a_rule_that_names_a_channel_which_is_gone_is_told_as_if_it_named_none(parts: AppServices) -> None:
-    await rules(parts, "version: 1\nrules: [{name: r, then: ask, channels: [gone, '#nowhere']}]")
-    room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
+async def test_a_rule_that_names_a_channel_which_is_gone_is_told_as_if_it_named_none(services: AppServices) -> None:
+    await put_policy(services, "version: 1\nrules: [{name: r, then: ask, channels: [gone, '#nowhere']}]")
+    room = Set(services, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
     await room.sweep()
-    await pending(parts)
+    await pending(services)
     assert await room.sweep() == 1
 
 
-async def test_what_ended_while_its_sender_died_is_told_as_ended(parts: AppServices, clock: Clock) -> None:  # R23
-    room = Set(parts, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
+async def test_what_ended_while_its_sender_died_is_told_as_ended(services: AppServices, clock: Clock) -> None:  # R23
+    room = Set(services, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
     await room.sweep()
-    approval_id = await pending(parts)
+    approval_id = await pending(services)
     await room.courier.route()
-    assert len(await parts.store.deliveries.lease("default", "room", "another", 8, 10)) == 1
-    await approve(parts, approval_id)
+    assert len(await services.store.deliveries.lease("default", "room", "another", 8, 10)) == 1
+    await approve(services, approval_id)
     await room.sweep()
     clock.forward(2 * MINUTE)
     await room.sweep()
     assert room.channels["room"].said == [("send", "ended")]
-    assert (await room.sweep(), await parts.store.deliveries.list_deliveries("default", "due")) == (0, [])
+    assert (await room.sweep(), await services.store.deliveries.list_deliveries("default", "due")) == (0, [])

@@ -1,4 +1,4 @@
-"""The OKR pack on both databases: objectives, key results, and what people are shown before a change."""
+"""The OKR tool pack on both databases: objectives, key results and previews."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NOW = "2027-Q1"  # where the tests' clock stands
 
 
 @pytest.fixture
-async def records(parts: AppServices) -> SqlToolItemStore:
-    records = parts.store.records("default")
+async def records(services: AppServices) -> SqlToolItemStore:
+    records = services.store.records("default")
     await fill_content(records)
     return records
 
@@ -35,19 +35,19 @@ def tools(records: SqlToolItemStore) -> Mapping[str, Tool]:
     return {tool.name: tool for tool in (*okr.reads(kit), *okr.writes(kit))}
 
 
-async def run(tool: Tool, key: str = "", **args: object) -> Any:
+async def run_tool(tool: Tool, key: str = "", **args: object) -> Any:
     return await tool.run(ToolInvocation(args, key))
 
 
-async def shown(tool: Tool, **args: object) -> list[str]:
+async def preview_lines(tool: Tool, **args: object) -> list[str]:
     assert tool.spec.preview is not None
     made = tool.spec.preview(args)
     assert inspect.isawaitable(made)
     return str(await made).splitlines()
 
 
-async def listed(tools: Mapping[str, Tool], **args: object) -> dict[str, Any]:
-    return {each["id"]: each for each in (await run(tools["okr_list_objectives"], **args))["objectives"]}
+async def list_objectives(tools: Mapping[str, Tool], **args: object) -> dict[str, Any]:
+    return {each["id"]: each for each in (await run_tool(tools["okr_list_objectives"], **args))["objectives"]}
 
 
 def test_the_tools_are_those_of_the_contract(tools: Mapping[str, Tool]) -> None:  # R7
@@ -58,7 +58,7 @@ def test_the_tools_are_those_of_the_contract(tools: Mapping[str, Tool]) -> None:
 
 
 async def test_objectives_are_listed_with_how_far_they_are(tools: Mapping[str, Tool]) -> None:  # R7
-    every = await listed(tools)
+    every = await list_objectives(tools)
     assert list(every) == ["O-1", "O-2", "O-3", "O-4"]
     assert every["O-2"]["key_results"][0] == {
         "id": "KR-3",
@@ -69,36 +69,38 @@ async def test_objectives_are_listed_with_how_far_they_are(tools: Mapping[str, T
         "percent": 74,
     }
     assert every["O-4"]["key_results"][0]["percent"] == 100, "a target that was passed is reached"
-    assert list(await listed(tools, quarter=NOW)) == ["O-1", "O-2", "O-3"]
-    assert await listed(tools, quarter="1999-Q1") == {}
+    assert list(await list_objectives(tools, quarter=NOW)) == ["O-1", "O-2", "O-3"]
+    assert await list_objectives(tools, quarter="1999-Q1") == {}
 
 
 async def test_a_new_objective_is_for_the_current_quarter_unless_another_is_named(tools: Mapping[str, Tool]) -> None:
-    created = await run(tools["okr_create_objective"], "one", title="Grow")  # R7
+    created = await run_tool(tools["okr_create_objective"], "one", title="Grow")  # R7
     assert created == {"id": "O-5", "title": "Grow", "description": "", "quarter": NOW, "status": "on_track"}
-    later = await run(tools["okr_create_objective"], "two", title="Later", quarter="2027-Q3", description="Not now.")
+    later = await run_tool(
+        tools["okr_create_objective"], "two", title="Later", quarter="2027-Q3", description="Not now."
+    )
     assert (later["id"], later["quarter"], later["description"]) == ("O-6", "2027-Q3", "Not now.")
-    assert (await listed(tools))["O-5"]["key_results"] == []
+    assert (await list_objectives(tools))["O-5"]["key_results"] == []
 
 
 async def test_one_call_creates_one_objective_however_often_it_runs(tools: Mapping[str, Tool]) -> None:  # R7
     create = tools["okr_create_objective"]
-    results = await asyncio.gather(*(run(create, f"key{number % 10}", title="Grow") for number in range(30)))
+    results = await asyncio.gather(*(run_tool(create, f"key{number % 10}", title="Grow") for number in range(30)))
     assert len({result["id"] for result in results}) == 10
-    assert list(await listed(tools)) == [f"O-{number}" for number in range(1, 15)]
+    assert list(await list_objectives(tools)) == [f"O-{number}" for number in range(1, 15)]
 
 
 async def test_an_objective_is_changed_where_something_is_given(tools: Mapping[str, Tool]) -> None:  # R7
-    changed = await run(
+    changed = await run_tool(
         tools["okr_update_objective"], "key", id="O-1", status="on_track", title="Workshops can rely on us"
     )
     assert changed["updated"] == ["status"]
-    assert (await listed(tools))["O-1"]["status"] == "on_track"
-    assert (await listed(tools))["O-1"]["description"].startswith("After March")
+    assert (await list_objectives(tools))["O-1"]["status"] == "on_track"
+    assert (await list_objectives(tools))["O-1"]["description"].startswith("After March")
 
 
 async def test_key_results_are_added_and_changed(tools: Mapping[str, Tool]) -> None:  # R7
-    added = await run(
+    added = await run_tool(
         tools["okr_create_key_result"], "one", objective_id="O-3", title="Currencies", target=4, unit="currencies"
     )
     assert added == {
@@ -109,8 +111,8 @@ async def test_key_results_are_added_and_changed(tools: Mapping[str, Tool]) -> N
         "target": 4,
         "unit": "currencies",
     }
-    await run(tools["okr_update_key_result"], "two", id="KR-7", current=1.5)
-    assert (await listed(tools))["O-3"]["key_results"][-1] == {
+    await run_tool(tools["okr_update_key_result"], "two", id="KR-7", current=1.5)
+    assert (await list_objectives(tools))["O-3"]["key_results"][-1] == {
         "id": "KR-7",
         "title": "Currencies",
         "unit": "currencies",
@@ -118,16 +120,18 @@ async def test_key_results_are_added_and_changed(tools: Mapping[str, Tool]) -> N
         "target": 4,
         "percent": 38,
     }
-    await run(tools["okr_update_key_result"], "three", id="KR-7", target=0, current=-1e15)
-    assert (await listed(tools))["O-3"]["key_results"][-1]["percent"] is None
-    await run(tools["okr_update_key_result"], "four", id="KR-7", target=5e-324, current=1e15)
-    assert (await listed(tools))["O-3"]["key_results"][-1]["percent"] == 100
+    await run_tool(tools["okr_update_key_result"], "three", id="KR-7", target=0, current=-1e15)
+    assert (await list_objectives(tools))["O-3"]["key_results"][-1]["percent"] is None
+    await run_tool(tools["okr_update_key_result"], "four", id="KR-7", target=5e-324, current=1e15)
+    assert (await list_objectives(tools))["O-3"]["key_results"][-1]["percent"] == 100
 
 
 async def test_a_key_result_stays_with_its_objective(tools: Mapping[str, Tool]) -> None:  # R7
-    await run(tools["okr_update_key_result"], "key", id="KR-1", current=5, objective_id="O-2", status="x", unit="y")
-    assert [result["id"] for result in (await listed(tools))["O-1"]["key_results"]] == ["KR-1", "KR-2"]
-    assert (await listed(tools))["O-1"]["key_results"][0]["unit"] == "%"
+    await run_tool(
+        tools["okr_update_key_result"], "key", id="KR-1", current=5, objective_id="O-2", status="x", unit="y"
+    )
+    assert [result["id"] for result in (await list_objectives(tools))["O-1"]["key_results"]] == ["KR-1", "KR-2"]
+    assert (await list_objectives(tools))["O-1"]["key_results"][0]["unit"] == "%"
 
 
 @pytest.mark.parametrize(
@@ -141,12 +145,12 @@ async def test_a_key_result_stays_with_its_objective(tools: Mapping[str, Tool]) 
 async def test_an_unknown_id_fails_with_the_near_ones(
     tools: Mapping[str, Tool], tool: str, args: dict[str, Any], words: str
 ) -> None:  # R7
-    before = await listed(tools)
+    before = await list_objectives(tools)
     with pytest.raises(ToolFailed) as failed:
-        await run(tools[tool], "key", **args)
+        await run_tool(tools[tool], "key", **args)
     assert words in failed.value.message
-    assert words in "\n".join(await shown(tools[tool], **args))
-    assert await listed(tools) == before
+    assert words in "\n".join(await preview_lines(tools[tool], **args))
+    assert await list_objectives(tools) == before
 
 
 def test_nobody_is_asked_about_a_change_of_nothing(tools: Mapping[str, Tool]) -> None:  # R1
@@ -172,21 +176,21 @@ def test_sentences_say_all_that_would_be_set(tools: Mapping[str, Tool]) -> None:
 
 async def test_an_update_shows_a_difference_of_the_fields(tools: Mapping[str, Tool]) -> None:  # R45
     text = "Two lines.\nstatus: achieved"
-    lines = await shown(tools["okr_update_objective"], id="O-1", status="on_track", description=text)
+    lines = await preview_lines(tools["okr_update_objective"], id="O-1", status="on_track", description=text)
     assert "-status: at_risk" in lines
     assert "+status: on_track" in lines
     assert "+    status: achieved" in lines, "a line of a text does not look like a field"
-    assert await shown(tools["okr_update_objective"], id="O-1", status="at_risk") == ["Nothing would change."]
-    lines = await shown(tools["okr_update_key_result"], id="KR-3", current=60)
+    assert await preview_lines(tools["okr_update_objective"], id="O-1", status="at_risk") == ["Nothing would change."]
+    lines = await preview_lines(tools["okr_update_key_result"], id="KR-3", current=60)
     assert lines[0] == "Of objective 'O-2', 'New customers find their way alone':"
     assert {"-current: 52", "+current: 60"} <= set(lines)
-    lines = await shown(tools["okr_create_key_result"], objective_id="O-3", title="Sales", target=5)
+    lines = await preview_lines(tools["okr_create_key_result"], objective_id="O-3", title="Sales", target=5)
     assert {"+title: Sales", "+target: 5", "+current: 0"} <= set(lines)
-    assert "+quarter: the current one" in await shown(tools["okr_create_objective"], title="Grow")
-    assert len(await listed(tools)) == 4
+    assert "+quarter: the current one" in await preview_lines(tools["okr_create_objective"], title="Grow")
+    assert len(await list_objectives(tools)) == 4
 
 
-async def test_the_list_is_free_and_a_change_asks(parts: AppServices, tools: Mapping[str, Tool]) -> None:  # R1
+async def test_the_list_is_free_and_a_change_asks(services: AppServices, tools: Mapping[str, Tool]) -> None:  # R1
     read, write = tools["okr_list_objectives"], tools["okr_create_objective"]
-    assert isinstance(await parts.gate.check(call(1, {}, tool=read.name), read.spec), Proceed)
-    assert isinstance(await parts.gate.check(call(2, {"title": "Grow"}, tool=write.name), write.spec), Waiting)
+    assert isinstance(await services.gate.check(call(1, {}, tool=read.name), read.spec), Proceed)
+    assert isinstance(await services.gate.check(call(2, {"title": "Grow"}, tool=write.name), write.spec), Waiting)

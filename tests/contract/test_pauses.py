@@ -1,4 +1,4 @@
-"""Runs that stand still: kept until they went on, taken by one at a time, and ready when nobody is waited for."""
+"""Paused runs in the store: kept until resumed, leased by one holder, and ready once nothing is pending."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from interlock.storage.tables.pauses import LeaseHolder, PauseScope
 from tests.places import Place
 from tests.support import BOB, Clock, approve, opened, pending
 
-MINE = PauseScope("default", "mailer")
-ONE, TWO = LeaseHolder("runner:one", 60_000), LeaseHolder("runner:two", 60_000)
+SCOPE = PauseScope("default", "mailer")
+FIRST_HOLDER, SECOND_HOLDER = LeaseHolder("runner:one", 60_000), LeaseHolder("runner:two", 60_000)
 UNDO = "version: 1\ndefaults: {undo_window: 10s}\n"
 
 
-async def paused(parts: AppServices, run_id: str = "run", state: bytes = b"state", whose: PauseScope = MINE) -> Pause:
-    return await parts.store.pauses.pause(whose, run_id, run_id, state)
+async def pause_run(
+    services: AppServices, run_id: str = "run", state: bytes = b"state", whose: PauseScope = SCOPE
+) -> Pause:
+    return await services.store.pauses.pause(whose, run_id, run_id, state)
 
 
-async def claimed(
-    parts: AppServices, holder: LeaseHolder = ONE, whose: PauseScope = MINE, limit: int = 10
+async def acquire(
+    services: AppServices, holder: LeaseHolder = FIRST_HOLDER, whose: PauseScope = SCOPE, limit: int = 10
 ) -> list[Pause]:
-    return list(await parts.store.pauses.acquire(whose, holder, limit))
+    return list(await services.store.pauses.acquire(whose, holder, limit))
 
 
-async def names(parts: AppServices, whose: PauseScope = MINE) -> list[str]:
-    return [pause.run_id for pause in (await parts.store.pauses.list_paused(whose)).items]
+async def paused_run_ids(services: AppServices, whose: PauseScope = SCOPE) -> list[str]:
+    return [pause.run_id for pause in (await services.store.pauses.list_paused(whose)).items]
 
 
-async def waits(parts: AppServices, look_again: float) -> asyncio.Future[Sequence[Pause]]:
+async def start_waiting(services: AppServices, look_again: float) -> asyncio.Future[Sequence[Pause]]:
     """Comes back when somebody waits, and has found nothing."""
-    parts.store.pauses.poll_interval = look_again
-    waiting = asyncio.ensure_future(parts.store.pauses.wait_ready(MINE, ONE, None))
+    services.store.pauses.poll_interval = look_again
+    waiting = asyncio.ensure_future(services.store.pauses.wait_ready(SCOPE, FIRST_HOLDER, None))
     await asyncio.sleep(0)
-    assert await claimed(parts) == []
-    assert parts.store._database.watch_registry.workspaces()
+    assert await acquire(services) == []
+    assert services.store._database.watch_registry.workspaces()
     return waiting
 
 
@@ -49,234 +51,236 @@ async def waits(parts: AppServices, look_again: float) -> asyncio.Future[Sequenc
 
 
 async def test_a_pause_outlives_the_program(place: Place, clock: Clock) -> None:  # R9
-    async with opened(place, clock) as parts:
-        await paused(parts, state=b"\x00\xff what the framework needs")
-    async with opened(place, clock) as parts:
-        (pause,) = await claimed(parts)
+    async with opened(place, clock) as services:
+        await pause_run(services, state=b"\x00\xff what the framework needs")
+    async with opened(place, clock) as services:
+        (pause,) = await acquire(services)
     assert (pause.run_id, pause.agent, pause.state) == ("run", "mailer", b"\x00\xff what the framework needs")
     assert pause.paused_at == clock()
 
 
-async def test_the_newest_pause_of_a_run_takes_the_place_of_the_older_one(parts: AppServices) -> None:  # R9
-    first = await paused(parts, state=b"old")
-    second = await paused(parts, state=b"new")
-    (pause,) = await claimed(parts)
+async def test_the_newest_pause_of_a_run_takes_the_place_of_the_older_one(services: AppServices) -> None:  # R9
+    first = await pause_run(services, state=b"old")
+    second = await pause_run(services, state=b"new")
+    (pause,) = await acquire(services)
     assert pause.state == b"new"
     assert first.fence < second.fence < pause.fence
-    assert await names(parts) == ["run"]
+    assert await paused_run_ids(services) == ["run"]
 
 
-async def test_a_run_that_went_on_is_over_and_one_that_paused_again_is_not(parts: AppServices) -> None:  # R9
-    await paused(parts, "ends")
-    await paused(parts, "again")
-    ends, again = sorted(await claimed(parts), key=lambda pause: pause.run_id, reverse=True)
-    await paused(parts, "again", b"further")
-    assert await parts.store.pauses.complete(MINE, ends.run_id, ends.fence)
-    assert not await parts.store.pauses.complete(MINE, again.run_id, again.fence)
-    assert await names(parts) == ["again"]
+async def test_a_run_that_went_on_is_over_and_one_that_paused_again_is_not(services: AppServices) -> None:  # R9
+    await pause_run(services, "ends")
+    await pause_run(services, "again")
+    ends, again = sorted(await acquire(services), key=lambda pause: pause.run_id, reverse=True)
+    await pause_run(services, "again", b"further")
+    assert await services.store.pauses.complete(SCOPE, ends.run_id, ends.fence)
+    assert not await services.store.pauses.complete(SCOPE, again.run_id, again.fence)
+    assert await paused_run_ids(services) == ["again"]
 
 
-async def test_a_fence_is_never_used_twice_even_if_the_run_was_over_meanwhile(parts: AppServices, clock: Clock) -> None:
-    old = await paused(parts)
-    await parts.store.pauses.complete(MINE, "run", old.fence)
+async def test_a_fence_is_never_used_twice_even_if_the_run_was_over_meanwhile(
+    services: AppServices, clock: Clock
+) -> None:
+    old = await pause_run(services)
+    await services.store.pauses.complete(SCOPE, "run", old.fence)
     clock.forward(1)
-    assert (await paused(parts)).fence > old.fence
+    assert (await pause_run(services)).fence > old.fence
 
 
-async def test_what_the_framework_calls_a_run_comes_back_however_long_it_is(parts: AppServices) -> None:
+async def test_what_the_framework_calls_a_run_comes_back_however_long_it_is(services: AppServices) -> None:
     called = "thread " * 100
-    await parts.store.pauses.pause(MINE, "sha256:short", called, b"")
-    assert await names(parts) == [called]
-    assert [pause.run_id for pause in await claimed(parts)] == [called]
+    await services.store.pauses.pause(SCOPE, "sha256:short", called, b"")
+    assert await paused_run_ids(services) == [called]
+    assert [pause.run_id for pause in await acquire(services)] == [called]
 
 
-async def test_a_large_state_is_kept(parts: AppServices) -> None:
+async def test_a_large_state_is_kept(services: AppServices) -> None:
     state = bytes(range(256)) * (MAX_STATE // 256)
-    await paused(parts, state=state)
-    (pause,) = await claimed(parts)
+    await pause_run(services, state=state)
+    (pause,) = await acquire(services)
     assert pause.state == state
 
 
 # When a run is ready
 
 
-async def test_a_run_without_approvals_is_ready_at_once(parts: AppServices) -> None:  # R9
-    await paused(parts)
-    assert [pause.run_id for pause in await claimed(parts)] == ["run"]
+async def test_a_run_without_approvals_is_ready_at_once(services: AppServices) -> None:  # R9
+    await pause_run(services)
+    assert [pause.run_id for pause in await acquire(services)] == ["run"]
 
 
-async def test_a_run_waits_for_all_of_its_approvals(parts: AppServices) -> None:  # R9
-    first, second = await pending(parts, 1), await pending(parts, 2)
-    await paused(parts)
-    await approve(parts, first)
-    assert await claimed(parts) == []
-    await approve(parts, second)
-    assert [pause.run_id for pause in await claimed(parts)] == ["run"]
+async def test_a_run_waits_for_all_of_its_approvals(services: AppServices) -> None:  # R9
+    first, second = await pending(services, 1), await pending(services, 2)
+    await pause_run(services)
+    await approve(services, first)
+    assert await acquire(services) == []
+    await approve(services, second)
+    assert [pause.run_id for pause in await acquire(services)] == ["run"]
 
 
 async def test_the_clock_alone_makes_a_run_ready_when_its_approval_expires(
-    parts: AppServices, clock: Clock
+    services: AppServices, clock: Clock
 ) -> None:  # R9
-    approval_id = await pending(parts)
-    await paused(parts)
-    expires = (await parts.store.get("default", approval_id)).approval.deadlines.expires_at
+    approval_id = await pending(services)
+    await pause_run(services)
+    expires = (await services.store.get("default", approval_id)).approval.deadlines.expires_at
     clock.now = expires - 1
-    assert await claimed(parts) == []
+    assert await acquire(services) == []
     clock.now = expires
-    assert [pause.run_id for pause in await claimed(parts)] == ["run"]
+    assert [pause.run_id for pause in await acquire(services)] == ["run"]
 
 
 async def test_a_rejection_that_can_be_undone_is_waited_for(place: Place, clock: Clock) -> None:  # R9
-    async with opened(place, clock, UNDO) as parts:
-        approval_id = await pending(parts)
-        await paused(parts)
-        digest = (await parts.store.get("default", approval_id)).approval.args_sha256
-        await parts.inbox.decide("default", approval_id, Reject("no", seen=Acknowledgement(digest)), BOB)
+    async with opened(place, clock, UNDO) as services:
+        approval_id = await pending(services)
+        await pause_run(services)
+        digest = (await services.store.get("default", approval_id)).approval.args_sha256
+        await services.inbox.decide("default", approval_id, Reject("no", seen=Acknowledgement(digest)), BOB)
         clock.forward(9_999)
-        assert await claimed(parts) == []
+        assert await acquire(services) == []
         clock.forward(1)
-        assert [pause.run_id for pause in await claimed(parts)] == ["run"]
+        assert [pause.run_id for pause in await acquire(services)] == ["run"]
 
 
-async def test_other_agents_and_other_keys_get_nothing(parts: AppServices) -> None:  # R9
-    await paused(parts, whose=MINE._replace(owner="key:a"))
-    assert await claimed(parts, whose=PauseScope("default", "other")) == []
-    assert await claimed(parts, whose=MINE._replace(owner="key:b")) == []
-    assert await names(parts, MINE._replace(owner="key:b")) == []
+async def test_other_agents_and_other_keys_get_nothing(services: AppServices) -> None:  # R9
+    await pause_run(services, whose=SCOPE._replace(owner="key:a"))
+    assert await acquire(services, whose=PauseScope("default", "other")) == []
+    assert await acquire(services, whose=SCOPE._replace(owner="key:b")) == []
+    assert await paused_run_ids(services, SCOPE._replace(owner="key:b")) == []
     with pytest.raises(Conflict, match="another key"):
-        await paused(parts, whose=MINE._replace(owner="key:b"))
-    assert [pause.run_id for pause in await claimed(parts, whose=MINE._replace(owner="key:a"))] == ["run"]
+        await pause_run(services, whose=SCOPE._replace(owner="key:b"))
+    assert [pause.run_id for pause in await acquire(services, whose=SCOPE._replace(owner="key:a"))] == ["run"]
 
 
 # Who goes on with it
 
 
 async def test_of_two_who_claim_at_once_each_run_goes_to_one(place: Place, clock: Clock) -> None:  # R9
-    async with opened(place, clock) as parts, opened(place, clock) as others:
+    async with opened(place, clock) as services, opened(place, clock) as others:
         for number in range(20):
-            await paused(parts, f"run{number}")
+            await pause_run(services, f"run{number}")
         runs: list[str] = []
         while len(runs) < 20:
-            both = ((parts, ONE), (others, TWO))
-            taken = await asyncio.gather(*(claimed(each, holder, limit=3) for _ in range(3) for each, holder in both))
+            both = ((services, FIRST_HOLDER), (others, SECOND_HOLDER))
+            taken = await asyncio.gather(*(acquire(each, holder, limit=3) for _ in range(3) for each, holder in both))
             runs += [pause.run_id for each in taken for pause in each]
-        assert [await claimed(each) for each in (parts, others)] == [[], []]
+        assert [await acquire(each) for each in (services, others)] == [[], []]
     assert sorted(runs) == sorted(f"run{number}" for number in range(20))
 
 
-async def test_a_lease_that_lapsed_gives_the_run_to_the_next(parts: AppServices, clock: Clock) -> None:  # R9
-    await paused(parts)
-    (first,) = await claimed(parts)
+async def test_a_lease_that_lapsed_gives_the_run_to_the_next(services: AppServices, clock: Clock) -> None:  # R9
+    await pause_run(services)
+    (first,) = await acquire(services)
     clock.forward(59_999)
-    assert await claimed(parts, TWO) == []
+    assert await acquire(services, SECOND_HOLDER) == []
     clock.forward(1)
-    (second,) = await claimed(parts, TWO)
+    (second,) = await acquire(services, SECOND_HOLDER)
     assert second.fence > first.fence
     assert second.attempts == 2
     with pytest.raises(LeaseLost):
-        await parts.store.pauses.renew(MINE, "run", first.fence, 60_000)
-    assert not await parts.store.pauses.complete(MINE, "run", first.fence)
+        await services.store.pauses.renew(SCOPE, "run", first.fence, 60_000)
+    assert not await services.store.pauses.complete(SCOPE, "run", first.fence)
 
 
-async def test_whoever_goes_on_keeps_the_run_by_giving_signs_of_life(parts: AppServices, clock: Clock) -> None:  # R9
-    await paused(parts)
-    (pause,) = await claimed(parts)
+async def test_the_holder_keeps_the_run_by_renewing_its_lease(services: AppServices, clock: Clock) -> None:  # R9
+    await pause_run(services)
+    (pause,) = await acquire(services)
     for _ in range(3):
         clock.forward(40_000)
-        await parts.store.pauses.renew(MINE, "run", pause.fence, 60_000)
-        assert await claimed(parts, TWO) == []
-    assert await parts.store.pauses.complete(MINE, "run", pause.fence)
+        await services.store.pauses.renew(SCOPE, "run", pause.fence, 60_000)
+        assert await acquire(services, SECOND_HOLDER) == []
+    assert await services.store.pauses.complete(SCOPE, "run", pause.fence)
 
 
-async def test_a_run_in_the_hands_of_a_dead_process_is_free_at_once(parts: AppServices) -> None:  # R9
-    await paused(parts)
-    await claimed(parts)
+async def test_a_run_in_the_hands_of_a_dead_process_is_free_at_once(services: AppServices) -> None:  # R9
+    await pause_run(services)
+    await acquire(services)
     dead = {"runner:one"}.__contains__
-    (pause,) = await parts.store.pauses.wait_ready(MINE, TWO, 0, 10, dead)
+    (pause,) = await services.store.pauses.wait_ready(SCOPE, SECOND_HOLDER, 0, 10, dead)
     assert pause.run_id == "run"
-    assert list(await parts.store.pauses.wait_ready(MINE, TWO, 0, 10, dead)) == []
+    assert list(await services.store.pauses.wait_ready(SCOPE, SECOND_HOLDER, 0, 10, dead)) == []
 
 
-async def test_a_run_that_failed_is_left_alone_for_longer_each_time(parts: AppServices, clock: Clock) -> None:  # R9
-    await paused(parts)
+async def test_a_run_that_failed_is_left_alone_for_longer_each_time(services: AppServices, clock: Clock) -> None:  # R9
+    await pause_run(services)
     waits = []
     for _ in range(12):
-        (pause,) = await claimed(parts)
-        waits.append(await parts.store.pauses.release_lease(MINE, "run", pause.fence, failed=True))
+        (pause,) = await acquire(services)
+        waits.append(await services.store.pauses.release_lease(SCOPE, "run", pause.fence, failed=True))
         clock.forward(waits[-1] - 1)
-        assert await claimed(parts) == []
+        assert await acquire(services) == []
         clock.forward(1)
     assert waits[:4] == [1_000, 2_000, 4_000, 8_000]
     assert waits[-1] == 300_000
-    await paused(parts)
-    (pause,) = await claimed(parts)
+    await pause_run(services)
+    (pause,) = await acquire(services)
     assert pause.attempts == 1
 
 
-async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(parts: AppServices) -> None:  # R9
-    await paused(parts)
-    claiming = asyncio.ensure_future(parts.store.pauses.acquire(MINE, ONE))
+async def test_a_lease_without_a_waiter_is_released(services: AppServices) -> None:  # R9
+    await pause_run(services)
+    claiming = asyncio.ensure_future(services.store.pauses.acquire(SCOPE, FIRST_HOLDER))
     await asyncio.sleep(0)
     claiming.cancel()
     with pytest.raises(asyncio.CancelledError):
         await claiming
-    assert [pause.run_id for pause in await claimed(parts, TWO)] == ["run"]
+    assert [pause.run_id for pause in await acquire(services, SECOND_HOLDER)] == ["run"]
 
 
 # Waiting
 
 
-async def test_whoever_waits_is_woken_by_the_decision(place: Place, clock: Clock) -> None:  # R9
+async def test_a_waiter_is_woken_by_the_decision(place: Place, clock: Clock) -> None:  # R9
     """Looking by itself would take longer than the test may."""
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
-        await paused(parts)
-        waiting = await waits(parts, look_again=3_600)
-        await approve(parts, approval_id)
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
+        await pause_run(services)
+        waiting = await start_waiting(services, look_again=3_600)
+        await approve(services, approval_id)
         async with asyncio.timeout(60):
             (pause,) = await waiting
     assert pause.state == b"state"
 
 
-async def test_a_pause_wakes_those_who_wait_for_one(parts: AppServices) -> None:  # R9
-    waiting = await waits(parts, look_again=3_600)
-    await paused(parts)
+async def test_a_pause_wakes_those_who_wait_for_one(services: AppServices) -> None:  # R9
+    waiting = await start_waiting(services, look_again=3_600)
+    await pause_run(services)
     async with asyncio.timeout(60):
         assert [pause.run_id for pause in await waiting] == ["run"]
 
 
-async def test_what_the_clock_decides_is_seen_without_a_wake_up(parts: AppServices, clock: Clock) -> None:  # R9
-    approval_id = await pending(parts)
-    await paused(parts)
-    waiting = await waits(parts, look_again=0.01)
-    clock.now = (await parts.store.get("default", approval_id)).approval.deadlines.expires_at
+async def test_what_the_clock_decides_is_seen_without_a_wake_up(services: AppServices, clock: Clock) -> None:  # R9
+    approval_id = await pending(services)
+    await pause_run(services)
+    waiting = await start_waiting(services, look_again=0.01)
+    clock.now = (await services.store.get("default", approval_id)).approval.deadlines.expires_at
     async with asyncio.timeout(60):
         assert [pause.run_id for pause in await waiting] == ["run"]
 
 
-async def test_nobody_waits_longer_than_they_want(parts: AppServices) -> None:
-    assert list(await parts.store.pauses.wait_ready(MINE, ONE, 0.01)) == []
+async def test_a_wait_ends_at_its_timeout(services: AppServices) -> None:
+    assert list(await services.store.pauses.wait_ready(SCOPE, FIRST_HOLDER, 0.01)) == []
 
 
 # Lists
 
 
-async def test_a_thousand_paused_runs_are_listed_in_one_query(parts: AppServices, clock: Clock) -> None:  # R9
+async def test_a_thousand_paused_runs_are_listed_in_one_query(services: AppServices, clock: Clock) -> None:  # R9
     for number in range(10):
-        await pending(parts, number)
-    await paused(parts)
+        await pending(services, number)
+    await pause_run(services)
     clock.forward(1)
-    await asyncio.gather(*(paused(parts, f"run{number:04}", bytes(10_000)) for number in range(999)))
+    await asyncio.gather(*(pause_run(services, f"run{number:04}", bytes(10_000)) for number in range(999)))
     queries: list[str] = []
-    fetch = parts.store._database.fetch
+    fetch = services.store._database.fetch
 
     async def counted(name: str, *values: object) -> list[tuple[object, ...]]:
         queries.append(name)
         return await fetch(name, *values)
 
-    parts.store.pauses._database = Counted(counted, clock)  # type: ignore[assignment]
+    services.store.pauses._database = CountingConnection(counted, clock)  # type: ignore[assignment]
     begun = time.perf_counter()
-    listed = await parts.store.pauses.list_paused(MINE, limit=1_000)
+    listed = await services.store.pauses.list_paused(SCOPE, limit=1_000)
     print(f"1,000 paused runs listed in {(time.perf_counter() - begun) * 1000:.1f} ms")
     assert len(listed.items) == 1_000
     assert queries == ["paused_runs_of"]
@@ -284,26 +288,26 @@ async def test_a_thousand_paused_runs_are_listed_in_one_query(parts: AppServices
     assert {pause.state for pause in listed.items} == {b""}
 
 
-async def test_pages_of_paused_runs_follow_each_other(parts: AppServices) -> None:
+async def test_pages_of_paused_runs_follow_each_other(services: AppServices) -> None:
     for number in range(5):
-        await paused(parts, f"run{number}")
-    await paused(parts, "another", whose=PauseScope("default", "other"))
-    first = await parts.store.pauses.list_paused(MINE, limit=3)
+        await pause_run(services, f"run{number}")
+    await pause_run(services, "another", whose=PauseScope("default", "other"))
+    first = await services.store.pauses.list_paused(SCOPE, limit=3)
     assert first.next is not None
-    second = await parts.store.pauses.list_paused(MINE, first.next, limit=3)
+    second = await services.store.pauses.list_paused(SCOPE, first.next, limit=3)
     assert [pause.run_id for pause in (*first.items, *second.items)] == [f"run{number}" for number in range(5)]
     assert second.next is None
-    assert len((await parts.store.pauses.list_paused(PauseScope("default", ""))).items) == 6
+    assert len((await services.store.pauses.list_paused(PauseScope("default", ""))).items) == 6
 
 
-class Counted:
+class CountingConnection:
     def __init__(self, fetch: object, clock: Clock) -> None:
         self.fetch = fetch
         self.clock = clock
 
 
-async def test_the_bytes_of_an_owner_are_counted_without_those_of_one_run(parts: AppServices) -> None:
-    pauses, mine = parts.store.pauses, PauseScope("default", "bot", "key")
+async def test_the_bytes_of_an_owner_are_counted_without_those_of_one_run(services: AppServices) -> None:
+    pauses, mine = services.store.pauses, PauseScope("default", "bot", "key")
     for run_id, whose in (("a", mine), ("b", mine), ("c", mine._replace(owner="other"))):
         await pauses.pause(whose, run_id, run_id, bytes(1_000))
     assert await pauses.stored_bytes(mine, "") == 2 * (1_000 + 1_024)

@@ -1,4 +1,4 @@
-"""Through a transaction-mode pooler everything works but notifications, and the program says so."""
+"""A transaction-mode pooler: everything works except notifications, and the program says so."""
 
 import asyncio
 
@@ -11,19 +11,19 @@ from tests.support import OK, approve, faults, pending, status
 
 
 async def test_a_call_is_asked_about_decided_and_run_through_a_pooler(pooled_url: str) -> None:
-    parts = build_services(pooled_url)
-    await parts.store.open()
+    services = build_services(pooled_url)
+    await services.store.open()
     try:
-        approval_id = await pending(parts)
-        await approve(parts, approval_id)
-        execution = await parts.gate.start("default", approval_id, "r")
-        await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-        assert await status(parts, approval_id) == "succeeded"
-        assert await faults(parts) == []
-        warned = [check for check in await parts.store.check_health() if check.what == "pooler"]
+        approval_id = await pending(services)
+        await approve(services, approval_id)
+        execution = await services.gate.start("default", approval_id, "r")
+        await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+        assert await status(services, approval_id) == "succeeded"
+        assert await faults(services) == []
+        warned = [check for check in await services.store.check_health() if check.what == "pooler"]
         assert [check.state for check in warned] == ["warn"]
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 async def test_a_decision_by_another_process_wakes_the_waiter_without_notifications(
@@ -45,14 +45,16 @@ async def test_one_wins_among_those_who_decide_on_both_sides_of_a_pooler(pooled_
     """Settings and locks of one transaction do not leak into another one's."""
     stores = [build_services(url) for url in (pooled_url, postgres_url, pooled_url, pooled_url)]
     await stores[0].store.open()
-    await asyncio.gather(*(parts.store.open() for parts in stores[1:]))
+    await asyncio.gather(*(services.store.open() for services in stores[1:]))
     try:
         ids = [await pending(stores[0], n) for n in range(20)]
         for approval_id in ids:
-            told = await asyncio.gather(*(approve(parts, approval_id) for parts in stores), return_exceptions=True)
-            assert sorted(type(each).__name__ for each in told) == ["AlreadyDecided"] * 3 + ["str"]
+            result = await asyncio.gather(
+                *(approve(services, approval_id) for services in stores), return_exceptions=True
+            )
+            assert sorted(type(each).__name__ for each in result) == ["AlreadyDecided"] * 3 + ["str"]
         assert await faults(stores[0]) == []
         with pytest.raises(AlreadyDecided):
             await approve(stores[2], ids[0])
     finally:
-        await asyncio.gather(*(parts.store.close() for parts in stores))
+        await asyncio.gather(*(services.store.close() for services in stores))

@@ -1,4 +1,4 @@
-"""What is about PostgreSQL alone: lost connections, commits in doubt, foreign tables, several workers, its address."""
+"""PostgreSQL alone: lost connections, commits in doubt, foreign tables, several workers, its URL."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ from tests.places import Base, Place, migrated
 from tests.postgres import Server
 from tests.support import OK, Clock, approve, faults, kinds, opened, pending, status
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = [migration.name for migration in load_migrations("postgres")]
 
 
@@ -43,7 +43,7 @@ async def database(place: Place) -> AsyncIterator[PostgresDatabase]:
     await made.close()
 
 
-class Cut:
+class BreakingPipeline:
     """A pipe whose connection breaks at the n-th sync from now: before what was sent is heard of, or after."""
 
     def __init__(self, at: int, *, heard: bool) -> None:
@@ -51,7 +51,7 @@ class Cut:
         self.heard = heard
         self.pipe: Pipeline
 
-    def around(self, pipe: Pipeline) -> "Cut":
+    def around(self, pipe: Pipeline) -> "BreakingPipeline":
         self.pipe = pipe
         return self
 
@@ -74,43 +74,43 @@ async def test_a_cut_connection_changes_nothing_but_the_wait(
     database: PostgresDatabase, at: int, *, heard: bool
 ) -> None:
     """At a commit or between two: whether it stands is read from the ledger, and it is never done twice."""
-    parts = build_services_from_store(SqlStore(database))
-    await parts.store.open()
-    approval_id = await pending(parts)
-    database.wrap_connection(Cut(at, heard=heard).around)
-    assert await approve(parts, approval_id) == "approved"
-    assert await kinds(parts) == ["proposed", "approved"]
-    execution = await parts.gate.start("default", approval_id, "r")
-    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    assert await status(parts, approval_id) == "succeeded"
-    assert await faults(parts) == []
+    services = build_services_from_store(SqlStore(database))
+    await services.store.open()
+    approval_id = await pending(services)
+    database.wrap_connection(BreakingPipeline(at, heard=heard).around)
+    assert await approve(services, approval_id) == "approved"
+    assert await kinds(services) == ["proposed", "approved"]
+    execution = await services.gate.start("default", approval_id, "r")
+    await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await status(services, approval_id) == "succeeded"
+    assert await faults(services) == []
 
 
 async def test_a_commit_in_doubt_that_was_done_again_would_be_noticed(
     database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The red control: without the look into the ledger the person is told that somebody else decided."""
-    parts = build_services_from_store(SqlStore(database))
-    await parts.store.open()
-    approval_id = await pending(parts)
-    await approve(parts, await pending(parts, 2))  # from now on it is known who decides
+    """The red control: without a check of the ledger the person is told that another decided."""
+    services = build_services_from_store(SqlStore(database))
+    await services.store.open()
+    approval_id = await pending(services)
+    await approve(services, await pending(services, 2))  # from now on it is known who decides
     monkeypatch.setattr(BatchRunner, "_is_committed", lambda *_: False)
-    database.wrap_connection(Cut(1, heard=True).around)
+    database.wrap_connection(BreakingPipeline(1, heard=True).around)
     with pytest.raises(AlreadyDecided):
-        await approve(parts, approval_id)
+        await approve(services, approval_id)
 
 
 async def test_the_servers_end_of_a_connection_is_survived_by_readers_and_writers(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
         for _ in range(3):
             place.sql(
                 "select pg_terminate_backend(pid) from pg_stat_activity "
                 "where datname = current_database() and pid <> pg_backend_pid()"
             )
-            assert await status(parts, approval_id) == "pending"
-            assert len((await parts.store.list("default", _every())).items) == 1
-        assert await approve(parts, approval_id) == "approved"
+            assert await status(services, approval_id) == "pending"
+            assert len((await services.store.list("default", _break_points())).items) == 1
+        assert await approve(services, approval_id) == "approved"
 
 
 async def test_a_waiter_is_woken_after_its_listener_lost_the_connection(place: Place, clock: Clock) -> None:
@@ -144,9 +144,9 @@ async def test_a_ledgers_first_entry_is_made_by_one_of_many(place: Place, clock:
     async with opened(place, clock) as one, opened(place, clock) as two:
         await asyncio.gather(
             *(
-                pending(parts, f"{n}{name}", workspace=f"w{n % 5}")
+                pending(services, f"{n}{name}", workspace=f"w{n % 5}")
                 for n in range(20)
-                for name, parts in (("a", one), ("b", two))
+                for name, services in (("a", one), ("b", two))
             )
         )
         for n in range(5):
@@ -161,10 +161,10 @@ async def test_a_database_that_is_not_migrated_says_what_to_run(postgres_server:
 
 
 async def test_an_empty_database_is_made_ready_and_a_foreign_one_is_not_touched(postgres_url: str) -> None:
-    parts = build_services(postgres_url)
-    await parts.store.open()
-    assert [name for name, _ in await parts.store.migrations()] == NAMES
-    await parts.store.close()
+    services = build_services(postgres_url)
+    await services.store.open()
+    assert [name for name, _ in await services.store.migrations()] == NAMES
+    await services.store.close()
 
 
 async def test_tables_of_another_program_are_not_touched(postgres_url: str) -> None:
@@ -179,11 +179,11 @@ async def test_tables_of_another_program_are_not_touched(postgres_url: str) -> N
 async def test_a_schema_of_its_own_is_enough(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("create table theirs (x int); create schema gate")
-    parts = build_services(f"{postgres_url}&options=-csearch_path%3Dgate")
-    await parts.store.open()
-    await pending(parts)
-    assert await faults(parts) == []
-    await parts.store.close()
+    services = build_services(f"{postgres_url}&options=-csearch_path%3Dgate")
+    await services.store.open()
+    await pending(services)
+    assert await faults(services) == []
+    await services.store.close()
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,14 +209,14 @@ async def test_two_that_migrate_at_once_do_it_once(postgres_url: str) -> None:
 
 
 async def test_programs_that_open_an_empty_database_at_once_all_find_it_ready(postgres_url: str) -> None:
-    doors = [build_services(postgres_url) for _ in range(8)]
+    services = [build_services(postgres_url) for _ in range(8)]
     try:
-        await asyncio.gather(*(parts.store.open() for parts in doors))
-        ids = await asyncio.gather(*(pending(parts, n) for n, parts in enumerate(doors)))
+        await asyncio.gather(*(services.store.open() for services in services))
+        ids = await asyncio.gather(*(pending(services, n) for n, services in enumerate(services)))
         assert len(set(ids)) == 8
-        assert await faults(doors[0]) == []
+        assert await faults(services[0]) == []
     finally:
-        await asyncio.gather(*(parts.store.close() for parts in doors))
+        await asyncio.gather(*(services.store.close() for services in services))
 
 
 async def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
@@ -230,49 +230,49 @@ async def test_a_busy_database_is_said_to_be_busy(place: Place, clock: Clock, mo
     from interlock.storage.postgres import database
 
     monkeypatch.setitem(database.WRITER_SETTINGS, "lock_timeout", "50ms")
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
         with place.held(), pytest.raises(StoreUnavailable, match="busy"):
-            await approve(parts, approval_id)
-        assert await approve(parts, approval_id) == "approved"
+            await approve(services, approval_id)
+        assert await approve(services, approval_id) == "approved"
 
 
-def _every() -> Any:
+def _break_points() -> Any:
     from interlock.core.ports import ApprovalQuery
 
     return ApprovalQuery()
 
 
-async def test_what_the_database_says_of_itself(parts: AppServices) -> None:
-    checks = {check.what: check for check in await parts.store.check_health()}
+async def test_what_the_database_says_of_itself(services: AppServices) -> None:
+    checks = {check.what: check for check in await services.store.check_health()}
     assert checks["postgresql"].state == "ok"
     assert f"{len(NAMES)} migrations" in checks["database"].found
 
 
-async def test_a_process_that_stands_still_with_the_lock_holds_up_nobody_for_long(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        first, second = await pending(parts, 1), await pending(parts, 2)
+async def test_a_stopped_process_with_the_lock_blocks_others_only_briefly(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as services:
+        first, second = await pending(services, 1), await pending(services, 2)
         command = [sys.executable, "-m", "tests.faults.stopped_batch_program", place.url, first]
-        stopped = await asyncio.create_subprocess_exec(*command, cwd=TOP, stdout=asyncio.subprocess.PIPE)
+        stopped = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE)
         try:
             assert stopped.stdout is not None
             assert await stopped.stdout.readline() == b"stopped\n"
-            assert await approve(parts, second) == "approved"  # waits for the server to end the other transaction
-            assert await status(parts, first) == "pending"
+            assert await approve(services, second) == "approved"  # waits for the server to end the other transaction
+            assert await status(services, first) == "pending"
         finally:
             stopped.kill()
             await stopped.wait()
-        assert await faults(parts) == []
+        assert await faults(services) == []
 
 
-class Counting:
+class CountingPipeline:
     """How many round trips the batches take."""
 
     def __init__(self) -> None:
         self.syncs = 0
         self.pipe: Pipeline
 
-    def around(self, pipe: Pipeline) -> "Counting":
+    def around(self, pipe: Pipeline) -> "CountingPipeline":
         self.pipe = pipe
         return self
 
@@ -284,13 +284,13 @@ class Counting:
         return getattr(self.pipe, name)
 
 
-async def trips(parts: AppServices, work: Any) -> tuple[object, int]:
-    counting = Counting()
-    parts.store._database.wrap_connection(counting.around)  # type: ignore[attr-defined]
+async def count_round_trips(services: AppServices, work: Any) -> tuple[object, int]:
+    counting = CountingPipeline()
+    services.store._database.wrap_connection(counting.around)  # type: ignore[attr-defined]
     return await work, counting.syncs
 
 
-def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Place) -> None:
+def test_a_process_stopped_while_sending_loses_the_lock(place: Place) -> None:
     """What was sent in part is not idle for the server, which waits for the rest of it."""
     link = PostgresConnection(place.url, {**WRITER_SETTINGS, "transaction_timeout": "2s"})
     stopped = link.get_connection()
@@ -307,17 +307,19 @@ def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Pla
     assert got == [(0,)]
 
 
-async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(parts: AppServices) -> None:
+async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(
+    services: AppServices,
+) -> None:
     """But for the first decision of a person: whether they are still there is looked up, and then remembered."""
-    approval_id = await pending(parts)
-    assert await trips(parts, approve(parts, await pending(parts, 2))) == ("approved", 2)
-    assert await trips(parts, approve(parts, approval_id)) == ("approved", 1)
-    execution, syncs = await trips(parts, parts.gate.start("default", approval_id, "r"))
+    approval_id = await pending(services)
+    assert await count_round_trips(services, approve(services, await pending(services, 2))) == ("approved", 2)
+    assert await count_round_trips(services, approve(services, approval_id)) == ("approved", 1)
+    execution, syncs = await count_round_trips(services, services.gate.start("default", approval_id, "r"))
     assert syncs == 1
-    finished = parts.gate.finish("default", approval_id, 1, ok=True, payload=OK)
-    assert (await trips(parts, finished))[1] == 1
+    finished = services.gate.finish("default", approval_id, 1, ok=True, payload=OK)
+    assert (await count_round_trips(services, finished))[1] == 1
     assert execution.args == b'{"path":"/tmp/x"}'  # type: ignore[attr-defined]
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
 async def test_what_another_process_did_is_seen_before_anything_counts(place: Place, clock: Clock) -> None:
@@ -335,29 +337,31 @@ async def test_what_another_process_did_is_seen_before_anything_counts(place: Pl
 
 
 @pytest.mark.parametrize("late", [0, 1, 60_000])
-async def test_a_process_whose_clock_stands_still_cannot_decide_late(place: Place, clock: Clock, late: int) -> None:
+async def test_a_process_with_a_stopped_clock_cannot_decide_late(place: Place, clock: Clock, late: int) -> None:
     """It remembers everything that it needs, and only the server knows that the time is over."""
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
-        approval = (await parts.store.get("default", approval_id)).approval
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
+        approval = (await services.store.get("default", approval_id)).approval
         place.set_clock(approval.deadlines.expires_at + late)  # the process still believes that there is time
         with pytest.raises(Expired):
-            await approve(parts, approval_id)
-        assert await status(parts, approval_id) == "expired"
+            await approve(services, approval_id)
+        assert await status(services, approval_id) == "expired"
 
 
 async def test_a_decision_a_millisecond_before_the_deadline_counts(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
-        approval = (await parts.store.get("default", approval_id)).approval
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
+        approval = (await services.store.get("default", approval_id)).approval
         place.set_clock(approval.deadlines.expires_at - 1)
-        assert await approve(parts, approval_id) == "approved"
+        assert await approve(services, approval_id) == "approved"
 
 
-async def test_bytes_that_were_altered_after_they_were_remembered_do_not_run(parts: AppServices, place: Place) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
+async def test_bytes_that_were_altered_after_they_were_remembered_do_not_run(
+    services: AppServices, place: Place
+) -> None:
+    approval_id = await pending(services)
+    await approve(services, approval_id)
     place.sql("update payloads set args = ?", b'{"path":"/"}')
     with pytest.raises(BindingBroken):
-        await parts.gate.start("default", approval_id, "r")
-    assert await status(parts, approval_id) == "approved"
+        await services.gate.start("default", approval_id, "r")
+    assert await status(services, approval_id) == "approved"

@@ -1,4 +1,4 @@
-"""No look-up of the hot path ever walks through a table, whatever the database believes of its size."""
+"""Query plans: no lookup of the hot path scans a table, with any statistics."""
 
 import re
 import sqlite3
@@ -15,8 +15,8 @@ from interlock.storage.postgres.database import FAST_QUERIES, READER_SETTINGS, W
 SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
 DELIVERIES = {"deliveries_of", "due_deliveries", "told_lately", "finished_deliveries_of"}
 PAUSES = {"pause", "pause_state", "paused_runs", "paused_runs_of", "ready_pauses", "waits_for", "held_pauses"}
-FOUND = {"SCAN k", "SCAN counted"}  # rows that a part of the statement found by an index
-FOR_LISTS = ("approvals_newest", "approvals_pending", "Seq Scan")
+SEARCH_QUERIES = {"SCAN k", "SCAN counted"}  # rows that a part of the statement found by an index
+LIST_QUERIES = ("approvals_newest", "approvals_pending", "Seq Scan")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_sqlite_searches_by_an_index(name: str) -> None:
         plan = connection.execute(f"explain query plan {query}", [1] * query.count("?")).fetchall()
     steps = [row[3] for row in plan]
     assert any(step.startswith("SEARCH") for step in steps), steps
-    assert [step for step in steps if step.startswith("SCAN") and step not in FOUND] == []
+    assert [step for step in steps if step.startswith("SCAN") and step not in SEARCH_QUERIES] == []
     assert name == "head" or "(workspace=?)" not in " ".join(steps), "that is a walk through the workspace"
 
 
@@ -86,17 +86,20 @@ def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: st
         migrate(connection)
         statements = Statements(load_queries(), column_types(connection))
         wrong = {}
-        for settings, shapes in ((WRITER_SETTINGS, written(statements)), (READER_SETTINGS, looked_up(statements))):
+        for settings, shapes in (
+            (WRITER_SETTINGS, write_statements(statements)),
+            (READER_SETTINGS, lookup_statements(statements)),
+        ):
             for name, value in settings.items():
                 connection.execute("select set_config(%s, %s, false)", (name, value))
             for number, (name, text) in enumerate(shapes):
-                plan = planned(connection, f"p{len(settings)}_{number}", text)
-                if any(word in plan for word in FOR_LISTS):
+                plan = query_plan(connection, f"p{len(settings)}_{number}", text)
+                if any(word in plan for word in LIST_QUERIES):
                     wrong[name] = plan
     assert wrong == {}
 
 
-def written(statements: Statements) -> list[tuple[str, str]]:
+def write_statements(statements: Statements) -> list[tuple[str, str]]:
     found = []
     for name, made in statements.bulk_writes.items():
         if name not in ("write_doc", "forget_doc"):
@@ -104,7 +107,7 @@ def written(statements: Statements) -> list[tuple[str, str]]:
     return found
 
 
-def looked_up(statements: Statements) -> list[tuple[str, str]]:
+def lookup_statements(statements: Statements) -> list[tuple[str, str]]:
     names = sorted((FAST_QUERIES | DELIVERIES | PAUSES) - SMALL)
     return [(f"{name}, one", statements.single[name]) for name in names] + [
         (f"{name}, many", statements.bulk_reads[name])
@@ -112,7 +115,7 @@ def looked_up(statements: Statements) -> list[tuple[str, str]]:
     ]
 
 
-def planned(connection: psycopg.Connection[tuple[str]], name: str, text: str) -> str:
+def query_plan(connection: psycopg.Connection[tuple[str]], name: str, text: str) -> str:
     connection.execute(f"prepare {name} as {text}".encode())
     count = max(map(int, re.findall(r"\$(\d+)", text)), default=0)
     values = f"({', '.join(['null'] * count)})" if count else ""

@@ -1,4 +1,4 @@
-"""A program and its server, with a network between them that loses answers: nothing is asked or run twice."""
+"""The remote client over a network that loses responses: no call is proposed or run twice."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ WRITE = ToolSpec("send", "write", describe="Send to {to}")
 
 
 @pytest.fixture
-async def desk(place: Place) -> AsyncIterator[AppServices]:
-    parts = build_services(place.url)
-    await parts.store.open()
-    await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
-    yield parts
-    await parts.store.close()
+async def people_services(place: Place) -> AsyncIterator[AppServices]:
+    services = build_services(place.url)
+    await services.store.open()
+    await services.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
+    yield services
+    await services.store.close()
 
 
 @pytest.fixture
-async def keys(desk: AppServices) -> Keys:
-    return await make_keys(desk)
+async def keys(people_services: AppServices) -> Keys:
+    return await make_keys(people_services)
 
 
 @pytest.fixture
@@ -67,23 +67,23 @@ async def server(place: Place, keys: Keys) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def net(server: str) -> AsyncIterator[Between]:
+async def lossy_network(server: str) -> AsyncIterator[Between]:
     with between(server) as state:
         yield state
 
 
-async def approved(desk: AppServices) -> str:
+async def approve_next(people_services: AppServices) -> str:
     """Plays the reviewer for the next call that waits."""
-    async with desk.store.watch("default") as watch:
-        while not (page := await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items:
+    async with people_services.store.watch("default") as watch:
+        while not (page := await people_services.store.list("default", ApprovalQuery(statuses=("pending",)))).items:
             await watch.wait(1)
     stored: Stored = page.items[0]
     seen = Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)
-    await desk.inbox.decide("default", stored.approval.id, Approve(seen), BOB)
+    await people_services.inbox.decide("default", stored.approval.id, Approve(seen), BOB)
     return stored.approval.id
 
 
-async def one_call(lock: Interlock, desk: AppServices) -> list[str]:
+async def one_call(lock: Interlock, people_services: AppServices) -> list[str]:
     ran: list[str] = []
 
     @lock.tool(effect="write", secret=["token"])
@@ -91,7 +91,7 @@ async def one_call(lock: Interlock, desk: AppServices) -> list[str]:
         ran.append(to)
         return "sent"
 
-    result, _ = await asyncio.gather(send("a"), approved(desk))
+    result, _ = await asyncio.gather(send("a"), approve_next(people_services))
     assert result == "sent"
     return ran
 
@@ -99,16 +99,16 @@ async def one_call(lock: Interlock, desk: AppServices) -> list[str]:
 # R3, R23, R46
 @pytest.mark.parametrize("act", ["lose", "refuse", "busy"])
 async def test_whichever_answer_is_lost_the_tool_runs_once(
-    net: Between, keys: Keys, desk: AppServices, act: Act
+    lossy_network: Between, keys: Keys, people_services: AppServices, act: Act
 ) -> None:
     """One program after another; each loses another one of its answers."""
     for lost in range(1, 10):
-        before = len(net.lines)
-        net.act = lambda number, line, lost=lost + before: act if number == lost else "pass"  # type: ignore[misc]
-        with Interlock(net.url, key=keys["agent"], agent=f"agent {lost}") as lock:
-            assert await one_call(lock, desk) == ["a"]
-    assert len(net.lines) > 9 * 6
-    seen = await kinds(desk)
+        before = len(lossy_network.lines)
+        lossy_network.act = lambda number, line, lost=lost + before: act if number == lost else "pass"  # type: ignore[misc]
+        with Interlock(lossy_network.url, key=keys["agent"], agent=f"agent {lost}") as lock:
+            assert await one_call(lock, people_services) == ["a"]
+    assert len(lossy_network.lines) > 9 * 6
+    seen = await kinds(people_services)
     assert {kind: seen.count(kind) for kind in ("run_opened", "proposed", "started", "succeeded", "run_closed")} == {
         "run_opened": 9,
         "proposed": 9,
@@ -116,50 +116,52 @@ async def test_whichever_answer_is_lost_the_tool_runs_once(
         "succeeded": 9,
         "run_closed": 9,
     }
-    assert await faults(desk) == []
+    assert await faults(people_services) == []
 
 
 # R46
 async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(
-    net: Between, keys: Keys, desk: AppServices
+    lossy_network: Between, keys: Keys, people_services: AppServices
 ) -> None:
-    net.act = lambda number, line: "lose" if "/start" in line else "pass"
-    async with Client(net.url, keys["agent"], patience=0.5) as client:
-        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        assert isinstance(told, Waiting)
-        await approved(desk)
-        assert isinstance(await client.wait(told.approval_id), Proceed)
+    lossy_network.act = lambda number, line: "lose" if "/start" in line else "pass"
+    async with Client(lossy_network.url, keys["agent"], patience=0.5) as client:
+        result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(result, Waiting)
+        await approve_next(people_services)
+        assert isinstance(await client.wait(result.approval_id), Proceed)
         with pytest.raises(StoreUnavailable, match="The tool was not run"):
-            await client.start(told.approval_id, WRITE)
-        net.act = lambda number, line: "pass"
-        with pytest.raises(AlreadyStarted):  # another attempt: nobody knows what the first one did
-            await client.start(told.approval_id, WRITE)
+            await client.start(result.approval_id, WRITE)
+        lossy_network.act = lambda number, line: "pass"
+        with pytest.raises(AlreadyStarted):  # a new attempt: the outcome of the first is unknown
+            await client.start(result.approval_id, WRITE)
 
 
 # R46
-async def test_a_finish_whose_answer_got_lost_is_told_again(net: Between, keys: Keys, desk: AppServices) -> None:
-    async with Client(net.url, keys["agent"]) as client:
-        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        assert isinstance(told, Waiting)
-        await approved(desk)
-        started = await client.start(told.approval_id, WRITE)
-        told_before = len(net.lines)
-        net.act = lambda number, line: "lose" if number == told_before + 1 else "pass"
-        assert (await client.finish(told.approval_id, started.fence, {"id": 1})).status == "succeeded"
-    assert (await kinds(desk)).count("succeeded") == 1
+async def test_a_finish_with_a_lost_response_is_retried(
+    lossy_network: Between, keys: Keys, people_services: AppServices
+) -> None:
+    async with Client(lossy_network.url, keys["agent"]) as client:
+        result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(result, Waiting)
+        await approve_next(people_services)
+        started = await client.start(result.approval_id, WRITE)
+        told_before = len(lossy_network.lines)
+        lossy_network.act = lambda number, line: "lose" if number == told_before + 1 else "pass"
+        assert (await client.finish(result.approval_id, started.fence, {"id": 1})).status == "succeeded"
+    assert (await kinds(people_services)).count("succeeded") == 1
 
 
 # R23
-async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, desk: AppServices) -> None:
+async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, people_services: AppServices) -> None:
     with serving_here(place.url) as url, between(url) as net:
         client = Client(net.url, keys["agent"], patience=0.1)
-        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        assert isinstance(told, Waiting)
+        result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(result, Waiting)
         net.act = lambda number, line: "refuse"
-        waiting = asyncio.create_task(client.wait(told.approval_id))
+        waiting = asyncio.create_task(client.wait(result.approval_id))
         while len(net.lines) < 5:  # noqa: ASYNC110  it came back several times
             await asyncio.sleep(0.01)
-        await approved(desk)
+        await approve_next(people_services)
         net.act = lambda number, line: "pass"
         assert isinstance(await waiting, Proceed)
         net.act = lambda number, line: "refuse"
@@ -171,10 +173,10 @@ async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys,
 # R57
 @pytest.mark.parametrize("declared", ["write", "read"])
 async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
-    place: Place, keys: Keys, desk: AppServices, declared: str
+    place: Place, keys: Keys, people_services: AppServices, declared: str
 ) -> None:
     """Pinned before the server starts, so that nobody has to wait until it follows."""
-    await desk.store.pin("default", [ToolSpec("send", "write", secret=("token",))], "", "ada")
+    await people_services.store.pin("default", [ToolSpec("send", "write", secret=("token",))], "", "ada")
     ran: list[str] = []
     with serving_here(place.url) as url, Interlock(url, key=keys["agent"], agent="mailer") as lock:
 
@@ -183,32 +185,32 @@ async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
             ran.append(to)
             return "sent"
 
-        result, approval_id = await asyncio.gather(send("a"), approved(desk))
+        result, approval_id = await asyncio.gather(send("a"), approve_next(people_services))
     assert (result, ran) == ("sent", ["a"])
-    terms = (await desk.store.get("default", approval_id)).approval.terms
+    terms = (await people_services.store.get("default", approval_id)).approval.terms
     assert bool(terms.notes) is (declared == "read")
-    assert await faults(desk) == []
+    assert await faults(people_services) == []
 
 
 # R24, R57
 async def test_a_registered_tool_runs_unless_the_program_changed_it_after_the_approval(
-    server: str, keys: Keys, desk: AppServices
+    server: str, keys: Keys, people_services: AppServices
 ) -> None:
     own = ToolSpec("cms_delete_post", "destructive")
     async with Client(server, keys["agent"]) as client:
-        told = await client.check(propose(own.name, {"slug": "welcome"}, "run", "1"), own)
-        assert isinstance(told, Waiting)
-        await approved(desk)
+        result = await client.check(propose(own.name, {"slug": "welcome"}, "run", "1"), own)
+        assert isinstance(result, Waiting)
+        await approve_next(people_services)
         with pytest.raises(BindingBroken, match="definition changed"):
-            await client.start(told.approval_id, ToolSpec(own.name, "read"))
-        assert (await client.start(told.approval_id, own)).args == b'{"slug":"welcome"}'
+            await client.start(result.approval_id, ToolSpec(own.name, "read"))
+        assert (await client.start(result.approval_id, own)).args == b'{"slug":"welcome"}'
 
 
 # R24, R48
-async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: AppServices) -> None:
+async def test_errors_are_those_of_the_services(server: str, keys: Keys, people_services: AppServices) -> None:
     async with Client(server, keys["agent"], lease_seconds=0.05) as client:
-        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        assert isinstance(told, Waiting)
+        result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(result, Waiting)
         with pytest.raises(CallMismatch):
             await client.check(propose("send", {"to": "b"}, "run", "1"), WRITE)
         with pytest.raises(NotFound):
@@ -216,37 +218,37 @@ async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: AppS
         with pytest.raises(NotFound):
             await client.wait("../runs")
         with pytest.raises(Forbidden, match="agent"):
-            await client.decide(told.approval_id, Approve(Acknowledgement(told.args_sha256)))
-        await approved(desk)
+            await client.decide(result.approval_id, Approve(Acknowledgement(result.args_sha256)))
+        await approve_next(people_services)
         with pytest.raises(BindingBroken, match="definition changed"):
-            await client.start(told.approval_id, ToolSpec("send", "write", idempotent=True))
-        started = await client.start(told.approval_id, WRITE)
-        assert (started.args, started.idempotency_key) == (b'{"to":"a"}', told.approval_id)
+            await client.start(result.approval_id, ToolSpec("send", "write", idempotent=True))
+        started = await client.start(result.approval_id, WRITE)
+        assert (started.args, started.idempotency_key) == (b'{"to":"a"}', result.approval_id)
         with pytest.raises(AlreadyStarted):
-            await client.start(told.approval_id, WRITE)
+            await client.start(result.approval_id, WRITE)
         async with asyncio.timeout(30):
-            while (await desk.store.get("default", told.approval_id)).approval.status == "running":  # noqa: ASYNC110  a lapse
+            while (await people_services.store.get("default", result.approval_id)).approval.status == "running":  # noqa: ASYNC110  a lapse
                 await asyncio.sleep(0.01)
         with pytest.raises(LeaseLost, match="Too late"):
-            await client.finish(told.approval_id, started.fence, "sent")
+            await client.finish(result.approval_id, started.fence, "sent")
 
 
 # R21, R48
 async def test_a_person_decides_with_their_own_key_and_as_nobody_else(
-    server: str, keys: Keys, desk: AppServices
+    server: str, keys: Keys, people_services: AppServices
 ) -> None:
     async with Client(server, keys["agent"]) as agent:
-        told = await agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        result = await agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
     lock = Interlock(server, key=keys["reviewer"])
     with pytest.raises(Forbidden, match="key of bob"):
-        await lock.decide(told.approval_id, Approve(), reviewer="ada")
+        await lock.decide(result.approval_id, Approve(), reviewer="ada")
     assert (
-        await lock.decide(told.approval_id, Approve(Acknowledgement(told.args_sha256)), reviewer="bob")
+        await lock.decide(result.approval_id, Approve(Acknowledgement(result.args_sha256)), reviewer="bob")
     ).status == "approved"
     with pytest.raises(InvalidDecision, match="carries args_sha256"):
-        await lock.decide(told.approval_id, Approve(), reviewer="bob")
+        await lock.decide(result.approval_id, Approve(), reviewer="bob")
     with pytest.raises(AlreadyDecided) as late:
-        await lock.decide(told.approval_id, Reject("", Acknowledgement(told.args_sha256)), reviewer="bob")
+        await lock.decide(result.approval_id, Reject("", Acknowledgement(result.args_sha256)), reviewer="bob")
     assert late.value.ids["decision"]["by"] == "bob"  # type: ignore[index]
     assert isinstance(late.value.ids["decision"]["at"], int)  # type: ignore[index]
     with pytest.raises(Forbidden, match="for agents"):  # a person's key proposes nothing
@@ -269,13 +271,13 @@ async def test_a_wrong_key_says_what_to_do_and_is_not_shown(server: str) -> None
 
 def test_the_sync_client_does_the_same(server: str, keys: Keys) -> None:
     with SyncClient(server, keys["agent"]) as agent, SyncClient(server, keys["reviewer"]) as bob:
-        told = agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        assert isinstance(told, Waiting)
-        assert isinstance(agent.wait(told.approval_id, timeout=0.01), Waiting)
-        assert bob.decide(told.approval_id, Approve(Acknowledgement(told.args_sha256))).status == "approved"
-        started = agent.start(told.approval_id, WRITE)
-        assert agent.renew(told.approval_id, started.fence).status == "running"
-        assert agent.finish(told.approval_id, started.fence, error="no such host").status == "failed"
+        result = agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(result, Waiting)
+        assert isinstance(agent.wait(result.approval_id, timeout=0.01), Waiting)
+        assert bob.decide(result.approval_id, Approve(Acknowledgement(result.args_sha256))).status == "approved"
+        started = agent.start(result.approval_id, WRITE)
+        assert agent.renew(result.approval_id, started.fence).status == "running"
+        assert agent.finish(result.approval_id, started.fence, error="no such host").status == "failed"
         other = agent.check(propose("send", {"to": "b"}, "run", "2"), WRITE)
         assert agent.cancel(other.approval_id, "not needed").status == "cancelled"
         third = agent.check(propose("send", {"to": "c"}, "run", "3"), WRITE)
@@ -287,7 +289,9 @@ def test_the_sync_client_does_the_same(server: str, keys: Keys) -> None:
 
 
 # R2, R45
-async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys: Keys, desk: AppServices) -> None:
+async def test_describe_and_preview_are_made_where_the_tool_is(
+    server: str, keys: Keys, people_services: AppServices
+) -> None:
     def preview(args: Any) -> str:
         return f"{len(args)} arguments"
 
@@ -297,8 +301,8 @@ async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys
         async def send(what: str, token: str) -> str:
             return token
 
-        result, approval_id = await asyncio.gather(send("{mail}", "hunter2"), approved(desk))
-    stored, card = (view := await desk.inbox.show("default", approval_id)).stored, view.card
+        result, approval_id = await asyncio.gather(send("{mail}", "hunter2"), approve_next(people_services))
+    stored, card = (view := await people_services.inbox.show("default", approval_id)).stored, view.card
     assert result == "hunter2"
     assert card.sentence == 'Run send: token = (hidden), what = "{mail}"'
     assert (card.agent_description, card.agent_preview) == ("Send {mail}!", "2 arguments")
@@ -308,7 +312,7 @@ async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys
 
 
 # R46
-async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk: AppServices) -> None:
+async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, people_services: AppServices) -> None:
     with Interlock(server, key=keys["agent"], lease_seconds=0.3) as lock:
 
         @lock.tool(effect="write")
@@ -316,25 +320,27 @@ async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk
             started = lock.execution()
             assert started is not None
             while True:
-                held = (await desk.store.get("default", started.approval_id)).approval.lease.until or 0
+                held = (await people_services.store.get("default", started.approval_id)).approval.lease.until or 0
                 if held > started.lease_until + 300:
                     return "done"
 
-        result, _ = await asyncio.gather(slow(), approved(desk))
+        result, _ = await asyncio.gather(slow(), approve_next(people_services))
     assert result == "done"
 
 
 # R46
-async def test_a_result_too_large_to_be_sent_is_described(server: str, keys: Keys, desk: AppServices) -> None:
+async def test_a_result_too_large_to_be_sent_is_described(
+    server: str, keys: Keys, people_services: AppServices
+) -> None:
     with Interlock(server, key=keys["agent"]) as lock:
 
         @lock.tool(effect="write")
         async def dump() -> str:
             return "x" * (1024 * 1024 - 10)
 
-        result, approval_id = await asyncio.gather(dump(), approved(desk))
+        result, approval_id = await asyncio.gather(dump(), approve_next(people_services))
     assert len(result) == 1024 * 1024 - 10
-    stored = await desk.store.get("default", approval_id)
+    stored = await people_services.store.get("default", approval_id)
     assert (stored.approval.status, b"too large" in (stored.payload.result or b"")) == ("succeeded", True)
 
 
@@ -354,24 +360,28 @@ async def test_what_a_server_decides_cannot_be_given_by_the_program(server: str,
 
 
 # R55
-async def test_an_agent_answers_what_people_ask_about_its_call(server: str, keys: Keys, desk: AppServices) -> None:
+async def test_an_agent_answers_what_people_ask_about_its_call(
+    server: str, keys: Keys, people_services: AppServices
+) -> None:
     async with Client(server, keys["agent"]) as client:
-        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        waiting = asyncio.create_task(client.wait(told.approval_id, heard=0))
-        await desk.inbox.ask("default", told.approval_id, "Why now?", BOB)
+        result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        waiting = asyncio.create_task(client.wait(result.approval_id, heard=0))
+        await people_services.inbox.ask("default", result.approval_id, "Why now?", BOB)
         woken = await waiting
         assert isinstance(woken, Waiting)
         assert woken.questions == (1,)
-        (question,) = await client.questions(told.approval_id)
+        (question,) = await client.questions(result.approval_id)
         assert (question.number, question.by, question.text) == (1, "bob", "Why now?")
-        assert (await client.answer(told.approval_id, 1, "It is due.")).status == "pending"
-        assert await client.questions(told.approval_id) == []
+        assert (await client.answer(result.approval_id, 1, "It is due.")).status == "pending"
+        assert await client.questions(result.approval_id) == []
 
 
 # R37
-async def test_a_question_by_hand_is_answered_by_a_person(server: str, keys: Keys, desk: AppServices) -> None:
+async def test_a_question_by_hand_is_answered_by_a_person(
+    server: str, keys: Keys, people_services: AppServices
+) -> None:
     async with Client(server, keys["agent"]) as client:
         asked = await client.ask("Which colour?", run_id="run", call_id="q", choices=["red", "blue"], requester="ann")
         assert isinstance(asked, Waiting)
-        await desk.inbox.decide("default", asked.approval_id, Respond("blue"), BOB)
+        await people_services.inbox.decide("default", asked.approval_id, Respond("blue"), BOB)
         assert await client.wait(asked.approval_id) == Answered("blue", asked.approval_id)

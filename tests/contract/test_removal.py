@@ -1,4 +1,4 @@
-"""What ends with somebody who is removed or demoted, on both databases: in one transaction, and also in a race. R61"""
+"""Removal and demotion on both databases: in one transaction, also in a race. R61"""
 
 from __future__ import annotations
 
@@ -45,184 +45,204 @@ PEOPLE = {"ada": "admin", "bob": "reviewer", "eve": "reviewer", "fay": "reviewer
 
 
 @pytest.fixture
-async def bank(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
-    async with opened(place, clock, RULES) as parts:
-        await people(parts)
-        yield parts
+async def bank_services(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+    async with opened(place, clock, RULES) as services:
+        await people(services)
+        yield services
 
 
-async def people(parts: AppServices) -> None:
+async def people(services: AppServices) -> None:
     for name, role in PEOPLE.items():
-        await parts.accounts.add_user("default", name, role, "ada", FINANCE)
+        await services.accounts.add_user("default", name, role, "ada", FINANCE)
 
 
-async def wire(parts: AppServices, number: int | str = 1) -> str:
+async def propose_transfer(services: AppServices, number: int | str = 1) -> str:
     """A call for which two of finance have to vote."""
-    outcome = await parts.gate.check(propose("wire", {"n": number}, "run", f"w{number}"), ToolSpec("wire", "write"))
+    outcome = await services.gate.check(propose("wire", {"n": number}, "run", f"w{number}"), ToolSpec("wire", "write"))
     assert isinstance(outcome, Waiting)
     return outcome.approval_id
 
 
-async def pay(parts: AppServices, number: int | str = 1) -> bool:
+async def propose_payment(services: AppServices, number: int | str = 1) -> bool:
     """Whether it passes without a person."""
-    return isinstance(await parts.gate.check(propose("pay", {}, "run", f"p{number}"), PAY), Proceed)
+    return isinstance(await services.gate.check(propose("pay", {}, "run", f"p{number}"), PAY), Proceed)
 
 
-async def vote(parts: AppServices, approval_id: str, who: Reviewer) -> str:
-    stored = await parts.store.get("default", approval_id)
+async def vote(services: AppServices, approval_id: str, who: Reviewer) -> str:
+    stored = await services.store.get("default", approval_id)
     decision = Approve(Acknowledgement(stored.approval.args_sha256))
-    return (await parts.inbox.decide("default", approval_id, decision, who)).status
+    return (await services.inbox.decide("default", approval_id, decision, who)).status
 
 
-async def person(parts: AppServices, name: str) -> Reviewer:
+async def person(services: AppServices, name: str) -> Reviewer:
     """As the server makes them: with what they came by."""
-    return replace(await parts.inbox.reviewer("default", name, "web"), credential="session 0123")
+    return replace(await services.inbox.reviewer("default", name, "web"), credential="session 0123")
 
 
-async def approval(parts: AppServices, approval_id: str) -> Approval:
-    return (await parts.store.get("default", approval_id)).approval
+async def approval(services: AppServices, approval_id: str) -> Approval:
+    return (await services.store.get("default", approval_id)).approval
 
 
-async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: AppServices) -> None:
-    waiting = await wire(bank)
-    assert await vote(bank, waiting, await person(bank, "bob")) == "pending"
-    gone = await bank.accounts.remove_user("default", "bob", "ada")
+async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank_services: AppServices) -> None:
+    waiting = await propose_transfer(bank_services)
+    assert await vote(bank_services, waiting, await person(bank_services, "bob")) == "pending"
+    gone = await bank_services.accounts.remove_user("default", "bob", "ada")
     assert gone.effects.votes == (waiting,)
-    assert (await approval(bank, waiting)).votes == ()
-    assert await vote(bank, waiting, await person(bank, "eve")) == "pending", "one of two"
-    assert await vote(bank, waiting, await person(bank, "fay")) == "approved"
-    assert await faults(bank) == []
+    assert (await approval(bank_services, waiting)).votes == ()
+    assert await vote(bank_services, waiting, await person(bank_services, "eve")) == "pending", "one of two"
+    assert await vote(bank_services, waiting, await person(bank_services, "fay")) == "approved"
+    assert await faults(bank_services) == []
 
 
-async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank: AppServices) -> None:
-    waiting = await wire(bank)
-    await vote(bank, waiting, await person(bank, "bob"))
-    eve = await person(bank, "eve")
-    await bank.inbox.decide(
-        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank_services: AppServices) -> None:
+    waiting = await propose_transfer(bank_services)
+    await vote(bank_services, waiting, await person(bank_services, "bob"))
+    eve = await person(bank_services, "eve")
+    await bank_services.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank_services, waiting)).args_sha256)), eve
     )
-    await bank.accounts.remove_user("default", "bob", "ada")
-    undone = await bank.inbox.undo("default", waiting, eve)
+    await bank_services.accounts.remove_user("default", "bob", "ada")
+    undone = await bank_services.inbox.undo("default", waiting, eve)
     assert (undone.status, undone.votes) == ("pending", ())
-    assert await faults(bank) == []
+    assert await faults(bank_services) == []
 
 
 @pytest.mark.parametrize("how", ["demoted", "out of the team"])
-async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_back(bank: AppServices, how: str) -> None:
-    waiting = await wire(bank)
-    await vote(bank, waiting, await person(bank, "bob"))
-    eve = await person(bank, "eve")
-    await bank.inbox.decide(
-        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_back(
+    bank_services: AppServices, how: str
+) -> None:
+    waiting = await propose_transfer(bank_services)
+    await vote(bank_services, waiting, await person(bank_services, "bob"))
+    eve = await person(bank_services, "eve")
+    await bank_services.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank_services, waiting)).args_sha256)), eve
     )
     match how:
         case "demoted":
-            await bank.accounts.change_user("default", "bob", "ada", role="viewer")
+            await bank_services.accounts.change_user("default", "bob", "ada", role="viewer")
         case _:
-            await bank.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
-    undone = await bank.inbox.undo("default", waiting, eve)
+            await bank_services.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
+    undone = await bank_services.inbox.undo("default", waiting, eve)
     assert (undone.status, undone.votes) == ("pending", ())
-    assert await vote(bank, waiting, eve) == "pending", "one of two"
-    assert await faults(bank) == []
+    assert await vote(bank_services, waiting, eve) == "pending", "one of two"
+    assert await faults(bank_services) == []
 
 
-async def test_a_rejection_that_is_undone_keeps_the_votes_of_those_who_may_still_vote(bank: AppServices) -> None:
-    waiting = await wire(bank)
-    await vote(bank, waiting, await person(bank, "bob"))
-    eve = await person(bank, "eve")
-    await bank.inbox.decide(
-        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+async def test_a_rejection_that_is_undone_keeps_the_votes_of_those_who_may_still_vote(
+    bank_services: AppServices,
+) -> None:
+    waiting = await propose_transfer(bank_services)
+    await vote(bank_services, waiting, await person(bank_services, "bob"))
+    eve = await person(bank_services, "eve")
+    await bank_services.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank_services, waiting)).args_sha256)), eve
     )
-    await bank.accounts.change_user("default", "bob", "ada", role="admin")
-    undone = await bank.inbox.undo("default", waiting, eve)
+    await bank_services.accounts.change_user("default", "bob", "ada", role="admin")
+    undone = await bank_services.inbox.undo("default", waiting, eve)
     assert [each.by for each in undone.votes] == ["bob"]
-    assert await vote(bank, waiting, eve) == "approved"
+    assert await vote(bank_services, waiting, eve) == "approved"
 
 
-async def test_a_rejection_that_is_undone_brings_no_delegation_of_somebody_demoted_back(bank: AppServices) -> None:
-    await bank.accounts.add_user("default", "zoe", "reviewer", "ada")
-    waiting = await wire(bank)
-    await bank.inbox.delegate("default", waiting, People(frozenset({"zoe"})), await person(bank, "bob"))
-    await bank.inbox.delegate("default", waiting, People(frozenset({"zoe"})), await person(bank, "fay"))
-    eve = await person(bank, "eve")
-    await bank.inbox.decide(
-        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+async def test_a_rejection_that_is_undone_brings_no_delegation_of_somebody_demoted_back(
+    bank_services: AppServices,
+) -> None:
+    await bank_services.accounts.add_user("default", "zoe", "reviewer", "ada")
+    waiting = await propose_transfer(bank_services)
+    await bank_services.inbox.delegate(
+        "default", waiting, People(frozenset({"zoe"})), await person(bank_services, "bob")
     )
-    await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
-    undone = await bank.inbox.undo("default", waiting, eve)
+    await bank_services.inbox.delegate(
+        "default", waiting, People(frozenset({"zoe"})), await person(bank_services, "fay")
+    )
+    eve = await person(bank_services, "eve")
+    await bank_services.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank_services, waiting)).args_sha256)), eve
+    )
+    await bank_services.accounts.change_user("default", "bob", "ada", teams=frozenset())
+    undone = await bank_services.inbox.undo("default", waiting, eve)
     assert [each.by for each in undone.delegations] == ["fay"]
-    await bank.inbox.decide(
-        "default", waiting, Reject("no", Acknowledgement((await approval(bank, waiting)).args_sha256)), eve
+    await bank_services.inbox.decide(
+        "default", waiting, Reject("no", Acknowledgement((await approval(bank_services, waiting)).args_sha256)), eve
     )
-    await bank.accounts.change_user("default", "zoe", "ada", role="viewer")
-    assert (await bank.inbox.undo("default", waiting, eve)).delegations == ()
-    assert await faults(bank) == []
+    await bank_services.accounts.change_user("default", "zoe", "ada", role="viewer")
+    assert (await bank_services.inbox.undo("default", waiting, eve)).delegations == ()
+    assert await faults(bank_services) == []
 
 
-async def test_what_was_approved_before_stays_approved(bank: AppServices) -> None:
-    waiting = await wire(bank)
+async def test_what_was_approved_before_stays_approved(bank_services: AppServices) -> None:
+    waiting = await propose_transfer(bank_services)
     for name in ("bob", "eve"):
-        await vote(bank, waiting, await person(bank, name))
-    await bank.accounts.remove_user("default", "bob", "ada")
-    assert (await approval(bank, waiting)).status == "approved"
-    assert (await bank.gate.start("default", waiting, "runner")).fence == 1
+        await vote(bank_services, waiting, await person(bank_services, name))
+    await bank_services.accounts.remove_user("default", "bob", "ada")
+    assert (await approval(bank_services, waiting)).status == "approved"
+    assert (await bank_services.gate.start("default", waiting, "runner")).fence == 1
 
 
 @pytest.mark.parametrize("how", ["removed", "demoted", "out of the team"])
-async def test_a_grant_ends_with_what_its_maker_may(bank: AppServices, how: str) -> None:
-    await bank.inbox.grant(GRANT, await person(bank, "bob"))
-    assert await pay(bank, 1)
+async def test_a_grant_ends_with_what_its_maker_may(bank_services: AppServices, how: str) -> None:
+    await bank_services.inbox.grant(GRANT, await person(bank_services, "bob"))
+    assert await propose_payment(bank_services, 1)
     match how:
         case "removed":
-            change = await bank.accounts.remove_user("default", "bob", "ada")
+            change = await bank_services.accounts.remove_user("default", "bob", "ada")
         case "demoted":
-            change = await bank.accounts.change_user("default", "bob", "ada", role="viewer")
+            change = await bank_services.accounts.change_user("default", "bob", "ada", role="viewer")
         case _:
-            change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
+            change = await bank_services.accounts.change_user("default", "bob", "ada", teams=frozenset())
     assert change.effects.grants == (("g1", "pay"),)
-    assert not await pay(bank, 2)
-    assert (await bank.store.grant("default", "g1")).revoked_at == START
-    assert "grant_revoked" in await kinds(bank)
-    assert await faults(bank) == []
+    assert not await propose_payment(bank_services, 2)
+    assert (await bank_services.store.grant("default", "g1")).revoked_at == START
+    assert "grant_revoked" in await kinds(bank_services)
+    assert await faults(bank_services) == []
 
 
-async def test_a_change_that_takes_nothing_away_ends_nothing(bank: AppServices) -> None:
-    waiting = await wire(bank)
-    await bank.inbox.grant(GRANT, await person(bank, "bob"))
-    await vote(bank, waiting, await person(bank, "bob"))
-    change = await bank.accounts.change_user("default", "bob", "ada", role="admin", teams=FINANCE | {"ops"})
+async def test_a_change_that_takes_nothing_away_ends_nothing(bank_services: AppServices) -> None:
+    waiting = await propose_transfer(bank_services)
+    await bank_services.inbox.grant(GRANT, await person(bank_services, "bob"))
+    await vote(bank_services, waiting, await person(bank_services, "bob"))
+    change = await bank_services.accounts.change_user("default", "bob", "ada", role="admin", teams=FINANCE | {"ops"})
     assert change.effects == RemovalEffects()
-    assert await pay(bank)
-    assert [each.by for each in (await approval(bank, waiting)).votes] == ["bob"]
+    assert await propose_payment(bank_services)
+    assert [each.by for each in (await approval(bank_services, waiting)).votes] == ["bob"]
 
 
-async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank: AppServices) -> None:
-    waiting = await wire(bank)
-    await vote(bank, waiting, await person(bank, "bob"))
-    change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
+async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank_services: AppServices) -> None:
+    waiting = await propose_transfer(bank_services)
+    await vote(bank_services, waiting, await person(bank_services, "bob"))
+    change = await bank_services.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
     assert change.effects.votes == (waiting,)
-    assert (await approval(bank, waiting)).votes == ()
+    assert (await approval(bank_services, waiting)).votes == ()
 
 
-async def test_delegations_by_and_to_somebody_end_with_them(bank: AppServices) -> None:
-    await bank.accounts.add_user("default", "zoe", "reviewer", "ada")
-    by_bob, to_bob, to_both = await wire(bank, 1), await wire(bank, 2), await wire(bank, 3)
-    await bank.inbox.delegate("default", by_bob, People(frozenset({"zoe"})), await person(bank, "bob"))
-    await bank.inbox.delegate("default", to_bob, People(frozenset({"bob"})), await person(bank, "eve"))
-    await bank.inbox.delegate("default", to_both, People(frozenset({"bob", "zoe"})), await person(bank, "eve"))
-    await vote(bank, by_bob, await person(bank, "zoe"))
-    gone = await bank.accounts.remove_user("default", "bob", "ada")
+async def test_delegations_by_and_to_somebody_end_with_them(bank_services: AppServices) -> None:
+    await bank_services.accounts.add_user("default", "zoe", "reviewer", "ada")
+    by_bob, to_bob, to_both = (
+        await propose_transfer(bank_services, 1),
+        await propose_transfer(bank_services, 2),
+        await propose_transfer(bank_services, 3),
+    )
+    await bank_services.inbox.delegate(
+        "default", by_bob, People(frozenset({"zoe"})), await person(bank_services, "bob")
+    )
+    await bank_services.inbox.delegate(
+        "default", to_bob, People(frozenset({"bob"})), await person(bank_services, "eve")
+    )
+    await bank_services.inbox.delegate(
+        "default", to_both, People(frozenset({"bob", "zoe"})), await person(bank_services, "eve")
+    )
+    await vote(bank_services, by_bob, await person(bank_services, "zoe"))
+    gone = await bank_services.accounts.remove_user("default", "bob", "ada")
     assert set(gone.effects.delegations) == {by_bob, to_bob, to_both}
     assert gone.effects.votes == (by_bob,), "in the seat of somebody who is gone"
-    assert [(await approval(bank, each)).delegations for each in (by_bob, to_bob)] == [(), ()]
-    (left,) = (await approval(bank, to_both)).delegations
+    assert [(await approval(bank_services, each)).delegations for each in (by_bob, to_bob)] == [(), ()]
+    (left,) = (await approval(bank_services, to_both)).delegations
     assert left.to == People(frozenset({"zoe"}))
     with pytest.raises(Forbidden):
-        await vote(bank, by_bob, await person(bank, "zoe"))
+        await vote(bank_services, by_bob, await person(bank_services, "zoe"))
 
 
-async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: AppServices) -> None:
-    accounts = bank.accounts
+async def test_a_removed_person_is_nobodys_delegate_any_more(bank_services: AppServices) -> None:
+    accounts = bank_services.accounts
     await accounts.set_away("default", "eve", START + HOUR, People(frozenset({"bob"})), "eve")
     await accounts.set_away("default", "fay", START + HOUR, People(frozenset({"bob", "ada"})), "fay")
     gone = await accounts.remove_user("default", "bob", "ada")
@@ -231,8 +251,8 @@ async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: AppServices)
     assert (left["eve"], left["fay"]) == (None, People(frozenset({"ada"})))
 
 
-async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: AppServices) -> None:
-    accounts = bank.accounts
+async def test_links_that_they_made_for_others_end_and_keys_are_named(bank_services: AppServices) -> None:
+    accounts = bank_services.accounts
     await accounts.add_user("default", "root", "admin", "ada")
     invitation = await accounts.create_link("default", "root", role="admin")
     key, _ = await accounts.create_key("default", "office", "agent", "root")
@@ -242,41 +262,41 @@ async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: AppS
         await accounts.inspect_link(invitation)
 
 
-async def test_what_would_end_is_told_before_and_nothing_changes(bank: AppServices) -> None:
-    waiting = await wire(bank)
-    await bank.inbox.grant(GRANT, await person(bank, "bob"))
-    await vote(bank, waiting, await person(bank, "bob"))
-    key, _ = await bank.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
-    before = await kinds(bank)
-    told = await bank.accounts.preview_change("default", "bob")
-    assert (told.grants, told.votes, told.keys) == ((("g1", "pay"),), (waiting,), ((key.id, "laptop"),))
-    demoted = await bank.accounts.preview_change("default", "bob", "viewer")
+async def test_what_would_end_is_told_before_and_nothing_changes(bank_services: AppServices) -> None:
+    waiting = await propose_transfer(bank_services)
+    await bank_services.inbox.grant(GRANT, await person(bank_services, "bob"))
+    await vote(bank_services, waiting, await person(bank_services, "bob"))
+    key, _ = await bank_services.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    before = await kinds(bank_services)
+    result = await bank_services.accounts.preview_change("default", "bob")
+    assert (result.grants, result.votes, result.keys) == ((("g1", "pay"),), (waiting,), ((key.id, "laptop"),))
+    demoted = await bank_services.accounts.preview_change("default", "bob", "viewer")
     assert (demoted.grants, demoted.votes, demoted.keys) == ((("g1", "pay"),), (waiting,), ())
-    assert await kinds(bank) == before
-    assert await pay(bank)
-    assert (await bank.accounts.remove_user("default", "bob", "ada")).effects == told
+    assert await kinds(bank_services) == before
+    assert await propose_payment(bank_services)
+    assert (await bank_services.accounts.remove_user("default", "bob", "ada")).effects == result
 
 
-async def test_a_vote_that_races_a_removal_does_not_count(bank: AppServices) -> None:
+async def test_a_vote_that_races_a_removal_does_not_count(bank_services: AppServices) -> None:
     """In one batch, whichever comes first: who voted was let in before they were removed."""
-    bob = await person(bank, "bob")
+    bob = await person(bank_services, "bob")
     for number in range(8):
-        waiting = await wire(bank, number)
+        waiting = await propose_transfer(bank_services, number)
         vote_first = number % 2 == 0
-        removal = bank.accounts.remove_user("default", "bob", "ada")
-        voting = vote(bank, waiting, bob)
+        removal = bank_services.accounts.remove_user("default", "bob", "ada")
+        voting = vote(bank_services, waiting, bob)
         both = (voting, removal) if vote_first else (removal, voting)
         await asyncio.gather(*both, return_exceptions=True)
-        assert (await approval(bank, waiting)).votes == ()
-        await bank.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
-    assert await faults(bank) == []
+        assert (await approval(bank_services, waiting)).votes == ()
+        await bank_services.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
+    assert await faults(bank_services) == []
 
 
 async def test_a_vote_in_another_process_does_not_outlive_a_removal(place: Place, clock: Clock) -> None:
     async with opened(place, clock, RULES) as here, opened(place, clock, RULES) as there:
         await people(here)
         for number in range(6):
-            waiting = await wire(here, number)
+            waiting = await propose_transfer(here, number)
             bob = await person(there, "bob")
             removal, voting = here.accounts.remove_user("default", "bob", "ada"), vote(there, waiting, bob)
             await asyncio.gather(removal, voting, return_exceptions=True)
@@ -287,47 +307,51 @@ async def test_a_vote_in_another_process_does_not_outlive_a_removal(place: Place
         assert await faults(here) == []
 
 
-async def test_a_grant_that_races_a_removal_is_not_left(bank: AppServices) -> None:
-    bob = await person(bank, "bob")
+async def test_a_grant_that_races_a_removal_is_not_left(bank_services: AppServices) -> None:
+    bob = await person(bank_services, "bob")
     for number in range(6):
-        making = bank.inbox.grant(replace(GRANT, id=f"g{number}"), bob)
-        removal = bank.accounts.remove_user("default", "bob", "ada")
+        making = bank_services.inbox.grant(replace(GRANT, id=f"g{number}"), bob)
+        removal = bank_services.accounts.remove_user("default", "bob", "ada")
         await asyncio.gather(*((making, removal) if number % 2 else (removal, making)), return_exceptions=True)
-        assert not await pay(bank, number)
-        await bank.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
+        assert not await propose_payment(bank_services, number)
+        await bank_services.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
 
 
-async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(bank: AppServices, clock: Clock) -> None:
-    await bank.accounts.add_user("default", "zoe", "reviewer", "ada", frozenset({"support"}))
-    waiting = await wire(bank)
+async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(
+    bank_services: AppServices, clock: Clock
+) -> None:
+    await bank_services.accounts.add_user("default", "zoe", "reviewer", "ada", frozenset({"support"}))
+    waiting = await propose_transfer(bank_services)
     for name in ("bob", "eve"):
-        await vote(bank, waiting, await person(bank, name))
-    await bank.gate.start("default", waiting, "runner")
+        await vote(bank_services, waiting, await person(bank_services, name))
+    await bank_services.gate.start("default", waiting, "runner")
     clock.forward(HOUR)
-    await bank.worker.sweep()
-    assert (await approval(bank, waiting)).status == "unknown"
+    await bank_services.worker.sweep()
+    assert (await approval(bank_services, waiting)).status == "unknown"
     with pytest.raises(Forbidden, match="team finance"):
-        await bank.inbox.resolve_unknown("default", waiting, await person(bank, "zoe"), ok=True)
-    resolved = await bank.inbox.resolve_unknown("default", waiting, await person(bank, "fay"), ok=True)
+        await bank_services.inbox.resolve_unknown("default", waiting, await person(bank_services, "zoe"), ok=True)
+    resolved = await bank_services.inbox.resolve_unknown(
+        "default", waiting, await person(bank_services, "fay"), ok=True
+    )
     assert resolved.status == "succeeded"
 
 
 async def test_calls_that_wait_are_read_once_for_a_change_and_not_at_all_for_a_new_address(
-    bank: AppServices, monkeypatch: pytest.MonkeyPatch
+    bank_services: AppServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them are read under the lock of the ledger, where everybody else waits."""
-    approval_id, reads, read = await wire(bank), [], Transaction.pending_with_activity
+    approval_id, reads, read = await propose_transfer(bank_services), [], Transaction.pending_with_activity
 
     def counted(tx: Transaction, workspace: str) -> list[Approval]:
         reads.append(workspace)
         return read(tx, workspace)
 
-    await vote(bank, approval_id, await person(bank, "bob"))
+    await vote(bank_services, approval_id, await person(bank_services, "bob"))
     monkeypatch.setattr(Transaction, "pending_with_activity", counted)
-    await bank.accounts.change_user("default", "bob", "ada", email="bob@example.com")
+    await bank_services.accounts.change_user("default", "bob", "ada", email="bob@example.com")
     assert reads == []
-    changed = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
+    changed = await bank_services.accounts.change_user("default", "bob", "ada", teams=frozenset())
     assert (reads, changed.effects.votes) == (["default"], (approval_id,))
-    await bank.accounts.remove_user("default", "bob", "ada")
+    await bank_services.accounts.remove_user("default", "bob", "ada")
     assert reads == ["default", "default"]
-    assert await faults(bank) == []
+    assert await faults(bank_services) == []

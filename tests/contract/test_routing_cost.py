@@ -1,4 +1,4 @@
-"""What a minute costs depends on what is due in it, and not on what is stored. Counted in steps of SQLite's machine."""
+"""The cost of a sweep depends on what is due, not on what is stored; counted in steps of SQLite's VM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import Clock, pending
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 FEW, MANY = 1_000, 100_000
 DUE = 20  # approvals whose time comes within the minute
-UNIT = 10  # steps of the machine
+STEPS_PER_CALLBACK = 10  # steps of the machine
 POLICY = """
 version: 1
 defaults:
@@ -26,7 +26,7 @@ defaults:
   remind: 1m
   escalate: [{after: 1h, to: {users: [eve]}, channels: [pager]}]
 """
-FILL = """
+ADD_APPROVALS = """
 with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ?)
 insert into approvals
 select workspace, 'copy' || n, run_id, 'copy' || n, tool, effect, agent, agent_path, thread_id, requester, priority,
@@ -35,7 +35,7 @@ select workspace, 'copy' || n, run_id, 'copy' || n, tool, effect, agent, agent_p
     owner, known
 from approvals, numbers where id = ?
 """
-TELL = """
+ADD_DELIVERIES = """
 with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ?)
 insert into deliveries
 select workspace, 'copy' || n, 'copy' || n, channel, place, person, reason, priority,
@@ -45,7 +45,7 @@ from deliveries, numbers where approval_id = ? and channel = 'room'
 """
 
 
-class Steps:
+class StepCounter:
     """Counts what every connection does that is opened from now on."""
 
     def __init__(self) -> None:
@@ -56,68 +56,68 @@ class Steps:
         return 0
 
     def since(self, before: int) -> int:
-        return (self.units - before) * UNIT
+        return (self.units - before) * STEPS_PER_CALLBACK
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    counted, connect = Steps(), sqlite3.connect
+def steps(monkeypatch: pytest.MonkeyPatch) -> StepCounter:
+    counted, connect = StepCounter(), sqlite3.connect
 
     def counting(*args: Any, **more: Any) -> sqlite3.Connection:
         connection = connect(*args, **more)
-        connection.set_progress_handler(counted, UNIT)
+        connection.set_progress_handler(counted, STEPS_PER_CALLBACK)
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", counting)
     return counted
 
 
-async def test_a_minute_costs_what_is_due_in_it(tmp_path: Path, clock: Clock, steps: Steps) -> None:  # R23, R28
-    few = await a_minute(tmp_path / "few.db", clock, steps, FEW)
-    many = await a_minute(tmp_path / "many.db", clock, steps, MANY)
+async def test_a_minute_costs_what_is_due_in_it(tmp_path: Path, clock: Clock, steps: StepCounter) -> None:  # R23, R28
+    few = await count_steps_of_a_minute(tmp_path / "few.db", clock, steps, FEW)
+    many = await count_steps_of_a_minute(tmp_path / "many.db", clock, steps, MANY)
     print(f"\nsteps of SQLite's machine (idle, {DUE} due): {FEW:,} stored {few}, {MANY:,} stored {many}")
     assert few[1] > few[0] > 0
     assert many[0] <= 1.2 * few[0]
     assert many[1] <= 1.2 * few[1]
 
 
-async def a_minute(path: Path, clock: Clock, steps: Steps, stored: int) -> tuple[int, int]:
+async def count_steps_of_a_minute(path: Path, clock: Clock, steps: StepCounter, stored: int) -> tuple[int, int]:
     """Steps of a look that finds nothing, and of one that reminds people of a few calls."""
     place = File(path)
-    parts = build_services(place.url, clock, retention=DAY)
-    await parts.store.open()
+    services = build_services(place.url, clock, retention=DAY)
+    await services.store.open()
     try:
-        people = await furnished(parts, place, clock, stored)
-        idle = await look(parts, people, steps)
+        people = await fill_database(services, place, clock, stored)
+        idle = await count_sweep_steps(services, people, steps)
         clock.forward(MINUTE)
-        busy = await look(parts, people, steps)
+        busy = await count_sweep_steps(services, people, steps)
         assert [why for _, _, why in people.loud()] == ["remind"] * DUE
         return idle, busy
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
-async def furnished(parts: AppServices, place: File, clock: Clock, stored: int) -> Set:
-    await parts.put_policy("default", POLICY, "ada", {})
-    await parts.store.put_user("default", User("eve", "reviewer", email="eve@example.com"), "ada")
+async def fill_database(services: AppServices, place: File, clock: Clock, stored: int) -> Set:
+    await services.put_policy("default", POLICY, "ada", {})
+    await services.store.put_user("default", User("eve", "reviewer", email="eve@example.com"), "ada")
     routes = Routes(
         {"room": ChannelCapabilities(rate_per_minute=1_000), "pager": ChannelCapabilities()}, "room", escalation="pager"
     )
-    people = Set(parts, routes, room=Told(), pager=Told())
+    people = Set(services, routes, room=Told(), pager=Told())
     await people.sweep()
-    first = await pending(parts, "first")
+    first = await pending(services, "first")
     for number in range(DUE - 1):
-        await pending(parts, number)
+        await pending(services, number)
     await people.sweep()
     people.loud()
-    place.forced(FILL, stored, clock() + HOUR, first)
-    place.sql(TELL, stored, clock() + HOUR, HOUR, first)
-    await look(parts, people, Steps())
+    place.forced(ADD_APPROVALS, stored, clock() + HOUR, first)
+    place.sql(ADD_DELIVERIES, stored, clock() + HOUR, HOUR, first)
+    await count_sweep_steps(services, people, StepCounter())
     return people
 
 
-async def look(parts: AppServices, people: Set, steps: Steps) -> int:
+async def count_sweep_steps(services: AppServices, people: Set, steps: StepCounter) -> int:
     before = steps.units
-    await parts.worker.sweep()
+    await services.worker.sweep()
     await people.sweep()
     return steps.since(before)

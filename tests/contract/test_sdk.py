@@ -1,4 +1,4 @@
-"""The object that people import: decorated functions over a real database."""
+"""The SDK: decorated functions over a real database or server."""
 
 import asyncio
 import threading
@@ -45,21 +45,21 @@ rules:
 
 
 @pytest.fixture
-async def desk(place: Place) -> AsyncIterator[AppServices]:
-    """Where people sit: the database itself, beside the programs that are tested."""
-    parts = build_services(place.url)
-    await parts.store.open()
-    await parts.put_policy("default", POLICY, "ada", {})
-    yield parts
-    await parts.store.close()
+async def people_services(place: Place) -> AsyncIterator[AppServices]:
+    """Services of the people, directly on the database of the tested programs."""
+    services = build_services(place.url)
+    await services.store.open()
+    await services.put_policy("default", POLICY, "ada", {})
+    yield services
+    await services.store.close()
 
 
 @pytest.fixture
-def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
+def make_interlock(connection_options: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
     made: list[Interlock] = []
 
     def lock(**options: Any) -> Interlock:
-        made.append(Interlock(**where, **{"agent": "tester", **options}))
+        made.append(Interlock(**connection_options, **{"agent": "tester", **options}))
         return made[-1]
 
     yield lock
@@ -67,44 +67,46 @@ def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
         each.close()
 
 
-async def answer(desk: AppServices, decide: Callable[[Stored], Decision]) -> str:
+async def answer_next(people_services: AppServices, decide: Callable[[Stored], Decision]) -> str:
     """Plays the reviewer for the next call that waits."""
-    async with desk.store.watch("default") as watch:
+    async with people_services.store.watch("default") as watch:
         while True:
-            page = await desk.store.list("default", ApprovalQuery(statuses=("pending",)))
+            page = await people_services.store.list("default", ApprovalQuery(statuses=("pending",)))
             if page.items:
                 stored = page.items[0]
-                await desk.inbox.decide("default", stored.approval.id, decide(stored), BOB)
+                await people_services.inbox.decide("default", stored.approval.id, decide(stored), BOB)
                 return stored.approval.id
             await watch.wait(1)
 
 
-def yes(stored: Stored) -> Decision:
+def approve_stored(stored: Stored) -> Decision:
     return Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms))
 
 
 async def test_an_async_tool_waits_for_a_person_and_runs_once(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:
-    lock, ran = make(), []
+    lock, ran = make_interlock(), []
 
     @lock.tool(effect="write", describe="Create issue {title!r}")
     async def create_issue(title: str, assignee: str | None = None) -> dict[str, str]:
         ran.append(title)
         return {"id": "1"}
 
-    result, approval_id = await asyncio.gather(create_issue("Fix login"), answer(desk, yes))
+    result, approval_id = await asyncio.gather(create_issue("Fix login"), answer_next(people_services, approve_stored))
     assert (result, ran) == ({"id": "1"}, ["Fix login"])
-    view = await desk.inbox.show("default", approval_id)
+    view = await people_services.inbox.show("default", approval_id)
     stored, card = view.stored, view.card
     assert "Create issue 'Fix login'" in (card.sentence, card.agent_description)
     assert stored.payload.args == b'{"assignee":null,"title":"Fix login"}'
     assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"id":"1"}')
-    assert await faults(desk) == []
+    assert await faults(people_services) == []
 
 
-async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock], desk: AppServices) -> None:
-    lock, threads = make(), []
+async def test_a_sync_tool_does_the_same(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:
+    lock, threads = make_interlock(), []
 
     @lock.tool(effect="destructive")
     def wipe(path: str) -> str:
@@ -112,13 +114,13 @@ async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock], desk: A
         return f"wiped {path}"
 
     caller = asyncio.create_task(asyncio.to_thread(wipe, "/tmp/x"))
-    await answer(desk, yes)
+    await answer_next(people_services, approve_stored)
     assert await caller == "wiped /tmp/x"
     assert "interlock" not in threads[0].name  # the body runs where it was called, not on our bridge
 
 
-def test_a_read_needs_nobody(make: Callable[..., Interlock]) -> None:  # R1
-    lock = make()
+def test_a_read_needs_nobody(make_interlock: Callable[..., Interlock]) -> None:  # R1
+    lock = make_interlock()
 
     @lock.tool(effect="read")
     def look(n: int) -> int:
@@ -129,9 +131,9 @@ def test_a_read_needs_nobody(make: Callable[..., Interlock]) -> None:  # R1
 
 
 async def test_a_tool_gets_the_edited_arguments_in_its_own_types(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:  # R11
-    lock = make()
+    lock = make_interlock()
 
     @dataclass
     class Point:
@@ -145,24 +147,24 @@ async def test_a_tool_gets_the_edited_arguments_in_its_own_types(
     def edit(stored: Stored) -> Decision:
         return Edit(b'{"speed":2,"to":{"x":5,"y":6}}', Acknowledgement(stored.approval.args_sha256))
 
-    result, _ = await asyncio.gather(move(Point(1, 2)), answer(desk, edit))
+    result, _ = await asyncio.gather(move(Point(1, 2)), answer_next(people_services, edit))
     assert result.endswith("Point(x=5, y=6) 2.0")
 
 
 async def test_what_people_said_instead_reaches_the_program(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:  # R11, R35
-    lock = make()
+    lock = make_interlock()
 
     @lock.tool(effect="write")
     async def send(to: str) -> None:
         pytest.fail("it ran")
 
     with pytest.raises(CallAnswered) as answered:
-        await asyncio.gather(send("a"), answer(desk, lambda _: Respond("ask zoe first")))
+        await asyncio.gather(send("a"), answer_next(people_services, lambda _: Respond("ask zoe first")))
     assert answered.value.result == "ask zoe first"
     with pytest.raises(CallRefused) as refused:
-        await asyncio.gather(send("b"), answer(desk, lambda _: Reject("too late")))
+        await asyncio.gather(send("b"), answer_next(people_services, lambda _: Reject("too late")))
     assert refused.value.result == {
         "success": False,
         "cancelled": True,
@@ -173,8 +175,8 @@ async def test_what_people_said_instead_reaches_the_program(
     }
 
 
-async def test_a_denied_call_raises_at_once(make: Callable[..., Interlock]) -> None:
-    lock = make()
+async def test_a_denied_call_raises_at_once(make_interlock: Callable[..., Interlock]) -> None:
+    lock = make_interlock()
 
     @lock.tool(effect="destructive")
     async def wipe(path: str) -> None:
@@ -185,23 +187,25 @@ async def test_a_denied_call_raises_at_once(make: Callable[..., Interlock]) -> N
 
 
 async def test_a_tool_that_fails_is_recorded_without_its_secrets(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:
-    lock = make()
+    lock = make_interlock()
 
     @lock.tool(effect="write", secret=["token"])
     async def push(token: str) -> None:
         raise ValueError(f"bad token {token}")
 
     with pytest.raises(ValueError, match="hunter2"):
-        await asyncio.gather(push("hunter2"), answer(desk, yes))
-    page = await desk.store.list("default", ApprovalQuery(payload="whole"))
+        await asyncio.gather(push("hunter2"), answer_next(people_services, approve_stored))
+    page = await people_services.store.list("default", ApprovalQuery(payload="whole"))
     assert page.items[0].payload.error == "ValueError: bad token [hidden]"
     assert page.items[0].approval.status == "failed"
 
 
-async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock], desk: AppServices) -> None:
-    lock = make()
+async def test_a_cancelled_wait_withdraws_the_call(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:
+    lock = make_interlock()
 
     @lock.tool(effect="write")
     async def send(to: str) -> None:
@@ -209,18 +213,20 @@ async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock
 
     await asyncio.to_thread(lock.open)
     waiting = asyncio.create_task(send("a"))
-    async with desk.store.watch("default") as watch:
-        while not (await desk.store.list("default", ApprovalQuery())).items:
+    async with people_services.store.watch("default") as watch:
+        while not (await people_services.store.list("default", ApprovalQuery())).items:
             await watch.wait(1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    stored = (await desk.store.list("default", ApprovalQuery())).items[0]
+    stored = (await people_services.store.list("default", ApprovalQuery())).items[0]
     assert stored.approval.status == "cancelled"
 
 
-async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlock], desk: AppServices) -> None:  # R46
-    lock, inside = make(), asyncio.Event()
+async def test_a_tool_that_is_interrupted_is_unknown(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:  # R46
+    lock, inside = make_interlock(), asyncio.Event()
 
     @lock.tool(effect="write")
     async def slow() -> None:
@@ -228,36 +234,40 @@ async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlo
         await asyncio.Event().wait()
 
     running = asyncio.create_task(slow())
-    approval_id = await answer(desk, yes)
+    approval_id = await answer_next(people_services, approve_stored)
     await inside.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert (await desk.store.get("default", approval_id)).approval.status == "unknown"
-    assert await faults(desk) == []
+    assert (await people_services.store.get("default", approval_id)).approval.status == "unknown"
+    assert await faults(people_services) == []
     run_id = lock.open().run_id
-    await asyncio.to_thread(lock.close)  # a clean end, but what nobody knows keeps the run open
-    assert make().open().run_id == run_id
+    await asyncio.to_thread(lock.close)  # a clean end, but an unknown outcome keeps the run open
+    assert make_interlock().open().run_id == run_id
 
 
-async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock], desk: AppServices) -> None:
-    lock = make(lease_seconds=0.3)
+async def test_a_long_tool_keeps_its_lease(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:
+    lock = make_interlock(lease_seconds=0.3)
 
     @lock.tool(effect="write")
     def slow() -> str:
         approval_id = lock.execution().approval_id  # type: ignore[union-attr]
-        first = asyncio.run(desk.store.get("default", approval_id)).approval.lease.until or 0
+        first = asyncio.run(people_services.store.get("default", approval_id)).approval.lease.until or 0
         renewed = first
         while renewed <= first + 300:  # blocks its thread until the lease was renewed more than once
-            renewed = asyncio.run(desk.store.get("default", approval_id)).approval.lease.until or 0
+            renewed = asyncio.run(people_services.store.get("default", approval_id)).approval.lease.until or 0
         return "done"
 
     caller = asyncio.create_task(asyncio.to_thread(slow))
-    await answer(desk, yes)
+    await answer_next(people_services, approve_stored)
     assert await caller == "done"
 
 
-async def test_a_program_started_again_asks_nothing_new(make: Callable[..., Interlock], desk: AppServices) -> None:
+async def test_a_program_started_again_asks_nothing_new(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:
     """The first program ends without having finished; the second one goes on with its answers."""
     ran: list[str] = []
 
@@ -269,23 +279,23 @@ async def test_a_program_started_again_asks_nothing_new(make: Callable[..., Inte
 
         return send
 
-    first = make()
+    first = make_interlock()
     send = program(first)
-    await asyncio.gather(send("a"), answer(desk, yes))
+    await asyncio.gather(send("a"), answer_next(people_services, approve_stored))
     waiting = asyncio.create_task(send("b"))
-    async with desk.store.watch("default") as watch:
-        while (await desk.store.stats("default")).by_status.get("pending") != 1:
+    async with people_services.store.watch("default") as watch:
+        while (await people_services.store.stats("default")).by_status.get("pending") != 1:
             await watch.wait(1)
     await asyncio.to_thread(_crash, first)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
-    second = make()
+    second = make_interlock()
     send = program(second)
     assert await send("a") == "sent to a"
-    result, _ = await asyncio.gather(send("b"), answer(desk, yes))
+    result, _ = await asyncio.gather(send("b"), answer_next(people_services, approve_stored))
     assert (result, ran) == ("sent to b", ["a", "b"])
-    assert (await desk.store.stats("default")).by_status == {"succeeded": 2}
+    assert (await people_services.store.stats("default")).by_status == {"succeeded": 2}
 
 
 def _crash(lock: Interlock) -> None:
@@ -294,22 +304,22 @@ def _crash(lock: Interlock) -> None:
 
 
 async def test_the_same_call_twice_in_one_run_is_two_calls(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:  # R20
-    lock, ran = make(), []
+    lock, ran = make_interlock(), []
 
     @lock.tool(effect="write")
     async def send(to: str) -> None:
         ran.append(to)
 
-    await asyncio.gather(send("a"), answer(desk, yes))
-    await asyncio.gather(send("a"), answer(desk, yes))
+    await asyncio.gather(send("a"), answer_next(people_services, approve_stored))
+    await asyncio.gather(send("a"), answer_next(people_services, approve_stored))
     assert ran == ["a", "a"]
-    assert (await desk.store.stats("default")).by_status == {"succeeded": 2}
+    assert (await people_services.store.stats("default")).by_status == {"succeeded": 2}
 
 
 async def test_a_failed_call_is_asked_about_again_after_a_restart(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:
     def program(lock: Interlock, outcome: Callable[[], str]) -> Any:
         @lock.tool(effect="write")
@@ -321,24 +331,26 @@ async def test_a_failed_call_is_asked_about_again_after_a_restart(
     def boom() -> str:
         raise RuntimeError("the network")
 
-    first = make()
+    first = make_interlock()
     with pytest.raises(RuntimeError):
-        await asyncio.gather(program(first, boom)(), answer(desk, yes))
+        await asyncio.gather(program(first, boom)(), answer_next(people_services, approve_stored))
     await asyncio.to_thread(_crash, first)
-    second = make()
-    result, _ = await asyncio.gather(program(second, lambda: "fine")(), answer(desk, yes))
+    second = make_interlock()
+    result, _ = await asyncio.gather(program(second, lambda: "fine")(), answer_next(people_services, approve_stored))
     assert result == "fine"
 
 
-async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock], desk: AppServices) -> None:  # R37
-    lock = make()
+async def test_a_question_is_answered_by_a_person(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:  # R37
+    lock = make_interlock()
     said, _ = await asyncio.gather(
-        lock.ask("Which colour?", choices=["red", "blue"]), answer(desk, lambda _: Respond("blue"))
+        lock.ask("Which colour?", choices=["red", "blue"]), answer_next(people_services, lambda _: Respond("blue"))
     )
     assert said == "blue"
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     said, _ = await asyncio.gather(
-        lock.ask("How many?", schema=schema), answer(desk, lambda _: Respond(answer={"n": 3}))
+        lock.ask("How many?", schema=schema), answer_next(people_services, lambda _: Respond(answer={"n": 3}))
     )
     assert said == {"n": 3}
     with pytest.raises(InvalidRequest):  # nobody could ever answer this one
@@ -347,13 +359,15 @@ async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock]
         await lock.ask("Anybody?", expires_in_seconds=0.05)
 
 
-async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock], desk: AppServices) -> None:
-    lock = make()
+async def test_the_services_can_be_used_directly(
+    make_interlock: Callable[..., Interlock], people_services: AppServices
+) -> None:
+    lock = make_interlock()
     call = propose("unregistered", {"x": 1}, "my-run", "c1")
     outcome = await lock.check(call)
     assert isinstance(outcome, Waiting)  # an unknown tool asks
     assert isinstance(await lock.wait(outcome.approval_id, timeout=0), Waiting)
-    await desk.inbox.decide("default", outcome.approval_id, Approve(), BOB)
+    await people_services.inbox.decide("default", outcome.approval_id, Approve(), BOB)
     assert await lock.wait(outcome.approval_id) == Proceed(b'{"x":1}', outcome.approval_id)
     execution = await lock.start(outcome.approval_id)
     await lock.renew(outcome.approval_id, execution.fence)
@@ -366,7 +380,7 @@ async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock], d
 
 
 async def test_two_programs_that_share_a_run_run_a_call_once(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:  # R46
     ran: list[str] = []
 
@@ -378,16 +392,16 @@ async def test_two_programs_that_share_a_run_run_a_call_once(
 
         return send
 
-    one, two = make(run_id="shared"), make(run_id="shared")
-    results = await asyncio.gather(program(one)("a"), program(two)("a"), answer(desk, yes))
+    one, two = make_interlock(run_id="shared"), make_interlock(run_id="shared")
+    results = await asyncio.gather(program(one)("a"), program(two)("a"), answer_next(people_services, approve_stored))
     assert results[:2] == ["sent", "sent"]
     assert ran == ["a"]
 
 
 async def test_an_unknown_outcome_is_told_and_not_run_again(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:  # R46
-    one, two, ran, inside = make(run_id="shared"), make(run_id="shared"), [], asyncio.Event()
+    one, two, ran, inside = make_interlock(run_id="shared"), make_interlock(run_id="shared"), [], asyncio.Event()
 
     def program(lock: Interlock) -> Any:
         @lock.tool(effect="write")
@@ -399,7 +413,7 @@ async def test_an_unknown_outcome_is_told_and_not_run_again(
         return send
 
     first = asyncio.create_task(program(one)("a"))
-    await answer(desk, yes)
+    await answer_next(people_services, approve_stored)
     await inside.wait()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
@@ -408,8 +422,8 @@ async def test_an_unknown_outcome_is_told_and_not_run_again(
     assert ran == ["a"]
 
 
-def test_arguments_of_the_wrong_type_never_reach_people(make: Callable[..., Interlock]) -> None:
-    lock = make()
+def test_arguments_of_the_wrong_type_never_reach_people(make_interlock: Callable[..., Interlock]) -> None:
+    lock = make_interlock()
 
     @lock.tool(effect="write")
     def pay(amount: int) -> None:
@@ -420,8 +434,8 @@ def test_arguments_of_the_wrong_type_never_reach_people(make: Callable[..., Inte
             pay(*args, **kwargs)
 
 
-def test_a_tool_with_unnamed_arguments_is_refused(make: Callable[..., Interlock]) -> None:
-    lock = make()
+def test_a_tool_with_unnamed_arguments_is_refused(make_interlock: Callable[..., Interlock]) -> None:
+    lock = make_interlock()
     with pytest.raises(Misconfigured, match="names each"):
 
         @lock.tool(effect="write")
@@ -447,9 +461,9 @@ def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
 
 
 async def test_a_policy_put_in_force_elsewhere_holds_here_too(
-    make: Callable[..., Interlock], desk: AppServices
+    make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:
-    lock = make()
+    lock = make_interlock()
 
     @lock.tool(effect="destructive")
     async def wipe(path: str) -> str:
@@ -457,25 +471,25 @@ async def test_a_policy_put_in_force_elsewhere_holds_here_too(
 
     with pytest.raises(CallRefused):
         await wipe("/")
-    await desk.put_policy("default", "version: 1\nrules: [{name: all, then: allow}]\n", "ada", {})
+    await people_services.put_policy("default", "version: 1\nrules: [{name: all, then: allow}]\n", "ada", {})
     async with asyncio.timeout(30):
-        while (said := await _said(wipe)) == "denied":  # noqa: ASYNC110  nothing tells what another program loaded
+        while (said := await _message_after(wipe)) == "denied":  # noqa: ASYNC110  nothing tells what another program loaded
             await asyncio.sleep(0.05)
     assert said == "wiped"
 
 
-async def _said(wipe: Callable[[str], Any]) -> object:
+async def _message_after(wipe: Callable[[str], Any]) -> object:
     try:
         return await wipe("/")
     except CallRefused as refused:
         return refused.ids["status_of_call"]
 
 
-async def test_it_works_as_a_context_manager(where: dict[str, Any]) -> None:
-    async with Interlock(**where, agent="a") as lock:
+async def test_it_works_as_a_context_manager(connection_options: dict[str, Any]) -> None:
+    async with Interlock(**connection_options, agent="a") as lock:
         outcome = await lock.check(propose("t", {}, "r", "c"))
         assert isinstance(outcome, Waiting)
-    with Interlock(**where, agent="a") as lock:
+    with Interlock(**connection_options, agent="a") as lock:
         assert lock.open().run_id
 
 
@@ -487,8 +501,8 @@ def test_a_failed_call_known_from_before_is_a_failure() -> None:
     assert isinstance(to_not_run_error(Answered("hm", "id"), "t"), CallAnswered)
 
 
-async def test_a_run_of_the_chat_is_nobody_elses(make: Callable[..., Interlock]) -> None:  # R48
-    lock = make(run_id="thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8")
+async def test_a_run_of_the_chat_is_nobody_elses(make_interlock: Callable[..., Interlock]) -> None:  # R48
+    lock = make_interlock(run_id="thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8")
 
     @lock.tool(effect="write")
     async def send() -> str:

@@ -1,4 +1,4 @@
-"""What is about the file of SQLite alone: trouble with it, and who may read it."""
+"""SQLite alone: file errors and file permissions."""
 
 import os
 import sqlite3
@@ -20,43 +20,45 @@ def place(tmp_path: Path) -> Place:
     return File(tmp_path / "interlock.db")
 
 
-def read_only(parts: AppServices, path: Path) -> Callable[[], Any]:
-    connection = parts.store._database._connection  # type: ignore[attr-defined]
+def make_read_only(services: AppServices, path: Path) -> Callable[[], Any]:
+    connection = services.store._database._connection  # type: ignore[attr-defined]
     connection.execute("pragma query_only = on")
     return lambda: connection.execute("pragma query_only = off")
 
 
-def full(parts: AppServices, path: Path) -> Callable[[], Any]:
-    connection = parts.store._database._connection  # type: ignore[attr-defined]
+def fill_disk(services: AppServices, path: Path) -> Callable[[], Any]:
+    connection = services.store._database._connection  # type: ignore[attr-defined]
     pages = connection.execute("pragma page_count").fetchone()[0]
     connection.execute(f"pragma max_page_count = {pages}")
     return lambda: connection.execute("pragma max_page_count = 1000000")
 
 
-def gone(parts: AppServices, path: Path) -> Callable[[], Any]:
+def remove_folder(services: AppServices, path: Path) -> Callable[[], Any]:
     os.rename(path, path.with_name("away"))
     return lambda: os.rename(path.with_name("away"), path)
 
 
-@pytest.mark.parametrize(("trouble", "words"), [(read_only, "read-only"), (full, "full"), (gone, "gone")])
+@pytest.mark.parametrize(
+    ("trouble", "words"), [(make_read_only, "read-only"), (fill_disk, "full"), (remove_folder, "gone")]
+)
 async def test_a_database_in_trouble_runs_nothing_and_loses_nothing(
-    parts: AppServices, tmp_path: Path, trouble: Callable[[AppServices, Path], Callable[[], Any]], words: str
+    services: AppServices, tmp_path: Path, trouble: Callable[[AppServices, Path], Callable[[], Any]], words: str
 ) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    mend = trouble(parts, tmp_path / "interlock.db")
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    mend = trouble(services, tmp_path / "interlock.db")
     large = {"path": "x" * 200_000}
     with pytest.raises(StoreUnavailable, match=words):
-        await parts.gate.check(call(2, large), WRITE)
-    if trouble is not full:  # a small change may still fit
+        await services.gate.check(call(2, large), WRITE)
+    if trouble is not fill_disk:  # a small change may still fit
         with pytest.raises(StoreUnavailable, match=words):
-            await parts.gate.start("default", approval_id, "r")
+            await services.gate.start("default", approval_id, "r")
     mend()
-    execution = await parts.gate.start("default", approval_id, "r")
-    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    assert await status(parts, approval_id) == "succeeded"
-    await pending(parts, 2, args=large)
-    assert await faults(parts) == []
+    execution = await services.gate.start("default", approval_id, "r")
+    await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await status(services, approval_id) == "succeeded"
+    await pending(services, 2, args=large)
+    assert await faults(services) == []
 
 
 async def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path, clock: Clock) -> None:
@@ -108,7 +110,7 @@ def test_a_migration_that_dies_half_way_runs_again_from_the_start(tmp_path: Path
     assert died > 20
 
 
-async def test_nothing_private_is_left_readable_by_others(parts: AppServices, tmp_path: Path) -> None:
-    await pending(parts)
+async def test_nothing_private_is_left_readable_by_others(services: AppServices, tmp_path: Path) -> None:
+    await pending(services)
     for name in ("interlock.db", "interlock.db.lock"):
         assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name

@@ -1,4 +1,4 @@
-"""What every store has to do, whatever the database."""
+"""The contract of every store."""
 
 import asyncio
 from contextlib import suppress
@@ -20,82 +20,88 @@ from tests.places import Place
 from tests.support import BOB, OK, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 
-async def test_a_stored_approval_comes_back_as_it_was(parts: AppServices) -> None:  # R23
-    approval_id = await pending(parts, agent="writer", agent_path=("boss", "writer"), thread_id="t1", requester="zoe")
-    stored = await parts.store.get("default", approval_id)
+async def test_a_stored_approval_comes_back_as_it_was(services: AppServices) -> None:  # R23
+    approval_id = await pending(
+        services, agent="writer", agent_path=("boss", "writer"), thread_id="t1", requester="zoe"
+    )
+    stored = await services.store.get("default", approval_id)
     assert stored.payload.args == b'{"path":"/tmp/x"}'
     assert stored.approval.subject.agent_path == ("boss", "writer")
     assert (stored.approval.subject.requester, stored.approval.subject.thread_id) == ("zoe", "t1")
-    assert (await parts.store.find("default", "run", "call1")) == stored
+    assert (await services.store.find("default", "run", "call1")) == stored
 
 
-async def test_every_change_of_state_is_one_event_in_the_same_order(parts: AppServices) -> None:  # R41
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    execution = await parts.gate.start("default", approval_id, "r")
-    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    assert await kinds(parts) == ["proposed", "approved", "started", "succeeded"]
-    assert await faults(parts) == []
+async def test_every_change_of_state_is_one_event_in_the_same_order(services: AppServices) -> None:  # R41
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    execution = await services.gate.start("default", approval_id, "r")
+    await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await kinds(services) == ["proposed", "approved", "started", "succeeded"]
+    assert await faults(services) == []
 
 
-async def test_workspaces_do_not_see_each_other(parts: AppServices) -> None:
-    outcome = await parts.gate.check(call(1, workspace="other"), WRITE)
+async def test_workspaces_do_not_see_each_other(services: AppServices) -> None:
+    outcome = await services.gate.check(call(1, workspace="other"), WRITE)
     assert isinstance(outcome, Waiting)
     with pytest.raises(NotFound):
-        await parts.store.get("default", outcome.approval_id)
-    assert (await parts.store.list("default", ApprovalQuery())).items == ()
-    assert await kinds(parts, "other") == ["proposed"]
+        await services.store.get("default", outcome.approval_id)
+    assert (await services.store.list("default", ApprovalQuery())).items == ()
+    assert await kinds(services, "other") == ["proposed"]
 
 
-async def test_pages_neither_skip_nor_repeat_while_rows_come_in(parts: AppServices, clock: Clock) -> None:  # R8
+async def test_pages_neither_skip_nor_repeat_while_rows_come_in(services: AppServices, clock: Clock) -> None:  # R8
     for number in range(7):
         clock.forward(1)
-        await pending(parts, number)
-    first = await parts.store.list("default", ApprovalQuery(statuses=("pending",), limit=3))
+        await pending(services, number)
+    first = await services.store.list("default", ApprovalQuery(statuses=("pending",), limit=3))
     clock.forward(1)
-    await pending(parts, 99)
-    second = await parts.store.list("default", ApprovalQuery(statuses=("pending",), limit=3, cursor=first.next or ""))
-    third = await parts.store.list("default", ApprovalQuery(statuses=("pending",), limit=3, cursor=second.next or ""))
+    await pending(services, 99)
+    second = await services.store.list(
+        "default", ApprovalQuery(statuses=("pending",), limit=3, cursor=first.next or "")
+    )
+    third = await services.store.list(
+        "default", ApprovalQuery(statuses=("pending",), limit=3, cursor=second.next or "")
+    )
     seen = [s.approval.subject.call_id for page in (first, second, third) for s in page.items]
     assert seen == [f"call{n}" for n in (0, 1, 2, 3, 4, 5, 6, 99)]
     assert third.next is None
 
 
-async def test_history_is_newest_first_and_can_be_filtered(parts: AppServices, clock: Clock) -> None:  # R8
+async def test_history_is_newest_first_and_can_be_filtered(services: AppServices, clock: Clock) -> None:  # R8
     for number in range(3):
         clock.forward(1)
-        await pending(parts, number, agent=f"agent{number}")
-    page = await parts.store.list("default", ApprovalQuery())
+        await pending(services, number, agent=f"agent{number}")
+    page = await services.store.list("default", ApprovalQuery())
     assert [s.approval.subject.call_id for s in page.items] == ["call2", "call1", "call0"]
-    page = await parts.store.list("default", ApprovalQuery(agent="agent1"))
+    page = await services.store.list("default", ApprovalQuery(agent="agent1"))
     assert [s.approval.subject.agent for s in page.items] == ["agent1"]
-    page = await parts.store.list("default", ApprovalQuery(statuses=("approved", "rejected")))
+    page = await services.store.list("default", ApprovalQuery(statuses=("approved", "rejected")))
     assert page.items == ()
 
 
-async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(parts: AppServices) -> None:
-    first, second = await pending(parts, 1), await pending(parts, 2)
-    assert await parts.store.find_ids("default", first[-10:], 5) == [first]
-    assert set(await parts.store.find_ids("default", first[:8], 5)) == {first, second}  # made in the same minute
-    assert await parts.store.find_ids("default", "%", 5) == []
-    assert await parts.store.find_ids("other", first, 5) == []
+async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(services: AppServices) -> None:
+    first, second = await pending(services, 1), await pending(services, 2)
+    assert await services.store.find_ids("default", first[-10:], 5) == [first]
+    assert set(await services.store.find_ids("default", first[:8], 5)) == {first, second}  # made in the same minute
+    assert await services.store.find_ids("default", "%", 5) == []
+    assert await services.store.find_ids("other", first, 5) == []
 
 
-async def test_a_cursor_that_no_list_gave_is_refused(parts: AppServices) -> None:
+async def test_a_cursor_that_no_list_gave_is_refused(services: AppServices) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
-        await parts.store.list("default", ApprovalQuery(cursor="nonsense"))
+        await services.store.list("default", ApprovalQuery(cursor="nonsense"))
 
 
-async def test_counts_follow_every_change(parts: AppServices) -> None:  # R18
-    first, second = await pending(parts, 1), await pending(parts, 2)
-    await approve(parts, first)
-    await parts.gate.cancel("default", second, "agent")
-    stats = await parts.store.stats("default")
+async def test_counts_follow_every_change(services: AppServices) -> None:  # R18
+    first, second = await pending(services, 1), await pending(services, 2)
+    await approve(services, first)
+    await services.gate.cancel("default", second, "agent")
+    stats = await services.store.stats("default")
     assert stats.by_status == {"approved": 1, "cancelled": 1}
 
 
-async def test_the_database_refuses_every_illegal_transition_by_itself(parts: AppServices, place: Place) -> None:
-    approval_id = await pending(parts)
+async def test_the_database_refuses_every_illegal_transition_by_itself(services: AppServices, place: Place) -> None:
+    approval_id = await pending(services)
     [(version,)] = place.sql("select version from approvals")
     forbidden = [f"status = '{new}'" for new in set(STATUSES) - TRANSITIONS["pending"]]
     forbidden += ["tool = 'x'", "run_id = 'x'", "expires_at = 7", "nonce = 'x'", "nonce = ''", "fence = fence + 2"]
@@ -106,9 +112,11 @@ async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Ap
     assert place.sql("select status, version from approvals") == [("pending", version)]
 
 
-async def test_the_databases_own_table_of_transitions_is_the_one_of_the_core(parts: AppServices, place: Place) -> None:
+async def test_the_databases_own_table_of_transitions_is_the_one_of_the_core(
+    services: AppServices, place: Place
+) -> None:
     """Every pair of statuses, tried on a row that was forced into the first one."""
-    approval_id = await pending(parts)
+    approval_id = await pending(services)
     for old in STATUSES:
         allowed = set()
         for new in STATUSES:
@@ -119,55 +127,55 @@ async def test_the_databases_own_table_of_transitions_is_the_one_of_the_core(par
         assert allowed - {old} == TRANSITIONS.get(old, frozenset()) - {old}, old
 
 
-async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(parts: AppServices) -> None:
-    approval_id = await pending(parts)
+async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(services: AppServices) -> None:
+    approval_id = await pending(services)
     with pytest.raises(StoreUnavailable, match="illegal transition"):
-        await parts.store.transition(
+        await services.store.transition(
             "default", approval_id, lambda a, _: Change(replace(a, status="succeeded", version=a.version + 1))
         )
-    assert await status(parts, approval_id) == "pending"
-    assert await kinds(parts) == ["proposed"]
+    assert await status(services, approval_id) == "pending"
+    assert await kinds(services) == ["proposed"]
 
 
-async def test_a_bad_item_does_not_fail_its_neighbours(parts: AppServices) -> None:
-    ids = [await pending(parts, n) for n in range(4)]
+async def test_a_bad_item_does_not_fail_its_neighbours(services: AppServices) -> None:
+    ids = [await pending(services, n) for n in range(4)]
 
     def broken(approval, moment):  # type: ignore[no-untyped-def]
         raise RuntimeError("a bug")
 
-    work = [parts.store.transition("default", ids[0], broken), *(approve(parts, i) for i in ids[1:])]
+    work = [services.store.transition("default", ids[0], broken), *(approve(services, i) for i in ids[1:])]
     results = await asyncio.gather(*work, return_exceptions=True)
     assert [type(r).__name__ for r in results] == ["RuntimeError", "str", "str", "str"]
-    assert await faults(parts) == []
+    assert await faults(services) == []
 
 
-async def test_a_step_that_fails_while_it_is_written_leaves_no_trace(parts: AppServices) -> None:
+async def test_a_step_that_fails_while_it_is_written_leaves_no_trace(services: AppServices) -> None:
     """Its event cannot be sealed, after its neighbours' were: neither the row nor half of the events may stay."""
-    first, second = await pending(parts, 1), await pending(parts, 2)
+    first, second = await pending(services, 1), await pending(services, 2)
 
     def unkeepable(approval, moment):  # type: ignore[no-untyped-def]
         moved = replace(approval, status="approved", version=approval.version + 1)
         events = (Event("approved", "bob", {}, approval.id), Event("approved", "bob", {"x": {1, 2}}, approval.id))
         return Change(moved, events)
 
-    work = [parts.store.transition("default", first, unkeepable), approve(parts, second)]
+    work = [services.store.transition("default", first, unkeepable), approve(services, second)]
     failed, done = await asyncio.gather(*work, return_exceptions=True)
     assert (type(failed).__name__, done) == ("TypeError", "approved")
-    assert await status(parts, first) == "pending"
-    assert await kinds(parts) == ["proposed", "proposed", "approved"]
-    assert await faults(parts) == []
+    assert await status(services, first) == "pending"
+    assert await kinds(services) == ["proposed", "proposed", "approved"]
+    assert await faults(services) == []
 
 
-async def test_a_lost_compare_and_set_writes_nothing(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    stored = await parts.store.get("default", approval_id)
+async def test_a_lost_compare_and_set_writes_nothing(services: AppServices) -> None:
+    approval_id = await pending(services)
+    stored = await services.store.get("default", approval_id)
     stale = replace(stored.approval, version=7)
     with pytest.raises(Stale):
-        await parts.store._database.write(  # type: ignore[attr-defined]
+        await services.store._database.write(  # type: ignore[attr-defined]
             BatchItem(lambda tx: tx.update(stale, Change(replace(stale, status="approved", version=8))), "default")
         )
-    assert await status(parts, approval_id) == "pending"
-    assert await kinds(parts) == ["proposed"]
+    assert await status(services, approval_id) == "pending"
+    assert await kinds(services) == ["proposed"]
 
 
 async def test_two_stores_on_one_database_see_each_other(place: Place, clock: Clock) -> None:
@@ -219,16 +227,16 @@ async def test_a_newer_database_is_not_touched(place: Place, clock: Clock) -> No
             pass
 
 
-async def test_a_policy_and_a_user_are_kept_with_their_author(parts: AppServices) -> None:
-    await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
-    again = await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
-    assert again.policy.sha256 == (await parts.store.policy("default")).sha256  # type: ignore[union-attr]
-    await parts.store.put_user("default", User("bob", "reviewer", teams=frozenset({"finance"})), "ada")
-    assert (await parts.inbox.reviewer("default", "bob", "test")) == BOB
-    assert await kinds(parts) == ["policy_changed", "user_changed"]
+async def test_a_policy_and_a_user_are_kept_with_their_author(services: AppServices) -> None:
+    await services.put_policy("default", "version: 1\nrules: []\n", "ada", {})
+    again = await services.put_policy("default", "version: 1\nrules: []\n", "ada", {})
+    assert again.policy.sha256 == (await services.store.policy("default")).sha256  # type: ignore[union-attr]
+    await services.store.put_user("default", User("bob", "reviewer", teams=frozenset({"finance"})), "ada")
+    assert (await services.inbox.reviewer("default", "bob", "test")) == BOB
+    assert await kinds(services) == ["policy_changed", "user_changed"]
 
 
-async def test_a_user_comes_back_as_put(parts: AppServices) -> None:  # R40
+async def test_a_user_comes_back_as_put(services: AppServices) -> None:  # R40
     stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
     away = User(
         "bob",
@@ -240,27 +248,29 @@ async def test_a_user_comes_back_as_put(parts: AppServices) -> None:  # R40
         removed_at=START + 2,
     )
     for user in (User("bob"), away, User("bob", "viewer")):
-        await parts.store.put_user("default", user, "ada")
-        assert await parts.store.users("default") == [user]
+        await services.store.put_user("default", user, "ada")
+        assert await services.store.users("default") == [user]
 
 
-async def test_somebody_who_was_removed_decides_nothing(parts: AppServices) -> None:  # R48
-    await parts.store.put_user("default", User("bob", "admin", teams=frozenset({"finance"}), removed_at=START), "ada")
-    approval_id = await pending(parts)
+async def test_somebody_who_was_removed_decides_nothing(services: AppServices) -> None:  # R48
+    await services.store.put_user(
+        "default", User("bob", "admin", teams=frozenset({"finance"}), removed_at=START), "ada"
+    )
+    approval_id = await pending(services)
     with pytest.raises(Forbidden):
-        await approve(parts, approval_id, await parts.inbox.reviewer("default", "bob", "test"))
-    assert (await kinds(parts))[-1] == "decision_refused"
+        await approve(services, approval_id, await services.inbox.reviewer("default", "bob", "test"))
+    assert (await kinds(services))[-1] == "decision_refused"
 
 
-async def test_open_runs_are_counted_by_whose_programs_hold_them(parts: AppServices) -> None:
+async def test_open_runs_are_counted_by_whose_programs_hold_them(services: AppServices) -> None:
     for number, runner in enumerate(("remote:a:1", "remote:a:2", "remote:ab:1", "remote:A:1")):
 
         def opened_run(moment: Moment, number: int = number, runner: str = runner) -> Change[Run]:
             return open_run(f"run{number}", "default", f"agent{number}", runner, 1_000, moment)
 
-        await parts.store.add_run("default", opened_run)
-    assert await parts.store.count_open_runs("default", "remote:a:", 10) == 2
-    assert await parts.store.count_open_runs("default", "remote:a:", 1) == 1
-    await parts.store.update_run("default", "run0", lambda run, _: close_run(run, "remote:a:1"))
-    assert await parts.store.count_open_runs("default", "remote:a:", 10) == 1
-    assert await parts.store.count_open_runs("elsewhere", "remote:a:", 10) == 0
+        await services.store.add_run("default", opened_run)
+    assert await services.store.count_open_runs("default", "remote:a:", 10) == 2
+    assert await services.store.count_open_runs("default", "remote:a:", 1) == 1
+    await services.store.update_run("default", "run0", lambda run, _: close_run(run, "remote:a:1"))
+    assert await services.store.count_open_runs("default", "remote:a:", 10) == 1
+    assert await services.store.count_open_runs("elsewhere", "remote:a:", 10) == 0

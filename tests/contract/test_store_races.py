@@ -1,4 +1,4 @@
-"""Three traps that every store falls into once: kept as tests."""
+"""Three races that every store must handle: a lost wake-up, a skipped event, and reads that notify."""
 
 import asyncio
 import threading
@@ -11,14 +11,14 @@ from tests.places import Place
 from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
 
 
-async def test_a_decision_between_look_and_wait_wakes_the_waiter(parts: AppServices) -> None:
-    approval_id = await pending(parts)
-    async with parts.store.watch("default", approval_id) as watch:
-        stored = await parts.store.get("default", approval_id)  # the look
+async def test_a_decision_between_look_and_wait_wakes_the_waiter(services: AppServices) -> None:
+    approval_id = await pending(services)
+    async with services.store.watch("default", approval_id) as watch:
+        stored = await services.store.get("default", approval_id)  # the look
         assert stored.approval.status == "pending"
-        await parts.inbox.decide("default", approval_id, Respond("hello"), BOB)  # lands before the wait
+        await services.inbox.decide("default", approval_id, Respond("hello"), BOB)  # lands before the wait
         await asyncio.wait_for(watch.wait(None), 10)
-    assert await parts.gate.get_outcome("default", approval_id) == Answered("hello", approval_id)
+    assert await services.gate.get_outcome("default", approval_id) == Answered("hello", approval_id)
 
 
 async def test_a_decision_by_another_process_wakes_the_waiter(place: Place, clock: Clock) -> None:
@@ -42,9 +42,9 @@ async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> N
                     seen.extend(entry.seq for entry in chunk)
                 await asyncio.sleep(0)
 
-        async def write(parts: AppServices, name: str) -> None:
+        async def write(services: AppServices, name: str) -> None:
             for number in range(60):
-                await pending(parts, f"{name}{number}")
+                await pending(services, f"{name}{number}")
 
         reader = asyncio.create_task(follow())
         await asyncio.gather(*(write(p, f"{n}{w}") for n, p in (("a", one), ("b", two)) for w in range(4)))
@@ -53,23 +53,23 @@ async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> N
         assert seen == list(range(1, 481))
 
 
-async def test_reading_announces_nothing(parts: AppServices) -> None:
-    approval_id = await pending(parts)
+async def test_reading_announces_nothing(services: AppServices) -> None:
+    approval_id = await pending(services)
 
     async def quiet(watch: Watch) -> bool:
         """Whether nothing was announced for a while, although everything was read."""
         for _ in range(20):
-            await parts.store.get("default", approval_id)
-            await parts.inbox.show("default", approval_id)
+            await services.store.get("default", approval_id)
+            await services.inbox.show("default", approval_id)
         try:
             await asyncio.wait_for(watch.wait(None), 0.1)
         except TimeoutError:
             return True
         return False
 
-    async with parts.store.watch("default") as watch:
+    async with services.store.watch("default") as watch:
         # What was written before may be announced late, but only once: if reading announced, it would never be quiet.
         assert any([await quiet(watch) for _ in range(5)])
         woken = asyncio.create_task(watch.wait(None))
-        await parts.gate.check(call(2), WRITE)
+        await services.gate.check(call(2), WRITE)
         await asyncio.wait_for(woken, 10)

@@ -1,4 +1,4 @@
-"""Positions in a thread: whatever comes between words, each word is told once, from any point on."""
+"""Positions in a thread's stream: each delta is delivered once, from any position on."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ WORDS = "One two three."
 REPLY = NewThreadEntry(
     "replied", "agent:a", {"text": WORDS, "wishes": [["c1", "send", "{}"], ["c2", "send", "{}"]], "seen": 1}
 )
-BELOW = NewThreadEntry(
+CHILD_EVENT = NewThreadEntry(
     "decided", "time", {"call": "x", "child": "y", "approval": "id", "status": "expired", "path": ["a", "b"]}
 )
 FAILED = NewThreadEntry("failed", "time", {"attempt": 1, "error": "No.", "again_at": 0})
 ENDED = NewThreadEntry("ended", "time", {"status": "done", "reason": ""})
 
 
-class Scene:
+class ThreadStreamHarness:
     """A thread whose model speaks in this process or in another one."""
 
-    def __init__(self, parts: AppServices) -> None:
-        store = parts.store
+    def __init__(self, services: AppServices) -> None:
+        store = services.store
         self._threads, self._clock = store.threads, store.clock
         self.here = Drafts(store.threads.write_draft, store.announce, store.clock)
         self._elsewhere = Drafts(store.threads.write_draft, store.announce, store.clock)
@@ -68,92 +68,92 @@ class Scene:
 
 
 @pytest.fixture
-def scene(parts: AppServices) -> Scene:
-    return Scene(parts)
+def stream(services: AppServices) -> ThreadStreamHarness:
+    return ThreadStreamHarness(services)
 
 
-def words(told: Sequence[StreamEvent]) -> str:
-    return "".join(str(each.data["content"]) for each in told if each.name == "delta")
+def delta_texts(result: Sequence[StreamEvent]) -> str:
+    return "".join(str(each.data["content"]) for each in result if each.name == "delta")
 
 
-def names(told: Sequence[StreamEvent]) -> list[str]:
-    return [each.name for each in told if each.name != "delta"]
+def event_names(result: Sequence[StreamEvent]) -> list[str]:
+    return [each.name for each in result if each.name != "delta"]
 
 
-async def test_what_comes_while_words_are_said_neither_ends_nor_repeats_them(scene: Scene) -> None:  # R3
-    thread = await scene.open()
-    reader, told = scene.reader(thread), list[StreamEvent]()
-    scene.here.begin("default", ID, 1)
-    for piece, line in (("One ", None), ("two ", BELOW), ("three.", None)):
-        await scene.here.add("default", ID, piece)
-        told += await reader.read_events()
+async def test_what_comes_while_words_are_said_neither_ends_nor_repeats_them(stream: ThreadStreamHarness) -> None:  # R3
+    thread = await stream.open()
+    reader, result = stream.reader(thread), list[StreamEvent]()
+    stream.here.begin("default", ID, 1)
+    for piece, line in (("One ", None), ("two ", CHILD_EVENT), ("three.", None)):
+        await stream.here.add("default", ID, piece)
+        result += await reader.read_events()
         if line is not None:
-            await scene.write(line)
-            other = scene.reader(thread, told[-1].position, here=False)
-            assert names(await other.read_events()) == ["approval_resolved"]
-    scene.here.end("default", ID)
-    await scene.write(REPLY, ENDED)
-    told += await reader.read_events()
-    assert words(told) == WORDS
-    assert names(told) == ["approval_resolved", "tool_call_start", "tool_call_start", "done"]
-    for number in range(len(told)):
-        after = told[number - 1].position if number else BEGIN
-        rest = await scene.reader(thread, after).read_events()
-        assert words([*told[:number], *rest]) == WORDS, after
-        assert names([*told[:number], *rest]) == names(told), after
+            await stream.write(line)
+            other = stream.reader(thread, result[-1].position, here=False)
+            assert event_names(await other.read_events()) == ["approval_resolved"]
+    stream.here.end("default", ID)
+    await stream.write(REPLY, ENDED)
+    result += await reader.read_events()
+    assert delta_texts(result) == WORDS
+    assert event_names(result) == ["approval_resolved", "tool_call_start", "tool_call_start", "done"]
+    for number in range(len(result)):
+        after = result[number - 1].position if number else BEGIN
+        rest = await stream.reader(thread, after).read_events()
+        assert delta_texts([*result[:number], *rest]) == WORDS, after
+        assert event_names([*result[:number], *rest]) == event_names(result), after
 
 
-async def test_words_of_another_process_are_told_as_they_are_kept(scene: Scene) -> None:  # R3
-    thread = await scene.open()
-    reader = scene.reader(thread)
+async def test_words_of_another_process_are_told_as_they_are_kept(stream: ThreadStreamHarness) -> None:  # R3
+    thread = await stream.open()
+    reader = stream.reader(thread)
     assert await reader.read_events() == []
     assert reader.poll_after == 0.2  # nobody tells when another process begins to speak
-    await scene.keep(1, "One ")
+    await stream.keep(1, "One ")
     first = await reader.read_events()
-    await scene.keep(1, "One two ")
+    await stream.keep(1, "One two ")
     second = await reader.read_events()
-    assert [words(first), words(second)] == ["One ", "two "]
-    await scene.write(REPLY)
-    assert words(await reader.read_events()) == "three."
+    assert [delta_texts(first), delta_texts(second)] == ["One ", "two "]
+    await stream.write(REPLY)
+    assert delta_texts(await reader.read_events()) == "three."
 
 
-async def test_words_that_came_to_nothing_are_taken_back(scene: Scene) -> None:  # R3
-    thread = await scene.open()
-    reader = scene.reader(thread)
-    await scene.keep(1, "Wrong")
-    told = await reader.read_events()
-    await scene.write(FAILED)
-    await scene.keep(1, "Wrong indeed")  # written by whoever does not know yet
-    told += await reader.read_events()
-    assert told[-1].data == {"content": "", "reset": True}
-    for after in (BEGIN, *(each.position for each in told)):
-        rest = await scene.reader(thread, after).read_events()
-        assert words(rest) == ""
-        assert bool(rest) == (after == told[0].position)  # whoever has them is told to drop them
+async def test_words_that_came_to_nothing_are_taken_back(stream: ThreadStreamHarness) -> None:  # R3
+    thread = await stream.open()
+    reader = stream.reader(thread)
+    await stream.keep(1, "Wrong")
+    result = await reader.read_events()
+    await stream.write(FAILED)
+    await stream.keep(1, "Wrong indeed")  # written by a process that does not know yet
+    result += await reader.read_events()
+    assert result[-1].data == {"content": "", "reset": True}
+    for after in (BEGIN, *(each.position for each in result)):
+        rest = await stream.reader(thread, after).read_events()
+        assert delta_texts(rest) == ""
+        assert bool(rest) == (after == result[0].position)  # readers that have them are told to drop them
 
 
-async def test_words_behind_a_line_that_was_not_read_wait_for_it(scene: Scene) -> None:
-    thread = await scene.open()
-    reader = scene.reader(thread)
+async def test_words_behind_a_line_that_was_not_read_wait_for_it(stream: ThreadStreamHarness) -> None:
+    thread = await stream.open()
+    reader = stream.reader(thread)
     await reader.read_events()
-    scene.here.begin("default", ID, 5)
-    await scene.here.add("default", ID, "Of the next turn")
-    assert words(await reader.read_events()) == ""
-    await scene.write(REPLY, BELOW, BELOW, BELOW)
-    assert words(await reader.read_events()) == WORDS + "Of the next turn"
+    stream.here.begin("default", ID, 5)
+    await stream.here.add("default", ID, "Of the next turn")
+    assert delta_texts(await reader.read_events()) == ""
+    await stream.write(REPLY, CHILD_EVENT, CHILD_EVENT, CHILD_EVENT)
+    assert delta_texts(await reader.read_events()) == WORDS + "Of the next turn"
 
 
 @pytest.mark.parametrize(("due", "pause"), [(None, None), (4_000, 4.0)])
 async def test_nobody_looks_at_a_thread_that_rests(
-    scene: Scene, parts: AppServices, due: int | None, pause: float | None
+    stream: ThreadStreamHarness, services: AppServices, due: int | None, pause: float | None
 ) -> None:  # R36
-    thread = await scene.open()
-    reader = scene.reader(thread)
+    thread = await stream.open()
+    reader = stream.reader(thread)
     for _ in range(30):
         await reader.read_events()
     assert reader.poll_after == 1.0  # at work, in silence
-    due_at = None if due is None else parts.clock() + due
-    await parts.store.threads.step("default", ID, lambda held, moment: suspend(held, held.fence, due_at, moment))
+    due_at = None if due is None else services.clock() + due
+    await services.store.threads.step("default", ID, lambda held, moment: suspend(held, held.fence, due_at, moment))
     await reader.read_events()
     assert reader.poll_after == pause
 

@@ -1,4 +1,4 @@
-"""What tool packs keep, on both databases: each change once for its key, whole or not at all."""
+"""Stored items of tool packs on both databases: each change once for its key, atomically."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.counting import count_up
 from tests.places import Place
 from tests.support import OK, START, Clock, approve, faults, opened, pending
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-async def count_of(records: SqlToolItemStore) -> object:
+async def stored_count(records: SqlToolItemStore) -> object:
     found = await records.get("counter", "c")
     return found.body["n"] if found else 0
 
 
-async def test_what_is_put_is_found_and_what_is_deleted_is_gone(parts: AppServices, clock: Clock) -> None:  # R7
-    records = parts.store.records("default")
+async def test_what_is_put_is_found_and_what_is_deleted_is_gone(services: AppServices, clock: Clock) -> None:  # R7
+    records = services.store.records("default")
     body = {"title": "Grüße", "parts": [1, 2.5, None, True, {"deep": "\U0001f600"}]}
     await records.change("", lambda shelf: shelf.put("page", "b", body))
     clock.forward(1_000)
@@ -43,16 +43,16 @@ async def test_what_is_put_is_found_and_what_is_deleted_is_gone(parts: AppServic
     assert [record.id for record in await records.list("post")] == ["a"]
 
 
-async def test_each_workspace_has_records_and_keys_of_its_own(parts: AppServices) -> None:  # R7
-    here, there = parts.store.records("default"), parts.store.records("other")
+async def test_each_workspace_has_records_and_keys_of_its_own(services: AppServices) -> None:  # R7
+    here, there = services.store.records("default"), services.store.records("other")
     assert await here.change("key", count_up) == 1
     assert await there.get("counter", "c") is None
     assert await there.change("key", count_up) == 1
-    assert (await count_of(here), await count_of(there)) == (1, 1)
+    assert (await stored_count(here), await stored_count(there)) == (1, 1)
 
 
-async def test_the_same_key_changes_once_and_gives_the_same_again(parts: AppServices) -> None:  # R7
-    records = parts.store.records("default")
+async def test_the_same_key_changes_once_and_gives_the_same_again(services: AppServices) -> None:  # R7
+    records = services.store.records("default")
 
     def step(shelf: ToolItemTransaction) -> object:
         return {"n": count_up(shelf), "list": (1, 2)}
@@ -61,27 +61,27 @@ async def test_the_same_key_changes_once_and_gives_the_same_again(parts: AppServ
     assert first == {"n": 1, "list": [1, 2]}
     assert await records.change("approval-1", step) == first
     assert await records.change("approval-1", lambda shelf: shelf.delete("counter", "c")) == first
-    assert await count_of(records) == 1
+    assert await stored_count(records) == 1
     assert await records.change("approval-2", step) == {"n": 2, "list": [1, 2]}
 
 
-async def test_without_a_key_every_change_counts_and_none_is_kept(parts: AppServices, place: Place) -> None:  # R7
-    records = parts.store.records("default")
+async def test_without_a_key_every_change_counts_and_none_is_kept(services: AppServices, place: Place) -> None:  # R7
+    records = services.store.records("default")
     assert [await records.change("", count_up) for _ in range(3)] == [1, 2, 3]
     assert place.sql("select count(*) from applied") == [(0,)]
 
 
-async def test_of_many_at_once_with_one_key_one_changes_something(parts: AppServices) -> None:  # R7
-    records = parts.store.records("default")
+async def test_of_many_at_once_with_one_key_one_changes_something(services: AppServices) -> None:  # R7
+    records = services.store.records("default")
     assert await asyncio.gather(*(records.change("key", count_up) for _ in range(50))) == [1] * 50
-    assert await count_of(records) == 1
+    assert await stored_count(records) == 1
 
 
-async def test_changes_of_one_batch_see_each_other(parts: AppServices) -> None:  # R7
-    records = parts.store.records("default")
+async def test_changes_of_one_batch_see_each_other(services: AppServices) -> None:  # R7
+    records = services.store.records("default")
     results = await asyncio.gather(*(records.change(f"key{number}", count_up) for number in range(50)))
     assert sorted(map(str, results)) == sorted(map(str, range(1, 51)))
-    assert await count_of(records) == 50
+    assert await stored_count(records) == 50
 
 
 async def test_a_key_counts_once_in_two_stores_that_race(place: Place, clock: Clock) -> None:  # R7
@@ -95,7 +95,7 @@ async def test_a_key_counts_once_in_two_stores_that_race(place: Place, clock: Cl
 async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  # R7
     command = [sys.executable, "-m", "tests.counting", place.url, ",".join(f"key{number}" for number in range(30))]
     pipe = asyncio.subprocess.PIPE
-    others = [await asyncio.create_subprocess_exec(*command, cwd=TOP, stdin=pipe, stdout=pipe) for _ in range(2)]
+    others = [await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdin=pipe, stdout=pipe) for _ in range(2)]
     try:
         for other in others:
             assert other.stdout is not None
@@ -111,8 +111,10 @@ async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  
 
 
 @pytest.mark.parametrize("error", [ToolFailed("no"), KeyError("a bug")])
-async def test_a_step_that_raises_has_changed_nothing(parts: AppServices, place: Place, error: Exception) -> None:  # R7
-    records = parts.store.records("default")
+async def test_a_step_that_raises_has_changed_nothing(
+    services: AppServices, place: Place, error: Exception
+) -> None:  # R7
+    records = services.store.records("default")
     await records.change("", count_up)
 
     def step(shelf: ToolItemTransaction) -> object:
@@ -129,8 +131,8 @@ async def test_a_step_that_raises_has_changed_nothing(parts: AppServices, place:
     assert await records.change("key", count_up) == 3  # the key of what failed is good for another try
 
 
-async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: AppServices, place: Place) -> None:  # R7
-    records = parts.store.records("default")
+async def test_what_cannot_be_kept_is_refused_and_changes_nothing(services: AppServices, place: Place) -> None:  # R7
+    records = services.store.records("default")
     for kind, record_id, body in (
         ("page", "a\0b", {}),
         ("page\ud800", "a", {}),
@@ -153,8 +155,8 @@ async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: AppServ
     assert place.sql("select count(*) from applied") == [(0,)]
 
 
-async def test_a_step_sees_what_it_has_changed_itself(parts: AppServices, clock: Clock) -> None:  # R7
-    records = parts.store.records("default")
+async def test_a_step_sees_what_it_has_changed_itself(services: AppServices, clock: Clock) -> None:  # R7
+    records = services.store.records("default")
     for record_id in ("b", "d"):
         await records.change("", lambda shelf, record_id=record_id: shelf.put("page", record_id, {"n": 1}))  # type: ignore[misc]
     clock.forward(5)
@@ -176,8 +178,8 @@ async def test_a_step_sees_what_it_has_changed_itself(parts: AppServices, clock:
     assert [record.id for record in await records.list("post")] == ["d"]
 
 
-async def test_a_list_has_an_end(parts: AppServices) -> None:  # R7
-    records = parts.store.records("default")
+async def test_a_list_has_an_end(services: AppServices) -> None:  # R7
+    records = services.store.records("default")
 
     def step(shelf: ToolItemTransaction) -> object:
         for number in range(MAX_LISTED + 5):
@@ -191,29 +193,29 @@ async def test_a_list_has_an_end(parts: AppServices) -> None:  # R7
 # What is forgotten
 
 
-async def test_a_change_is_remembered_for_thirty_days(parts: AppServices, place: Place, clock: Clock) -> None:  # R7
-    records = parts.store.records("default")
+async def test_a_change_is_remembered_for_thirty_days(services: AppServices, place: Place, clock: Clock) -> None:  # R7
+    records = services.store.records("default")
     await records.change("old", count_up)
     clock.forward(APPLIED_RETENTION)
     await records.change("new", count_up)
-    await parts.worker.sweep()
+    await services.worker.sweep()
     assert place.sql("select count(*) from applied") == [(2,)]
     clock.forward(CLEANUP_INTERVAL)
-    await parts.worker.sweep()
+    await services.worker.sweep()
     assert place.sql("select key from applied") == [("new",)]
-    assert await count_of(records) == 2, "what was changed stays"
+    assert await stored_count(records) == 2, "what was changed stays"
 
 
-async def test_erasing_an_approval_takes_what_its_tool_gave(parts: AppServices, place: Place) -> None:  # R7
-    approval_id, other = await pending(parts, 1), await pending(parts, 2)
-    records = parts.store.records("default")
+async def test_erasing_an_approval_takes_what_its_tool_gave(services: AppServices, place: Place) -> None:  # R7
+    approval_id, other = await pending(services, 1), await pending(services, 2)
+    records = services.store.records("default")
     for key in (approval_id, other):
-        assert await approve(parts, key) == "approved"
-        started = await parts.gate.start("default", key, "runner")
+        assert await approve(services, key) == "approved"
+        started = await services.gate.start("default", key, "runner")
         await records.change(started.idempotency_key, lambda _: "a private result")
         if key == approval_id:
-            await parts.gate.finish("default", key, started.fence, ok=True, payload=OK)
-    erased = [each async for each in parts.store.erase("default", Erasure("approval", approval_id, by="ada"))]
+            await services.gate.finish("default", key, started.fence, ok=True, payload=OK)
+    erased = [each async for each in services.store.erase("default", Erasure("approval", approval_id, by="ada"))]
     assert [each.approvals for each in erased] == [1]
     assert place.sql("select key from applied") == [(other,)]
-    assert await faults(parts) == []
+    assert await faults(services) == []

@@ -1,4 +1,4 @@
-"""What a program is told when its server is not there, is another one, or cannot be trusted. No database here."""
+"""Transport errors of the client: no server, another server, or an untrusted one; no database here."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CALL = propose("send", {"to": "a"}, "run", "1")
 KEY = "ik_test_key"
 
 
-def page(status: str, body: str, *headers: str) -> bytes:
+def serve_response(status: str, body: str, *headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", *headers, f"content-length: {len(body)}", "", body]
     return "\r\n".join(lines).encode()
 
 
-def refusal(url: str, **options: Any) -> Error:
+def connection_error(url: str, **options: Any) -> Error:
     """What the first request of a program ends with."""
     with SyncClient(url, KEY, **options) as client, pytest.raises(Error) as refused:
         client.check(CALL)
@@ -48,25 +48,25 @@ def refusal(url: str, **options: Any) -> Error:
 @pytest.mark.parametrize(
     "answer",
     [
-        page("200 OK", "<html>Welcome</html>", "content-type: text/html"),
-        page("404 Not Found", "not here", "content-type: text/plain"),
-        page("404 Not Found", '{"detail":"Not Found"}', "content-type: application/json"),
-        page("400 Bad Request", "The plain HTTP request was sent to HTTPS port"),
-        page("200 OK", "[]", "content-type: application/json"),
-        page("500 Internal Server Error", "oh"),
+        serve_response("200 OK", "<html>Welcome</html>", "content-type: text/html"),
+        serve_response("404 Not Found", "not here", "content-type: text/plain"),
+        serve_response("404 Not Found", '{"detail":"Not Found"}', "content-type: application/json"),
+        serve_response("400 Bad Request", "The plain HTTP request was sent to HTTPS port"),
+        serve_response("200 OK", "[]", "content-type: application/json"),
+        serve_response("500 Internal Server Error", "oh"),
     ],
 )
 def test_a_server_that_is_not_interlock_is_named(answer: bytes) -> None:
     with stranger(answer) as url:
-        error = refusal(url)
+        error = connection_error(url)
     assert isinstance(error, Misconfigured)
     assert url in error.message
     assert "Check the address" in error.message
 
 
-def test_nobody_is_followed_elsewhere_with_the_key() -> None:
-    with stranger(page("301 Moved", "", "location: https://elsewhere.example/api/calls")) as url:
-        error = refusal(url)
+def test_redirects_are_not_followed_with_the_key() -> None:
+    with stranger(serve_response("301 Moved", "", "location: https://elsewhere.example/api/calls")) as url:
+        error = connection_error(url)
     assert isinstance(error, Misconfigured)
     assert "https://elsewhere.example/api/calls" in error.message
 
@@ -75,7 +75,7 @@ def test_a_server_that_is_not_there_is_named_with_how_long_it_was_tried() -> Non
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    error = refusal(url, patience=0.3)
+    error = connection_error(url, patience=0.3)
     assert isinstance(error, StoreUnavailable)
     assert url in error.message
     assert "interlock serve" in error.message
@@ -83,8 +83,8 @@ def test_a_server_that_is_not_there_is_named_with_how_long_it_was_tried() -> Non
 
 
 def test_a_proxy_without_its_server_counts_as_away() -> None:
-    with stranger(page("502 Bad Gateway", "<html>", "content-type: text/html")) as url:
-        assert isinstance(refusal(url, patience=0.2), StoreUnavailable)
+    with stranger(serve_response("502 Bad Gateway", "<html>", "content-type: text/html")) as url:
+        assert isinstance(connection_error(url, patience=0.2), StoreUnavailable)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_proxy_without_its_server_counts_as_away() -> None:
 def test_a_server_of_another_version_is_named(answer: str, words: str) -> None:
     status = "404 Not Found" if "error" in answer else "200 OK"
     with (
-        stranger(page(status, answer, "content-type: application/json", "connection: close")) as url,
+        stranger(serve_response(status, answer, "content-type: application/json", "connection: close")) as url,
         pytest.raises(Misconfigured, match=words),
         Interlock(url, key=KEY),
     ):
@@ -105,8 +105,8 @@ def test_a_server_of_another_version_is_named(answer: str, words: str) -> None:
 
 
 def test_an_outcome_that_nobody_knows_runs_nothing() -> None:
-    with stranger(page("200 OK", '{"outcome":"perhaps"}', "content-type: application/json")) as url:
-        assert isinstance(refusal(url), Misconfigured)
+    with stranger(serve_response("200 OK", '{"outcome":"perhaps"}', "content-type: application/json")) as url:
+        assert isinstance(connection_error(url), Misconfigured)
 
 
 @pytest.mark.parametrize(
@@ -140,23 +140,23 @@ def test_what_is_no_key_is_refused_with_the_way_to_one(key: str | None) -> None:
 
 # R3
 def test_a_certificate_that_is_not_trusted_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = certificate(tmp_path)
-    with encrypted(file) as url:
-        error = refusal(url)
+    file = make_certificate(tmp_path)
+    with serve_tls(file) as url:
+        error = connection_error(url)
         assert isinstance(error, Misconfigured)
         assert "SSL_CERT_FILE" in error.message
-        other = refusal(url.replace("https", "http"), patience=0.2)
+        other = connection_error(url.replace("https", "http"), patience=0.2)
         assert isinstance(other, StoreUnavailable | Misconfigured)
 
 
 def test_https_to_a_server_without_it_is_named() -> None:
-    with stranger(page("400 Bad Request", "no")) as url:
-        error = refusal(url.replace("http", "https"))
+    with stranger(serve_response("400 Bad Request", "no")) as url:
+        error = connection_error(url.replace("http", "https"))
     assert isinstance(error, Misconfigured)
     assert "https://" in error.message
 
 
-def test_every_error_of_the_doors_comes_back_as_itself() -> None:
+def test_every_error_of_the_services_comes_back_as_itself() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Error)]
     assert len(kinds) > 20
     for kind in kinds:
@@ -182,7 +182,7 @@ def test_problems_of_a_decision_come_back_with_their_places() -> None:
     assert again.problems == made.problems
 
 
-def certificate(folder: Path) -> Path:
+def make_certificate(folder: Path) -> Path:
     """One that signed itself, for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
@@ -207,7 +207,7 @@ def certificate(folder: Path) -> Path:
 
 
 @contextmanager
-def encrypted(file: Path) -> Iterator[str]:
+def serve_tls(file: Path) -> Iterator[str]:
     """A server that speaks TLS, and hangs up."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)

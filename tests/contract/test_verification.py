@@ -1,4 +1,4 @@
-"""The verifier finds what somebody changed in the tables, on both databases, and says which field of which row."""
+"""Verification of tampered tables on both databases: the violation names the field and the row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WIRE = ToolSpec(
 )
 NOTE = ToolSpec("note", "write")
 SIGN = ToolSpec("sign", "write")
-PROGRAM = Caller(
+CALLER = Caller(
     owner="agent:office",
     owners=frozenset({"agent:office"}),
     agents=("office",),
@@ -52,36 +52,36 @@ MAIL = ToolSpec("mail", "write", describe="Mail {to}")
 Change = Callable[[Any], Any]
 
 
-def in_json(**changes: object) -> Change:
+def set_in_json(**changes: object) -> Change:
     return lambda text: json.dumps({**json.loads(text), **changes}, separators=(",", ":"))
 
 
 def without_votes(text: str) -> str:
-    return str(in_json(votes=[])(text))
+    return str(set_in_json(votes=[])(text))
 
 
-def by_mallory(text: str) -> str:
+def replace_voter(text: str) -> str:
     votes = [["mallory", *vote[1:]] for vote in json.loads(text)["votes"]]
-    return str(in_json(votes=votes)(text))
+    return str(set_in_json(votes=votes)(text))
 
 
-def with_gone(text: str) -> str:
+def add_vote_of_removed(text: str) -> str:
     """The vote of somebody who was removed counts again."""
     votes = json.loads(text)["votes"]
-    return str(in_json(votes=[*votes, ["gone", *votes[0][1:]]])(text))
+    return str(set_in_json(votes=[*votes, ["gone", *votes[0][1:]]])(text))
 
 
 PAID = "call_id = 'wired'"
 BOUND, ROTATED = "name = 'bound' and root = ''", "name = 'bound' and root <> ''"
 FROZEN = "name = 'Dröp'"
-# Which table and rows, which column, what is put there, and the field that is told.
+# Table, rows, column, the altered value, and the field that the violation names.
 TAMPERING: list[tuple[str, str, str, object, str]] = [
-    ("approvals", PAID, "decision", in_json(by="mallory"), "decision.by"),
-    ("approvals", PAID, "decision", in_json(kind="edit"), "decision.kind"),
-    ("approvals", PAID, "decision", in_json(at=START - 1), "decision.at"),
-    ("approvals", PAID, "decision", in_json(via="slack"), "decision.via"),
-    ("approvals", PAID, "decision", in_json(reason="Because"), "decision.reason"),
-    ("approvals", PAID, "decision", in_json(comment="Because"), "decision.comment"),
+    ("approvals", PAID, "decision", set_in_json(by="mallory"), "decision.by"),
+    ("approvals", PAID, "decision", set_in_json(kind="edit"), "decision.kind"),
+    ("approvals", PAID, "decision", set_in_json(at=START - 1), "decision.at"),
+    ("approvals", PAID, "decision", set_in_json(via="slack"), "decision.via"),
+    ("approvals", PAID, "decision", set_in_json(reason="Because"), "decision.reason"),
+    ("approvals", PAID, "decision", set_in_json(comment="Because"), "decision.comment"),
     ("approvals", PAID, "decision", None, "decision.by"),
     ("approvals", PAID, "requester", "mallory", "requester"),
     ("approvals", PAID, "requester", "", "requester"),
@@ -92,22 +92,22 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("approvals", PAID, "priority", "low", "subject"),
     ("approvals", PAID, "tool", "note", "tool"),
     ("approvals", PAID, "owner", "*", "subject"),
-    ("approvals", PAID, "known", in_json(requester="mallory"), "subject"),
-    ("approvals", PAID, "progress", in_json(deferred=[1, 1]), "deferred"),
+    ("approvals", PAID, "known", set_in_json(requester="mallory"), "subject"),
+    ("approvals", PAID, "progress", set_in_json(deferred=[1, 1]), "deferred"),
     ("approvals", "call_id = 'moved'", "expires_at", START + 2, "expires_at"),
-    ("approvals", "call_id = 'moved'", "progress", in_json(deferred=[0, 0]), "deferred"),
-    ("approvals", "call_id = 'moved'", "progress", in_json(deferred=[3_600_000, 1]), "deferred_until"),
-    ("approvals", "call_id = 'left'", "progress", with_gone, "votes"),
-    ("approvals", "call_id = 'left'", "progress", in_json(claimed="gone"), "claimed_by"),
+    ("approvals", "call_id = 'moved'", "progress", set_in_json(deferred=[0, 0]), "deferred"),
+    ("approvals", "call_id = 'moved'", "progress", set_in_json(deferred=[3_600_000, 1]), "deferred_until"),
+    ("approvals", "call_id = 'left'", "progress", add_vote_of_removed, "votes"),
+    ("approvals", "call_id = 'left'", "progress", set_in_json(claimed="gone"), "claimed_by"),
     ("approvals", PAID, "status", "rejected", "status"),
     ("approvals", PAID, "progress", without_votes, "votes"),
-    ("approvals", PAID, "progress", by_mallory, "votes"),
-    ("approvals", PAID, "progress", in_json(editors=["mallory"]), "editors"),
-    ("approvals", PAID, "progress", in_json(claimed="mallory"), "claimed_by"),
-    ("approvals", PAID, "progress", in_json(reminded=0), "reminded"),
-    ("approvals", PAID, "progress", in_json(delegations=[]), "delegations"),
-    ("approvals", PAID, "progress", in_json(alarms=["/to: strange"]), "alarms"),
-    ("approvals", PAID, "progress", in_json(erased=[1, "mallory"]), "erased"),
+    ("approvals", PAID, "progress", replace_voter, "votes"),
+    ("approvals", PAID, "progress", set_in_json(editors=["mallory"]), "editors"),
+    ("approvals", PAID, "progress", set_in_json(claimed="mallory"), "claimed_by"),
+    ("approvals", PAID, "progress", set_in_json(reminded=0), "reminded"),
+    ("approvals", PAID, "progress", set_in_json(delegations=[]), "delegations"),
+    ("approvals", PAID, "progress", set_in_json(alarms=["/to: strange"]), "alarms"),
+    ("approvals", PAID, "progress", set_in_json(erased=[1, "mallory"]), "erased"),
     ("approvals", PAID, "expires_at", START + 2, "expires_at"),
     ("approvals", PAID, "created_at", START + 2, "created_at"),
     ("approvals", PAID, "start_by", START + 2, "start_by"),
@@ -115,12 +115,12 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("approvals", PAID, "fence", 2, "fence"),
     ("approvals", PAID, "runner", "mallory", "runner"),
     ("approvals", PAID, "terms_sha256", "other terms", "terms"),
-    ("approvals", "call_id = 'noted'", "decision", in_json(by="mallory"), "decision.by"),
-    ("approvals", "call_id = 'noted'", "decision", in_json(reason="Ann said so."), "decision.reason"),
+    ("approvals", "call_id = 'noted'", "decision", set_in_json(by="mallory"), "decision.by"),
+    ("approvals", "call_id = 'noted'", "decision", set_in_json(reason="Ann said so."), "decision.reason"),
     ("approvals", "call_id = 'refused'", "release_at", START + 2, "release_at"),
-    ("approvals", "call_id = 'refused'", "decision", in_json(reason="Fine"), "decision.reason"),
-    ("approvals", "call_id = 'answered'", "decision", in_json(reason="Fine"), "decision.reason"),
-    ("approvals", "call_id = 'silent'", "decision", in_json(reason="Fine"), "decision.reason"),
+    ("approvals", "call_id = 'refused'", "decision", set_in_json(reason="Fine"), "decision.reason"),
+    ("approvals", "call_id = 'answered'", "decision", set_in_json(reason="Fine"), "decision.reason"),
+    ("approvals", "call_id = 'silent'", "decision", set_in_json(reason="Fine"), "decision.reason"),
     ("payloads", PAID, "args", b'{"amount":6}', "args"),
     ("payloads", PAID, "shown", b'{"amount":6}', "args"),
     ("payloads", PAID, "sentence", "Nothing to see", "sentence"),
@@ -193,22 +193,22 @@ DEFINITIONS = "select sha256 from terms where sha256 <> ?"
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+async def services(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
     """Something of everything that the verifier compares."""
-    async with opened(place, clock, POLICY) as parts:
-        await people(parts)
-        await calls(parts, clock)
-        yield parts
+    async with opened(place, clock, POLICY) as services:
+        await add_people(services)
+        await add_calls(services, clock)
+        yield services
 
 
-async def people(parts: AppServices) -> None:
-    accounts, store = parts.accounts, parts.store
+async def add_people(services: AppServices) -> None:
+    accounts, store = services.accounts, services.store
     await accounts.add_user("default", "ada", "admin", "ada")
     await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
     await accounts.add_user("default", "eve", "reviewer", "ada", frozenset({"finance"}))
     await accounts.add_user("default", "gone", "reviewer", "ada")
-    await accounts.set_away("default", "eve", parts.clock() + DAY, People(frozenset({"bob", "gone"})), "eve")
-    await left(parts)
+    await accounts.set_away("default", "eve", services.clock() + DAY, People(frozenset({"bob", "gone"})), "eve")
+    await add_removed_voter(services)
     await accounts.remove_user("default", "gone", "ada")
     await accounts.create_key("default", "program", "agent", "ada")
     lost, _ = await accounts.create_key("default", "lost", "agent", "ada")
@@ -216,68 +216,68 @@ async def people(parts: AppServices) -> None:
     bindings = KeyBindings(("office",), ("mail", "note*"), "any", 0, 7)
     bound, _ = await accounts.create_key("default", "bound", "agent", "ada", bindings=bindings, lifetime=9 * DAY)
     await accounts.rotate_key("default", bound.id, "ada")
-    await parts.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
+    await services.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
     await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
 
 
-async def left(parts: AppServices) -> None:
+async def add_removed_voter(services: AppServices) -> None:
     """Somebody votes, passes on and takes up what they then leave behind."""
-    approval_id = await pending(parts, "l", SIGN)
+    approval_id = await pending(services, "l", SIGN)
     gone = replace(EVE, name="gone")
-    await parts.inbox.claim("default", approval_id, gone)
-    await parts.inbox.delegate("default", approval_id, People(frozenset({"ulf"})), gone)
-    await approve(parts, approval_id, gone)
-    await parts.inbox.delegate("default", approval_id, People(frozenset({"ulf", "gone"})), EVE)
-    await approve(parts, approval_id)
+    await services.inbox.claim("default", approval_id, gone)
+    await services.inbox.delegate("default", approval_id, People(frozenset({"ulf"})), gone)
+    await approve(services, approval_id, gone)
+    await services.inbox.delegate("default", approval_id, People(frozenset({"ulf", "gone"})), EVE)
+    await approve(services, approval_id)
 
 
-async def frozen(parts: AppServices, clock: Clock) -> None:
-    freezes = Freezes(parts.store.freezes, clock)
-    await pending(parts, "m", MAIL, args={"to": "bob"})
+async def add_freezes(services: AppServices, clock: Clock) -> None:
+    freezes = Freezes(services.store.freezes, clock)
+    await pending(services, "m", MAIL, args={"to": "bob"})
     freeze = await freezes.freeze("default", "tool", "mail", "Stop it.", ADA)
     clock.forward(3_600_000)
     await freezes.release("default", freeze.id, "All is well.", ADA)
     await freezes.freeze("default", "tool", "Dröp", "Nobody drops.", ADA)
 
 
-async def calls(parts: AppServices, clock: Clock) -> None:
+async def add_calls(services: AppServices, clock: Clock) -> None:
     named: dict[str, Any] = {"requester": "ann", "agent": "office", "thread_id": "t1", "agent_says": "It is due."}
-    path = {"agent_path": ("office", "clerk"), "caller": PROGRAM}
-    wired = await pending(parts, "_", WIRE, **named, args={"amount": 5, "key": "s"}, **path)
-    await parts.inbox.delegate("default", wired, People(frozenset({"ulf"})), EVE)
+    path = {"agent_path": ("office", "clerk"), "caller": CALLER}
+    wired = await pending(services, "_", WIRE, **named, args={"amount": 5, "key": "s"}, **path)
+    await services.inbox.delegate("default", wired, People(frozenset({"ulf"})), EVE)
     clock.forward(3_600_000)
-    await parts.worker.sweep()
-    await parts.inbox.ask("default", wired, "Why?", BOB)
-    await approve(parts, wired)
-    await approve(parts, wired, ADA)
-    await run(parts, wired)
-    await parts.gate.check(call("_", args={"text": "x"}, tool="note", run_id="notes"), NOTE)
-    failed, edited, unknown = [await pending(parts, name, MAIL, args={"to": "bob"}) for name in ("f", "e", "u")]
-    await approve(parts, failed)
-    started = await parts.gate.start("default", failed, "runner")
-    await parts.gate.finish("default", failed, started.fence, ok=False, payload=Payload(error="No such box"))
-    seen = Acknowledgement((await parts.store.get("default", edited)).approval.args_sha256)
-    await parts.inbox.decide("default", edited, Edit({"to": "carol"}, seen), BOB)
-    await approve(parts, unknown)
-    started = await parts.gate.start("default", unknown, "runner", 1_000)
+    await services.worker.sweep()
+    await services.inbox.ask("default", wired, "Why?", BOB)
+    await approve(services, wired)
+    await approve(services, wired, ADA)
+    await run_call(services, wired)
+    await services.gate.check(call("_", args={"text": "x"}, tool="note", run_id="notes"), NOTE)
+    failed, edited, unknown = [await pending(services, name, MAIL, args={"to": "bob"}) for name in ("f", "e", "u")]
+    await approve(services, failed)
+    started = await services.gate.start("default", failed, "runner")
+    await services.gate.finish("default", failed, started.fence, ok=False, payload=Payload(error="No such box"))
+    seen = Acknowledgement((await services.store.get("default", edited)).approval.args_sha256)
+    await services.inbox.decide("default", edited, Edit({"to": "carol"}, seen), BOB)
+    await approve(services, unknown)
+    started = await services.gate.start("default", unknown, "runner", 1_000)
     clock.forward(2_000)
-    await parts.worker.sweep()
-    await parts.inbox.resolve_unknown("default", unknown, BOB, note="It was sent", ok=True, result="yes")
-    answered, rejected = [await pending(parts, name, MAIL, args={"to": "bob"}) for name in ("a", "r")]
-    seen = Acknowledgement((await parts.store.get("default", answered)).approval.args_sha256, reason="I know")
-    await parts.inbox.decide("default", answered, Respond("Call him", seen=seen), BOB)
-    await parts.inbox.decide("default", rejected, Reject("Not now", seen), BOB)
-    await grants(parts)
-    await pending(parts, "s", MAIL, args={"to": "bob"})
+    await services.worker.sweep()
+    await services.inbox.resolve_unknown("default", unknown, BOB, note="It was sent", ok=True, result="yes")
+    answered, rejected = [await pending(services, name, MAIL, args={"to": "bob"}) for name in ("a", "r")]
+    seen = Acknowledgement((await services.store.get("default", answered)).approval.args_sha256, reason="I know")
+    await services.inbox.decide("default", answered, Respond("Call him", seen=seen), BOB)
+    await services.inbox.decide("default", rejected, Reject("Not now", seen), BOB)
+    await add_grants(services)
+    await pending(services, "s", MAIL, args={"to": "bob"})
     clock.forward(2 * DAY)
-    await parts.worker.sweep()
-    await pending(parts, "w", MAIL, args={"to": "bob"})
-    await frozen(parts, clock)
-    await parts.store.pin("default", [WIRE, MAIL], "office", "ada")
-    await parts.store.unpin("default", MAIL.name, "ada")
+    await services.worker.sweep()
+    await pending(services, "w", MAIL, args={"to": "bob"})
+    await add_freezes(services, clock)
+    await services.store.pin("default", [WIRE, MAIL], "office", "ada")
+    await services.store.unpin("default", MAIL.name, "ada")
 
 
-async def grants(parts: AppServices) -> None:
+async def add_grants(services: AppServices) -> None:
     scope = Grant(
         id="g1",
         workspace="default",
@@ -287,29 +287,29 @@ async def grants(parts: AppServices) -> None:
         teams=frozenset(),
         role="",
         created_at=0,
-        expires_at=parts.clock() + 4 * DAY,
+        expires_at=services.clock() + 4 * DAY,
     )
     limits = {"agent": "off*", "when": "args.n < 9", "max_uses": 5, "budget": "100", "budget_of": "/n"}
-    await parts.inbox.grant(replace(scope, **limits), BOB)  # type: ignore[arg-type]
-    await parts.gate.check(call("g", args={"to": "bob", "n": 3}, tool="mail", agent="office"), MAIL)
-    await parts.inbox.grant(replace(scope, id="g2"), BOB)
-    await parts.inbox.revoke("default", "g2", BOB)
+    await services.inbox.grant(replace(scope, **limits), BOB)  # type: ignore[arg-type]
+    await services.gate.check(call("g", args={"to": "bob", "n": 3}, tool="mail", agent="office"), MAIL)
+    await services.inbox.grant(replace(scope, id="g2"), BOB)
+    await services.inbox.revoke("default", "g2", BOB)
 
 
-async def run(parts: AppServices, approval_id: str) -> None:
-    started = await parts.gate.start("default", approval_id, "runner")
-    await parts.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
+async def run_call(services: AppServices, approval_id: str) -> None:
+    started = await services.gate.start("default", approval_id, "runner")
+    await services.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
 
 
-async def found(parts: AppServices) -> tuple[Violation, ...]:
-    return (await audit.verify(parts.store, "default")).violations
+async def find_violations(services: AppServices) -> tuple[Violation, ...]:
+    return (await audit.verify(services.store, "default")).violations
 
 
 NAMES = {"wired": "call_", "noted": "call_", "failed": "callf", "edited": "calle", "resolved": "callu"}
 NAMES |= {"moved": "callm", "left": "calll", "answered": "calla", "refused": "callr", "silent": "calls"}
 
 
-def rows_of(place: Place, table: str, where: str) -> str:
+def row_condition(place: Place, table: str, where: str) -> str:
     """Calls by what became of them; what has an id by that, since the rest is changed."""
     if table in ("keys", "freezes"):
         return f"id = '{place.sql(f'select id from {table} where {where}')[0][0]}'"
@@ -322,11 +322,11 @@ def rows_of(place: Place, table: str, where: str) -> str:
 
 
 # R62
-async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: AppServices, place: Place) -> None:
-    assert await found(parts) == ()
+async def test_every_field_that_somebody_changes_is_told_with_its_row(services: AppServices, place: Place) -> None:
+    assert await find_violations(services) == ()
     unseen = []
     for table, where, column, new, field in TAMPERING:
-        which = rows_of(place, table, where)
+        which = row_condition(place, table, where)
         [(old,)] = place.sql(f"select {column} from {table} where {which}")
         old = bytes(old) if isinstance(old, memoryview) else old
         changed = new(old) if callable(new) else new
@@ -334,12 +334,12 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: App
             changed = place.sql(DEFINITIONS, old)[0][0]
         assert changed != old, (table, column)
         place.forced(f"update {table} set {column} = ? where {which}", changed)
-        told = await found(parts)
-        if (table if table != "payloads" else "approvals", field) not in {(each.table, each.field) for each in told}:
-            unseen.append((table, column, changed, told))
+        result = await find_violations(services)
+        if (table if table != "payloads" else "approvals", field) not in {(each.table, each.field) for each in result}:
+            unseen.append((table, column, changed, result))
         place.forced(f"update {table} set {column} = ? where {which}", old)
     assert unseen == []
-    assert await found(parts) == (), "all of it was put back"
+    assert await find_violations(services) == (), "all of it was put back"
 
 
 @pytest.mark.parametrize(
@@ -384,45 +384,45 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: App
     ],
 )
 async def test_a_row_that_no_entry_speaks_of_is_told(
-    parts: AppServices, place: Place, table: str, row: dict[str, object]
+    services: AppServices, place: Place, table: str, row: dict[str, object]
 ) -> None:
     marks = ", ".join("?" * len(row))
     place.forced(f"insert into {table} ({', '.join(row)}) values ({marks})", *row.values())
-    [fault] = await found(parts)
+    [fault] = await find_violations(services)
     assert (fault.table, fault.message.endswith("No entry of the ledger says who made it.")) == (table, True)
 
 
 @pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes", "pins"])
-async def test_rows_that_are_gone_are_told(parts: AppServices, place: Place, table: str) -> None:
+async def test_rows_that_are_gone_are_told(services: AppServices, place: Place, table: str) -> None:
     [(count,)] = place.sql(f"select count(*) from {table}")
     place.forced(f"delete from {table}")
-    told = await found(parts)
-    assert {(fault.table, "its row is gone" in fault.message) for fault in told} == {(table, True)}
-    assert len(told) == count
+    result = await find_violations(services)
+    assert {(fault.table, "its row is gone" in fault.message) for fault in result} == {(table, True)}
+    assert len(result) == count
 
 
-async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(parts: AppServices, place: Place) -> None:
+async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(services: AppServices, place: Place) -> None:
     """A freeze of the agent covers every key that is noted to have used its name."""
     for name in ("clerk", "'*'"):
-        again = replace(PROGRAM, credential=f"key of {name}")
-        await pending(parts, name, MAIL, args={"to": "bob"}, agent="Clerk", caller=again)
+        again = replace(CALLER, credential=f"key of {name}")
+        await pending(services, name, MAIL, args={"to": "bob"}, agent="Clerk", caller=again)
     place.forced("delete from key_agents where agent = 'clerk'")
     place.forced("insert into key_agents (workspace, agent, key_id) values ('default', '*', ?)", "key of '*'")
-    told = [(each.table, each.row, each.message.partition(": ")[2]) for each in await found(parts)]
-    assert sorted((table, key) for table, key, _ in told) == [("key_agents", "k1"), ("key_agents", "key of clerk")]
-    assert all(said.startswith("It used the name of the agent") for _, _, said in told)
+    result = [(each.table, each.row, each.message.partition(": ")[2]) for each in await find_violations(services)]
+    assert sorted((table, key) for table, key, _ in result) == [("key_agents", "k1"), ("key_agents", "key of clerk")]
+    assert all(said.startswith("It used the name of the agent") for _, _, said in result)
     place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'k1')")
     place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'key of clerk')")
     place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'reader', 'k1')")
-    assert await found(parts) == (), "reads leave no entry, and their names are noted too"
+    assert await find_violations(services) == (), "reads leave no entry, and their names are noted too"
 
 
-async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: AppServices, place: Place) -> None:
+async def test_altered_terms_and_definitions_are_told_and_stop_nothing(services: AppServices, place: Place) -> None:
     [(wired,)] = place.sql("select id from approvals where call_id = 'call_' and run_id = 'run'")
     [(terms, spec)] = place.sql("select terms_sha256, spec_sha256 from approvals where id = ?", wired)
     place.forced("update terms set body = ? where sha256 = ?", b"{}", terms)
     place.forced("update specs set body = ? where sha256 <> ?", b"{}", spec)
-    said = {fault.row: fault.message.partition(": ")[2] for fault in await found(parts)}
+    said = {fault.row: fault.message.partition(": ")[2] for fault in await find_violations(services)}
     assert said.pop(wired).startswith("Its terms ")
     assert set(said.values()) == {"The definition of its tool is missing or was altered."}
 
@@ -430,7 +430,7 @@ async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: Ap
 # R62
 async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> None:
     """In a thread of its own, with a connection of its own, it verifies for as long as two others write and erase."""
-    async with opened(place, clock) as parts:
+    async with opened(place, clock) as services:
         scope = Grant(
             id="g1",
             workspace="default",
@@ -440,14 +440,14 @@ async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> Non
             teams=frozenset(),
             role="",
             created_at=0,
-            expires_at=parts.clock() + DAY,
+            expires_at=services.clock() + DAY,
         )
-        await parts.inbox.grant(scope, BOB)
+        await services.inbox.grant(scope, BOB)
         other, done = build_services(place.url, clock), threading.Event()
         await other.store.open()
         verifying = asyncio.create_task(asyncio.to_thread(asyncio.run, verified_until(place.url, done)))
         try:
-            await asyncio.gather(written(parts, "a"), written(other, "b"))
+            await asyncio.gather(write_rows(services, "a"), write_rows(other, "b"))
         finally:
             done.set()
             reports = await verifying
@@ -467,13 +467,13 @@ async def verified_until(url: str, done: threading.Event) -> list[audit.AuditRep
         await store.close()
 
 
-async def written(parts: AppServices, name: str, rounds: int = 12) -> None:
-    accounts = parts.accounts
+async def write_rows(services: AppServices, name: str, rounds: int = 12) -> None:
+    accounts = services.accounts
     for number in range(rounds):
-        waits = await pending(parts, f"{name}{number}", MAIL, args={"to": "bob"})
-        await parts.gate.check(call(f"n{name}{number}", tool="note", args={"text": "x"}), NOTE)
-        await approve(parts, waits)
-        await run(parts, waits)
+        waits = await pending(services, f"{name}{number}", MAIL, args={"to": "bob"})
+        await services.gate.check(call(f"n{name}{number}", tool="note", args={"text": "x"}), NOTE)
+        await approve(services, waits)
+        await run_call(services, waits)
         await accounts.add_user(
             "default", f"{name}{number}", "reviewer", "ada", frozenset({"finance"}), "x@example.com"
         )
@@ -483,7 +483,7 @@ async def written(parts: AppServices, name: str, rounds: int = 12) -> None:
         await accounts.add_user("default", f"gone{name}{number}", "reviewer", "ada", frozenset({"finance"}))
         await accounts.remove_user("default", f"gone{name}{number}", "ada")
         for erasure in (Erasure("approval", waits, "", "ann"), Erasure("person", f"gone{name}{number}", "", "ann")):
-            async for _ in parts.store.erase("default", erasure):
+            async for _ in services.store.erase("default", erasure):
                 await asyncio.sleep(0)
 
 
@@ -491,26 +491,31 @@ async def written(parts: AppServices, name: str, rounds: int = 12) -> None:
 
 
 @pytest.fixture
-async def before(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AppServices]:
+async def services_before_statements(
+    place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[AppServices]:
     """As a version left it whose entries did not state their rows."""
-    async with opened(place, clock, POLICY) as parts:
+    async with opened(place, clock, POLICY) as services:
         with monkeypatch.context() as old:
             old.setattr(transaction, "stamp_events", lambda change, *_: change.events)
-            await people(parts)
-            await calls(parts, clock)
+            await add_people(services)
+            await add_calls(services, clock)
         place.sql("delete from marks where name = 'stated'")
-        yield parts
+        yield services
 
 
 # R62
 async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
-    before: AppServices, place: Place
+    services_before_statements: AppServices, place: Place
 ) -> None:
-    assert await found(before) == ()
-    entries = (await before.store.head("default")).seq
-    assert (await before.store.backfill_statements(), await before.store.backfill_statements()) == (["default"], [])
-    assert (await before.store.head("default")).seq == entries + 1
-    assert await found(before) == ()
+    assert await find_violations(services_before_statements) == ()
+    entries = (await services_before_statements.store.head("default")).seq
+    assert (
+        await services_before_statements.store.backfill_statements(),
+        await services_before_statements.store.backfill_statements(),
+    ) == (["default"], [])
+    assert (await services_before_statements.store.head("default")).seq == entries + 1
+    assert await find_violations(services_before_statements) == ()
     waits = place.sql("select id from approvals where call_id = 'callw'")[0][0]
     place.forced("update payloads set sentence = 'Nothing to see' where id = ?", waits)
     place.forced("update approvals set priority = 'low' where id = ?", waits)
@@ -520,7 +525,7 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
     place.forced("update policies set source = 'file' where version = 2")
     place.forced("update freezes set released_at = at where name = 'Dröp'")
     place.forced("update grants set teams = '[]' where id = 'g1'")
-    told = {(fault.table, fault.field, fault.seq) for fault in await found(before)}
+    result = {(fault.table, fault.field, fault.seq) for fault in await find_violations(services_before_statements)}
     fields = [
         ("approvals", "shown"),
         ("approvals", "subject"),
@@ -531,11 +536,13 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
         ("freezes", "released_at"),
         ("grants", "scope"),
     ]
-    assert told == {(*field, entries + 1) for field in fields}
+    assert result == {(*field, entries + 1) for field in fields}
 
 
-async def test_a_hook_that_comes_first_states_a_database_from_before(before: AppServices, place: Place) -> None:
-    entries = (await before.store.head("default")).seq
+async def test_a_hook_that_comes_first_states_a_database_from_before(
+    services_before_statements: AppServices, place: Place
+) -> None:
+    entries = (await services_before_statements.store.head("default")).seq
     for _ in range(2):
         hook = LocalBackend(place.url, "default", "coder", 60_000)
         await hook.open()
@@ -543,52 +550,58 @@ async def test_a_hook_that_comes_first_states_a_database_from_before(before: App
     assert place.sql("select kind from events where seq > ?", entries) == [("stated",)]
 
 
-async def test_what_comes_after_the_statement_counts_more(before: AppServices, clock: Clock) -> None:
-    await before.store.backfill_statements()
+async def test_what_comes_after_the_statement_counts_more(
+    services_before_statements: AppServices, clock: Clock
+) -> None:
+    await services_before_statements.store.backfill_statements()
     waits, later = (
-        await pending(before, "x", MAIL, args={"to": "bob"}),
-        await pending(before, "y", MAIL, args={"to": "b"}),
+        await pending(services_before_statements, "x", MAIL, args={"to": "bob"}),
+        await pending(services_before_statements, "y", MAIL, args={"to": "b"}),
     )
-    await approve(before, waits)
-    seen = Acknowledgement((await before.store.get("default", later)).approval.args_sha256)
-    await before.inbox.decide("default", later, Edit({"to": "carol"}, seen), BOB)
-    await before.accounts.change_user("default", "bob", "ada", role="admin", teams=frozenset({"legal"}))
-    await before.accounts.remove_user("default", "eve", "ada")
-    async for _ in before.store.erase("default", Erasure("person", "eve", "", "ada")):
+    await approve(services_before_statements, waits)
+    seen = Acknowledgement((await services_before_statements.store.get("default", later)).approval.args_sha256)
+    await services_before_statements.inbox.decide("default", later, Edit({"to": "carol"}, seen), BOB)
+    await services_before_statements.accounts.change_user(
+        "default", "bob", "ada", role="admin", teams=frozenset({"legal"})
+    )
+    await services_before_statements.accounts.remove_user("default", "eve", "ada")
+    async for _ in services_before_statements.store.erase("default", Erasure("person", "eve", "", "ada")):
         await asyncio.sleep(0)
-    assert await found(before) == ()
+    assert await find_violations(services_before_statements) == ()
 
 
-async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(before: AppServices, place: Place) -> None:
+async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(
+    services_before_statements: AppServices, place: Place
+) -> None:
     place.forced("update users set teams = 'nonsense' where name = 'bob'")
     place.forced("update approvals set decision = 'nonsense', terms_sha256 = 'x' where call_id = 'callw'")
-    assert await before.store.backfill_statements() == ["default"]
-    assert {fault.table for fault in await found(before)} == {"users", "approvals"}
+    assert await services_before_statements.store.backfill_statements() == ["default"]
+    assert {fault.table for fault in await find_violations(services_before_statements)} == {"users", "approvals"}
 
 
-async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_away(
-    parts: AppServices, place: Place
+async def test_a_current_ledger_is_not_stated_again_if_its_marker_is_removed(
+    services: AppServices, place: Place
 ) -> None:
-    head = await parts.store.head("default")
-    assert await parts.store.backfill_statements() == []
+    head = await services.store.head("default")
+    assert await services.store.backfill_statements() == []
     place.forced("delete from marks where name = 'stated'")
     place.forced("update users set role = 'admin' where name = 'bob'")
-    assert (await parts.store.backfill_statements(), await parts.store.head("default")) == ([], head)
-    assert [fault.field for fault in await found(parts)] == ["role"]
+    assert (await services.store.backfill_statements(), await services.store.head("default")) == ([], head)
+    assert [fault.field for fault in await find_violations(services)] == ["role"]
 
 
 async def test_a_glance_compares_the_newest_rows_and_all_people_keys_policies_and_freezes(
-    parts: AppServices, place: Place
+    services: AppServices, place: Place
 ) -> None:
-    assert await audit.quick_check(parts.store, "default") == []
+    assert await audit.quick_check(services.store, "default") == []
     place.forced("update payloads set sentence = 'Nothing to see' where agent_says is not null")
     place.forced("update users set role = 'admin' where name = 'bob'")
     place.forced("update keys set role = 'admin' where name = 'program'")
     place.forced("update policies set body = 'rules: []' where version = 1")
     place.forced("update freezes set settled_at = at where name = 'Dröp'")
-    told = [(fault.table, fault.field) for fault in await audit.quick_check(parts.store, "default")]
+    result = [(fault.table, fault.field) for fault in await audit.quick_check(services.store, "default")]
     tables = [("users", "role"), ("keys", "role"), ("policies", "body"), ("freezes", "settled_at")]
-    assert told == [*tables, ("approvals", "sentence")]
+    assert result == [*tables, ("approvals", "sentence")]
     assert ("approvals", "sentence") not in [
-        (fault.table, fault.field) for fault in await audit.quick_check(parts.store, "default", 2)
+        (fault.table, fault.field) for fault in await audit.quick_check(services.store, "default", 2)
     ]

@@ -1,4 +1,4 @@
-"""Time's door."""
+"""The worker: timers and recovery."""
 
 import asyncio
 
@@ -29,53 +29,53 @@ MINUTE = 60_000
 
 
 async def test_time_reminds_escalates_and_expires_in_order(place: Place, clock: Clock) -> None:  # R28, R43
-    async with opened(place, clock, LADDER) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock, LADDER) as services:
+        approval_id = await pending(services)
         for minutes, kind in ((5, "reminded"), (10, "escalated"), (20, "reminded"), (30, "expired")):
             clock.now = START + minutes * MINUTE - 1
-            assert await parts.worker.sweep() == 0
+            assert await services.worker.sweep() == 0
             clock.now += 1
-            assert await parts.worker.sweep() == 1
-            assert (await kinds(parts))[-1] == kind
-        assert await status(parts, approval_id) == "expired"
-        assert await parts.worker.sweep() == 0
-        assert await faults(parts) == []
+            assert await services.worker.sweep() == 1
+            assert (await kinds(services))[-1] == kind
+        assert await status(services, approval_id) == "expired"
+        assert await services.worker.sweep() == 0
+        assert await faults(services) == []
 
 
 async def test_a_worker_that_slept_does_everything_at_once(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, LADDER) as parts:
-        await pending(parts)
+    async with opened(place, clock, LADDER) as services:
+        await pending(services)
         clock.forward(30 * MINUTE - 1)
-        assert await parts.worker.sweep() == 3
-        assert (await kinds(parts))[2:] == ["reminded", "escalated", "reminded"]
+        assert await services.worker.sweep() == 3
+        assert (await kinds(services))[2:] == ["reminded", "escalated", "reminded"]
 
 
 async def test_nobody_is_reminded_of_what_has_ended_while_the_worker_slept(place: Place, clock: Clock) -> None:  # R5
-    async with opened(place, clock, LADDER) as parts:
-        await pending(parts)
+    async with opened(place, clock, LADDER) as services:
+        await pending(services)
         clock.forward(30 * MINUTE)
-        assert await parts.worker.sweep() == 1
-        assert (await kinds(parts))[2:] == ["expired"]
+        assert await services.worker.sweep() == 1
+        assert (await kinds(services))[2:] == ["expired"]
 
 
 async def test_those_on_the_ladder_may_decide_once_it_is_climbed(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, LADDER) as parts:
-        approval_id = await pending(parts)
+    async with opened(place, clock, LADDER) as services:
+        approval_id = await pending(services)
         clock.forward(10 * MINUTE)
-        await parts.worker.sweep()
-        assert await approve(parts, approval_id, BOB) == "approved"
+        await services.worker.sweep()
+        assert await approve(services, approval_id, BOB) == "approved"
 
 
 async def test_only_a_rule_that_says_so_approves_when_nobody_answers(place: Place, clock: Clock) -> None:  # R28
     rules = "version: 1\nrules:\n  - {name: silence is consent, then: ask, expires_in: 1m, on_expiry: approve}\n"
-    async with opened(place, clock, rules) as parts:
-        plain = await pending(parts, 1)
-        odd = await pending(parts, 2, args={"path": "\u202ex"})
+    async with opened(place, clock, rules) as services:
+        plain = await pending(services, 1)
+        odd = await pending(services, 2, args={"path": "\u202ex"})
         clock.forward(MINUTE)
-        assert await parts.worker.sweep() == 2
-        assert isinstance(await parts.gate.get_outcome("default", plain), Proceed)
-        assert await status(parts, odd) == "expired"  # what may deceive is never approved by silence
-        assert await faults(parts) == []
+        assert await services.worker.sweep() == 2
+        assert isinstance(await services.gate.get_outcome("default", plain), Proceed)
+        assert await status(services, odd) == "expired"  # what may deceive is never approved by silence
+        assert await faults(services) == []
 
 
 async def test_two_workers_do_everything_once(place: Place, clock: Clock) -> None:
@@ -88,44 +88,46 @@ async def test_two_workers_do_everything_once(place: Place, clock: Clock) -> Non
         assert await faults(one) == []
 
 
-async def test_calls_of_a_dead_runner_are_recovered_without_waiting_for_the_lease(parts: AppServices) -> None:  # R46
+async def test_calls_of_a_dead_runner_are_recovered_without_waiting_for_the_lease(services: AppServices) -> None:  # R46
     dead = make_runner_id().split(":")
     dead[3] = "1"  # this process number, at another time: somebody else, who is gone
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    await parts.gate.start("default", approval_id, ":".join(dead))
-    living = await pending(parts, 2)
-    await approve(parts, living)
-    await parts.gate.start("default", living, make_runner_id())
-    assert await parts.worker.sweep() == 1
-    assert (await status(parts, approval_id), await status(parts, living)) == ("unknown", "running")
+    approval_id = await pending(services)
+    await approve(services, approval_id)
+    await services.gate.start("default", approval_id, ":".join(dead))
+    living = await pending(services, 2)
+    await approve(services, living)
+    await services.gate.start("default", living, make_runner_id())
+    assert await services.worker.sweep() == 1
+    assert (await status(services, approval_id), await status(services, living)) == ("unknown", "running")
 
 
-async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts, expires_in=1_000)
+async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(
+    services: AppServices, clock: Clock
+) -> None:
+    approval_id = await pending(services, expires_in=1_000)
     stop = asyncio.Event()
-    working = asyncio.create_task(parts.worker.run(stop))
-    async with parts.store.watch("default", approval_id) as watch:
+    working = asyncio.create_task(services.worker.run(stop))
+    async with services.store.watch("default", approval_id) as watch:
         clock.forward(1_000)
-        while await status(parts, approval_id) != "expired":
+        while await status(services, approval_id) != "expired":
             await watch.wait(1)
     stop.set()
     await asyncio.wait_for(working, 10)
-    assert (await kinds(parts))[-1] == "expired"
+    assert (await kinds(services))[-1] == "expired"
 
 
-async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(parts: AppServices, clock: Clock) -> None:
-    approval_id = await pending(parts)
+async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(services: AppServices, clock: Clock) -> None:
+    approval_id = await pending(services)
     clock.forward(-10 * 365 * 24 * 3_600_000)
-    assert await parts.worker.sweep() == 0
+    assert await services.worker.sweep() == 0
     clock.now = START + 86_400_000
-    assert await parts.worker.sweep() == 1
-    assert await status(parts, approval_id) == "expired"
+    assert await services.worker.sweep() == 1
+    assert await status(services, approval_id) == "expired"
 
 
 async def test_a_person_not_on_the_ladder_cannot_decide(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, LADDER) as parts:
-        approval_id = await pending(parts, spec=WRITE)
+    async with opened(place, clock, LADDER) as services:
+        approval_id = await pending(services, spec=WRITE)
         with pytest.raises(Forbidden):
-            await approve(parts, approval_id, Reviewer("x"))
-        assert await status(parts, approval_id) == "pending"
+            await approve(services, approval_id, Reviewer("x"))
+        assert await status(services, approval_id) == "pending"

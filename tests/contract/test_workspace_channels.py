@@ -1,4 +1,4 @@
-"""Channels belong to workspaces: what one has to say goes through its own, on both databases."""
+"""Channels of workspaces: each workspace notifies through its own, on both databases."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MINUTE = 60_000
 ROOM = Routes({"room": ChannelCapabilities()}, "room")
 
 
-class Two:
+class TwoWorkspaces:
     """Two workspaces, each with a room of its own under the same name."""
 
-    def __init__(self, parts: AppServices) -> None:
+    def __init__(self, services: AppServices) -> None:
         self.ours, self.theirs = Told(), Told()
-        made = Set(parts, ROOM, room=self.ours)
+        made = Set(services, ROOM, room=self.ours)
         self.reach: NotificationService = replace(
             made.reach, others={"zebra": WorkspaceChannels({"room": self.theirs}, ROOM)}
         )
@@ -44,122 +44,124 @@ class Two:
 
 
 @pytest.fixture
-async def two(parts: AppServices) -> Two:
-    await parts.store.secret_key("zebra")
-    await parts.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
-    made = Two(parts)
+async def two_workspaces(services: AppServices) -> TwoWorkspaces:
+    await services.store.secret_key("zebra")
+    await services.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
+    made = TwoWorkspaces(services)
     await made.courier.sweep()
     return made
 
 
-async def test_a_call_of_a_workspace_without_channels_is_told_nowhere(parts: AppServices) -> None:  # R60
-    room = Set(parts, ROOM, room=Told())
-    await parts.store.secret_key("zebra")
-    await parts.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
+async def test_a_call_of_a_workspace_without_channels_is_not_sent(services: AppServices) -> None:  # R60
+    room = Set(services, ROOM, room=Told())
+    await services.store.secret_key("zebra")
+    await services.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
     await room.sweep()
-    await pending(parts, workspace="zebra")
+    await pending(services, workspace="zebra")
     assert (await room.sweep(), room.channels["room"].heard) == (0, [])
-    await pending(parts, 2)
+    await pending(services, 2)
     assert await room.sweep() == 1
 
 
-async def test_what_waits_in_a_workspace_is_told_when_it_gets_its_first_channel(parts: AppServices) -> None:  # R60
-    """Its ledger was left alone until then, while others were told."""
-    room = Set(parts, ROOM, room=Told())
-    await parts.store.secret_key("zebra")
-    await parts.store.put_user("zebra", User("zoe", "admin"), "zoe")
-    await pending(parts, workspace="zebra")
+async def test_pending_calls_of_a_workspace_are_sent_when_it_gets_its_first_channel(
+    services: AppServices,
+) -> None:  # R60
+    """Its ledger was not followed until then, unlike those of other workspaces."""
+    room = Set(services, ROOM, room=Told())
+    await services.store.secret_key("zebra")
+    await services.store.put_user("zebra", User("zoe", "admin"), "zoe")
+    await pending(services, workspace="zebra")
     await room.sweep()
-    two = Two(parts)
+    two = TwoWorkspaces(services)
     assert await two.courier.sweep() == 1
     assert two.said == ([], [("send", "ask")])
 
 
 async def test_each_workspace_is_told_through_its_own_channel_of_the_same_name(
-    two: Two, parts: AppServices
+    two_workspaces: TwoWorkspaces, services: AppServices
 ) -> None:  # R60
-    theirs = await pending(parts, workspace="zebra")
-    await two.courier.sweep()
-    assert two.said == ([], [("send", "ask")])
-    ours = await pending(parts, 2)
-    await approve(parts, theirs, workspace="zebra")
-    await two.courier.sweep()
-    assert two.said == ([("send", "ask")], [("send", "ask"), ("update", "ended")])
-    assert [message.workspace for _, message, _ in two.ours.heard] == ["default"]
-    assert two.ours.heard[0][1].link.endswith(ours)
+    theirs = await pending(services, workspace="zebra")
+    await two_workspaces.courier.sweep()
+    assert two_workspaces.said == ([], [("send", "ask")])
+    ours = await pending(services, 2)
+    await approve(services, theirs, workspace="zebra")
+    await two_workspaces.courier.sweep()
+    assert two_workspaces.said == ([("send", "ask")], [("send", "ask"), ("update", "ended")])
+    assert [message.workspace for _, message, _ in two_workspaces.ours.heard] == ["default"]
+    assert two_workspaces.ours.heard[0][1].link.endswith(ours)
 
 
 async def test_a_channel_that_is_down_or_off_in_one_workspace_works_in_another(
-    two: Two, parts: AppServices, clock: Clock
+    two_workspaces: TwoWorkspaces, services: AppServices, clock: Clock
 ) -> None:  # R60
-    two.theirs.trouble = ChannelGone("It is gone.")
-    await pending(parts, workspace="zebra")
-    await pending(parts, 2)
-    assert await two.courier.sweep() == 1
-    [switch] = await parts.store.deliveries.disabled_channels()
+    two_workspaces.theirs.trouble = ChannelGone("It is gone.")
+    await pending(services, workspace="zebra")
+    await pending(services, 2)
+    assert await two_workspaces.courier.sweep() == 1
+    [switch] = await services.store.deliveries.disabled_channels()
     assert (switch.workspace, switch.channel) == ("zebra", "room")
-    assert await parts.store.deliveries.enable_channel("default", "room", "ada") is False
-    assert len(await parts.store.deliveries.disabled_channels()) == 1
-    assert await parts.store.deliveries.enable_channel("zebra", "room", "zoe") is True
-    two.theirs.trouble = DeliveryDelayed("It is down.")
-    await pending(parts, 3, workspace="zebra")
-    await pending(parts, 4)
-    assert await two.courier.sweep() == 1
+    assert await services.store.deliveries.enable_channel("default", "room", "ada") is False
+    assert len(await services.store.deliveries.disabled_channels()) == 1
+    assert await services.store.deliveries.enable_channel("zebra", "room", "zoe") is True
+    two_workspaces.theirs.trouble = DeliveryDelayed("It is down.")
+    await pending(services, 3, workspace="zebra")
+    await pending(services, 4)
+    assert await two_workspaces.courier.sweep() == 1
 
 
 async def test_what_is_queued_for_a_channel_that_its_workspace_lost_is_parked_and_sent_nowhere_else(
-    two: Two, parts: AppServices, clock: Clock
+    two_workspaces: TwoWorkspaces, services: AppServices, clock: Clock
 ) -> None:  # R60
     """Not at once: a process that was started earlier, with an older configuration, must not park what is new."""
-    two.theirs.trouble = DeliveryDelayed("It is down.")
-    await parts.store.deliveries.add(make_test_delivery("zebra", "one", DeliveryTarget("room"), "zoe", clock()))
-    await two.courier.sweep()
-    left = Set(parts, ROOM, room=Told())
+    two_workspaces.theirs.trouble = DeliveryDelayed("It is down.")
+    await services.store.deliveries.add(make_test_delivery("zebra", "one", DeliveryTarget("room"), "zoe", clock()))
+    await two_workspaces.courier.sweep()
+    left = Set(services, ROOM, room=Told())
     clock.forward(4 * MINUTE)
     await left.courier.release()
-    assert await parts.store.deliveries.list_deliveries("zebra", "parked") == []
+    assert await services.store.deliveries.list_deliveries("zebra", "parked") == []
     clock.forward(4 * MINUTE)
     await left.courier.release()
     assert (await left.sweep(), left.channels["room"].heard) == (0, [])
-    [parked] = await parts.store.deliveries.list_deliveries("zebra", "parked")
+    [parked] = await services.store.deliveries.list_deliveries("zebra", "parked")
     assert parked.error.startswith("The workspace zebra has no channel room. Add it to the channels of the workspace")
-    assert "delivery_parked" in await kinds(parts, "zebra")
+    assert "delivery_parked" in await kinds(services, "zebra")
     with pytest.raises(Conflict, match="There is no channel room any more"):
         await requeue_delivery(left.reach.for_workspace("zebra"), parked.id, "zoe")
-    two.theirs.trouble = None
-    await requeue_delivery(two.reach.for_workspace("zebra"), parked.id, "zoe")
-    assert await two.courier.sweep() == 1
+    two_workspaces.theirs.trouble = None
+    await requeue_delivery(two_workspaces.reach.for_workspace("zebra"), parked.id, "zoe")
+    assert await two_workspaces.courier.sweep() == 1
 
 
 async def test_what_is_queued_for_channels_that_are_there_is_never_parked(
-    two: Two, parts: AppServices, clock: Clock
+    two_workspaces: TwoWorkspaces, services: AppServices, clock: Clock
 ) -> None:  # R60
-    two.theirs.trouble = DeliveryDelayed("It is down.")
-    await parts.store.deliveries.add(make_test_delivery("zebra", "one", DeliveryTarget("room"), "zoe", clock()))
-    await two.courier.sweep()
+    two_workspaces.theirs.trouble = DeliveryDelayed("It is down.")
+    await services.store.deliveries.add(make_test_delivery("zebra", "one", DeliveryTarget("room"), "zoe", clock()))
+    await two_workspaces.courier.sweep()
     clock.forward(8 * MINUTE)
-    await two.courier.release()
-    assert await parts.store.deliveries.list_deliveries("zebra", "parked") == []
-    two.theirs.trouble = None
-    assert await two.courier.sweep() == 1
+    await two_workspaces.courier.release()
+    assert await services.store.deliveries.list_deliveries("zebra", "parked") == []
+    two_workspaces.theirs.trouble = None
+    assert await two_workspaces.courier.sweep() == 1
 
 
 async def test_workspaces_that_have_their_inbox_only_are_told_to_the_log_and_stop_nothing(
-    parts: AppServices,
+    services: AppServices,
 ) -> None:  # R60
     lines: list[str] = []
-    made = Set(parts, ROOM, room=Told()).reach
+    made = Set(services, ROOM, room=Told()).reach
     for workspace in ("default", "zebra"):
-        await parts.store.secret_key(workspace)
+        await services.store.secret_key(workspace)
     pager = {"room": ChannelSettings("pagerduty", {})}
-    for settings, told in ((Settings(), []), (Settings(channels=pager), ["zebra"])):
-        log = JsonLogger(parts.clock, "problems", lines.append)
+    for settings, result in ((Settings(), []), (Settings(channels=pager), ["zebra"])):
+        log = JsonLogger(services.clock, "problems", lines.append)
         async with replace(made, settings=settings, log=log).open():
-            assert [json.loads(line)["workspace"] for line in lines] == told
+            assert [json.loads(line)["workspace"] for line in lines] == result
     assert "workspace_without_channels" in lines[0]
 
 
-class Ears(Told):
+class ListeningChannel(Told):
     """A channel with a connection of its own."""
 
     heard_for = ""
@@ -170,26 +172,26 @@ class Ears(Told):
         assert await reception.member("default" if self.heard_for == "zebra" else "zebra", "ada") is None
 
 
-async def test_a_connection_of_a_channel_is_for_its_own_workspace(parts: AppServices) -> None:  # R60
+async def test_a_connection_of_a_channel_is_for_its_own_workspace(services: AppServices) -> None:  # R60
     for workspace, names in (("default", ("ada",)), ("zebra", ("ada", "zoe"))):
-        await parts.store.secret_key(workspace)
+        await services.store.secret_key(workspace)
         for name in names:
-            await parts.store.put_user(workspace, User(name, "admin"), "ada")
-    ours, theirs = Ears(), Ears()
-    made = Set(parts, ROOM, room=ours).reach
+            await services.store.put_user(workspace, User(name, "admin"), "ada")
+    ours, theirs = ListeningChannel(), ListeningChannel()
+    made = Set(services, ROOM, room=ours).reach
     both = replace(made, others={"zebra": WorkspaceChannels({"room": theirs}, ROOM)})
     for chore in both.background_tasks[1:]:
         await chore(asyncio.Event())
     assert (ours.heard_for, theirs.heard_for) == ("default", "zebra")
 
 
-async def test_a_workspace_knows_its_own_channels_alone(two: Two) -> None:  # R60
+async def test_a_workspace_knows_its_own_channels_alone(two_workspaces: TwoWorkspaces) -> None:  # R60
     more = replace(
-        two.reach,
+        two_workspaces.reach,
         others={"zebra": WorkspaceChannels({"hall": Told()}, Routes({"hall": ChannelCapabilities()}, "hall"))},
     )
     for workspace, name in (("default", "hall"), ("zebra", "room"), ("nobodys", "room")):
         with pytest.raises(NotFound):
             await more.send_test(workspace, name, "ada")
     assert (await more.send_test("zebra", "hall", "zoe")).workspace == "zebra"
-    assert two.ours.heard == []
+    assert two_workspaces.ours.heard == []

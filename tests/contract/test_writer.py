@@ -1,4 +1,4 @@
-"""Who writes: the event loop itself what is brief and alone, the writer's thread everything else."""
+"""The writer: a short item that is alone runs on the event loop, everything else in the writer thread."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def name_of_thread(_: object) -> str:
     return threading.current_thread().name
 
 
-HERE = threading.current_thread().name
-THREAD = "interlock-writer"
+LOOP_THREAD = threading.current_thread().name
+WRITER_THREAD = "interlock-writer"
 BRIEF = BatchItem(name_of_thread, "default")
 LONG = BatchItem(name_of_thread, "default", is_short=False)
 
 
-class Batches:
+class FakeBatches:
     """Commits by asking each item; `held` keeps the thread's next batch back, `busy` refuses what cannot wait."""
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class Batches:
 
 
 @pytest.fixture
-def batches() -> Batches:
-    return Batches()
+def batches() -> FakeBatches:
+    return FakeBatches()
 
 
 @pytest.fixture
-def writer(batches: Batches) -> Iterator[Writer]:
+def writer(batches: FakeBatches) -> Iterator[Writer]:
     writer = Writer(batches.commit, lambda _: None, batches.commit_now)
     writer.start()
     yield writer
@@ -64,24 +64,24 @@ def writer(batches: Batches) -> Iterator[Writer]:
 
 
 async def test_a_lone_write_needs_no_other_thread(writer: Writer) -> None:
-    assert await writer.submit(BRIEF) == HERE
+    assert await writer.submit(BRIEF) == LOOP_THREAD
 
 
 async def test_what_takes_long_does_not_hold_up_the_event_loop(writer: Writer) -> None:
-    assert await writer.submit(LONG) == THREAD
+    assert await writer.submit(LONG) == WRITER_THREAD
 
 
-async def test_what_would_have_to_wait_does_not_hold_up_the_event_loop(writer: Writer, batches: Batches) -> None:
+async def test_what_would_have_to_wait_does_not_hold_up_the_event_loop(writer: Writer, batches: FakeBatches) -> None:
     batches.busy = True
-    assert await writer.submit(BRIEF) == THREAD
+    assert await writer.submit(BRIEF) == WRITER_THREAD
 
 
-async def test_all_that_is_submitted_in_one_turn_shares_a_commit(writer: Writer, batches: Batches) -> None:
+async def test_all_that_is_submitted_in_one_turn_shares_a_commit(writer: Writer, batches: FakeBatches) -> None:
     results = await asyncio.gather(*(writer.submit(BRIEF) for _ in range(MAX_INLINE_BATCH + 1)))
-    assert (batches.sizes, set(results)) == ([MAX_INLINE_BATCH + 1], {THREAD})
+    assert (batches.sizes, set(results)) == ([MAX_INLINE_BATCH + 1], {WRITER_THREAD})
 
 
-async def test_nobody_overtakes_what_waits_for_the_thread(writer: Writer, batches: Batches) -> None:
+async def test_no_item_overtakes_the_queue_of_the_writer_thread(writer: Writer, batches: FakeBatches) -> None:
     batches.free.clear()
     first = asyncio.ensure_future(writer.submit(LONG))
     await asyncio.sleep(0)
@@ -90,7 +90,7 @@ async def test_nobody_overtakes_what_waits_for_the_thread(writer: Writer, batche
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     batches.free.set()
-    assert await asyncio.gather(first, second) == [THREAD, THREAD]
+    assert await asyncio.gather(first, second) == [WRITER_THREAD, WRITER_THREAD]
 
 
 async def test_an_error_of_one_does_not_fail_its_neighbour(writer: Writer) -> None:
@@ -100,18 +100,18 @@ async def test_an_error_of_one_does_not_fail_its_neighbour(writer: Writer) -> No
     failed, fine = await asyncio.gather(
         writer.submit(BatchItem(fail, "default")), writer.submit(BRIEF), return_exceptions=True
     )
-    assert (type(failed), fine) == (ValueError, THREAD)
+    assert (type(failed), fine) == (ValueError, WRITER_THREAD)
     with pytest.raises(ValueError, match="odd"):
         await writer.submit(BatchItem(fail, "default"))
 
 
-async def test_what_was_submitted_before_the_end_is_written_and_nothing_after_it(batches: Batches) -> None:
+async def test_what_was_submitted_before_the_end_is_written_and_nothing_after_it(batches: FakeBatches) -> None:
     writer = Writer(batches.commit, lambda _: None, batches.commit_now)
     writer.start()
     before = asyncio.ensure_future(writer.submit(BRIEF))
     await asyncio.sleep(0)
     writer.stop()
-    assert await before == THREAD
+    assert await before == WRITER_THREAD
     with pytest.raises(StoreUnavailable, match="closed"):
         await writer.submit(BRIEF)
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -127,26 +127,26 @@ def place(tmp_path: Path) -> Place:
 
 
 async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_thread(
-    parts: AppServices, tmp_path: Path
+    services: AppServices, tmp_path: Path
 ) -> None:
-    approval_id = await pending(parts)
+    approval_id = await pending(services)
     stranger = sqlite3.connect(tmp_path / "interlock.db", isolation_level=None)
     stranger.execute("begin immediate")
-    deciding = asyncio.ensure_future(approve(parts, approval_id))
+    deciding = asyncio.ensure_future(approve(services, approval_id))
     for _ in range(100):
         await asyncio.sleep(0)  # the loop turns, or this would not come to its end before the stranger does
     assert not deciding.done()
     stranger.execute("rollback")
     stranger.close()
     await deciding
-    assert await status(parts, approval_id) == "approved"
-    assert await faults(parts) == []
+    assert await status(services, approval_id) == "approved"
+    assert await faults(services) == []
 
 
-async def test_while_the_disk_is_slow_the_thread_writes(parts: AppServices) -> None:
-    database = parts.store._database  # type: ignore[attr-defined]
-    await pending(parts, 1)
+async def test_while_the_disk_is_slow_the_thread_writes(services: AppServices) -> None:
+    database = services.store._database  # type: ignore[attr-defined]
+    await pending(services, 1)
     database._seconds_per_item = 0.0
-    assert await database.write(BRIEF) == HERE
+    assert await database.write(BRIEF) == LOOP_THREAD
     database._seconds_per_item = 2 * MAX_INLINE_COMMIT
-    assert await database.write(BRIEF) == THREAD
+    assert await database.write(BRIEF) == WRITER_THREAD

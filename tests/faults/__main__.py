@@ -28,8 +28,8 @@ from tests.faults import chat_controls, chat_scenarios, chat_storm, kill_control
 from tests.faults.reports import TRIES
 from tests.postgres import find_binaries
 
-TOP = Path(__file__).resolve().parents[2]
-REPORT = TOP / "docs/faults-report.md"
+REPOSITORY = Path(__file__).resolve().parents[2]
+REPORT = REPOSITORY / "docs/faults-report.md"
 
 Options = tuple[str | int, ...]  # numbers are sizes, and grow and shrink with --scale
 
@@ -51,7 +51,10 @@ SUITES = [
             f"kills-{database}",
             "driver",
             ("--database", database, "--kills", kills, "--others", 600),
-            {copy.wrong: ("--database", database, "--broken", name) for name, copy in kill_controls.COPIES.items()},
+            {
+                copy.description: ("--database", database, "--broken", name)
+                for name, copy in kill_controls.BROKEN_COPIES.items()
+            },
         )
         for database, kills in (("sqlite", 6_000), ("postgresql", 4_000))
     ),
@@ -195,8 +198,11 @@ SUITES = [
         Suite(
             f"chat-kills-{database}",
             "driver",
-            ("--database", database, "--victim", *chat_scenarios.SCENES, "--kills", 2_000, "--others", 300),
-            {copy.wrong: ("--database", database, "--broken", name) for name, copy in chat_controls.COPIES.items()},
+            ("--database", database, "--victim", *chat_scenarios.SCENARIOS, "--kills", 2_000, "--others", 300),
+            {
+                copy.description: ("--database", database, "--broken", name)
+                for name, copy in chat_controls.BROKEN_COPIES.items()
+            },
         )
         for database in ("sqlite", "postgresql")
     ),
@@ -260,24 +266,26 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--jobs", type=int, default=2, help="suites at once: most of them wait a good deal")
-    parser.add_argument("--write", action="store_true", help=f"keep the result in {REPORT.relative_to(TOP)}")
+    parser.add_argument("--write", action="store_true", help=f"keep the result in {REPORT.relative_to(REPOSITORY)}")
     options = parser.parse_args()
     if strangers := set(options.only) - {suite.name for suite in SUITES}:
         parser.error(f"no such suite: {', '.join(sorted(strangers))}; there are {', '.join(s.name for s in SUITES)}")
     wanted = [suite for suite in SUITES if not options.only or suite.name in options.only]
     with ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(lambda suite: run(suite, options.scale), wanted))
-    rows = {result.suite.name: row(result, options.scale) for result in results}
+    rows = {result.suite.name: report_row(result, options.scale) for result in results}
     print("\n".join(["", *HEAD, *rows.values()]))
     if options.write:
-        rows = kept() | rows
-        REPORT.write_text("\n".join([*heading(), "", *HEAD, *(rows[s.name] for s in SUITES if s.name in rows), ""]))
+        rows = read_report_rows() | rows
+        REPORT.write_text(
+            "\n".join([*report_heading(), "", *HEAD, *(rows[s.name] for s in SUITES if s.name in rows), ""])
+        )
     return 1 if any(result.problems for result in results) else 0
 
 
 def run(suite: Suite, scale: float) -> Result:
     began = time.monotonic()
-    report = said_by(suite.program, scaled(suite.options, scale))
+    report = run_program(suite.program, scale_options(suite.options, scale))
     caught = {name: is_caught(suite.program, extra) for name, extra in suite.controls.items()}
     result = Result(suite, report, caught, time.monotonic() - began)
     figures = f"{report['operations']:,} operations, {report['succeeded']:,} succeeded, {report['faults']:,} faults"
@@ -290,18 +298,18 @@ def run(suite: Suite, scale: float) -> Result:
 
 def is_caught(program: str, options: Options) -> bool:
     """A control that falls over before it has done anything has not been caught."""
-    tries = (said_by(program, scaled(options, 1)) for _ in range(TRIES))
+    tries = (run_program(program, scale_options(options, 1)) for _ in range(TRIES))
     return any(report["wrong"] and report["operations"] > 0 for report in tries)
 
 
-def scaled(options: Options, scale: float) -> list[str]:
+def scale_options(options: Options, scale: float) -> list[str]:
     return [each if isinstance(each, str) else str(max(1, round(each * scale))) for each in options]
 
 
-def said_by(program: str, options: Sequence[str]) -> dict[str, Any]:
+def run_program(program: str, options: Sequence[str]) -> dict[str, Any]:
     """The one line that it prints; one that does not come to its end is wrong by that."""
     command = [sys.executable, "-m", f"tests.faults.{program}", *options]
-    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         report: dict[str, Any] = json.loads(done.stdout)
         return report
@@ -316,7 +324,7 @@ HEAD = (
 )
 
 
-def row(result: Result, scale: float) -> str:
+def report_row(result: Result, scale: float) -> str:
     said = result.report
     counts = " | ".join(f"{said[name]:,}" for name in ("operations", "succeeded", "faults"))
     red = "; ".join(f"{name}: {'yes' if caught else 'NO'}" for name, caught in result.caught.items()) or "none"
@@ -324,13 +332,13 @@ def row(result: Result, scale: float) -> str:
     return f"| {result.suite.name} | {said['database']} | {when} | {counts} | {len(said['wrong'])} | {red} |"
 
 
-def kept() -> dict[str, str]:
+def read_report_rows() -> dict[str, str]:
     """The rows of suites that were run before and not now."""
     lines = REPORT.read_text().splitlines() if REPORT.exists() else []
     return {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
 
 
-def heading() -> list[str]:
+def report_heading() -> list[str]:
     found = subprocess.run([find_binaries() / "postgres", "--version"], capture_output=True, text=True, check=True)
     system = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}"
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {found.stdout.strip()}"

@@ -1,4 +1,4 @@
-"""The agent of the fault suites: every turn of its model and every effect of its tools is a line in a file outside.
+"""The chat agent of the fault suites: every model turn and every tool effect is a line in a file.
 
 The model does what it is told: each line of a message is a call, `tool {"arguments": …}`; behind a line `then` come
 the calls of its next turn. A line with # tells messages apart; `# flaky` makes the first try of the model fail.
@@ -43,7 +43,7 @@ from interlock.core.ports import User
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.store import SqlStore
 from tests.faults.points import FaultPoint
-from tests.faults.processes import lines, note
+from tests.faults.processes import append_line, read_lines
 
 POLICY = """version: 1
 defaults: {expires_in: 1h, undo_window: 50ms}
@@ -56,16 +56,16 @@ ANN = User(PERSON, "admin")
 BACK_OFF = (20, 40, 80)  # milliseconds
 LOOK_EVERY = 0.1  # seconds
 TEXT = {"type": "string", "maxLength": 200}
-WORKS = ("look", "send", "put", "save", "drop", QUESTION_TOOL)
+TOOLS = ("look", "send", "put", "save", "drop", QUESTION_TOOL)
 AGENTS = {
-    ASSISTANT: AgentSettings(instructions="Do as you are told.", tools=WORKS, agents=("writer", "editor")),
-    "writer": AgentSettings(instructions="Write.", tools=WORKS),
-    "editor": AgentSettings(instructions="Edit.", tools=WORKS),
+    ASSISTANT: AgentSettings(instructions="Do as you are told.", tools=TOOLS, agents=("writer", "editor")),
+    "writer": AgentSettings(instructions="Write.", tools=TOOLS),
+    "editor": AgentSettings(instructions="Edit.", tools=TOOLS),
 }
 
 
 @dataclass(frozen=True)
-class Outside:
+class ExternalLog:
     """Where the world writes down what it saw."""
 
     folder: Path
@@ -89,65 +89,65 @@ class Outside:
             self.point(name)
 
 
-class Obedient:
+class ScriptedModel:
     """The model."""
 
     name = "test:obedient"
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: ExternalLog) -> None:
         self._outside = outside
 
     async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | ModelReply]:
-        outside, mark = self._outside, mark_of(prompt.messages)
+        outside, mark = self._outside, prompt_digest(prompt.messages)
         outside.hit("before the model")
-        note(outside.turns, mark, str(time.time_ns() // 1_000_000), str(os.getpid()))
-        if "# flaky" in last_said(prompt.messages)[0] and [t[0] for t in lines(outside.turns)].count(mark) == 1:
+        append_line(outside.turns, mark, str(time.time_ns() // 1_000_000), str(os.getpid()))
+        if "# flaky" in last_message(prompt.messages)[0] and [t[0] for t in read_lines(outside.turns)].count(mark) == 1:
             raise ModelFailed("The model is busy.", is_retryable=True)
         for word in ("As ", "you ", "say."):
             outside.hit("before a delta")
             yield Delta(word)
             await asyncio.sleep(0)
         outside.hit("after the model")
-        yield replied(prompt.messages)
+        yield replies_since_message(prompt.messages)
 
 
-def mark_of(messages: Sequence[PromptMessage]) -> str:
+def prompt_digest(messages: Sequence[PromptMessage]) -> str:
     """What a model was asked, as one word."""
-    return digest(canonical([_plain(each) for each in messages]))[:24]
+    return digest(canonical([_message_text(each) for each in messages]))[:24]
 
 
-def last_said(messages: Sequence[PromptMessage]) -> tuple[str, Sequence[PromptMessage]]:
+def last_message(messages: Sequence[PromptMessage]) -> tuple[str, Sequence[PromptMessage]]:
     """The last message, and what came behind it."""
     place = max(n for n, each in enumerate(messages) if isinstance(each, PromptUserMessage))
     said = messages[place]
     return str(said[0]), messages[place + 1 :]
 
 
-def replied(messages: Sequence[PromptMessage]) -> ModelReply:
-    text, behind = last_said(messages)
+def replies_since_message(messages: Sequence[PromptMessage]) -> ModelReply:
+    text, behind = last_message(messages)
     turn = sum(isinstance(each, ModelReply) for each in behind)
     if text == "yes" and not turn:
-        return ModelReply("Then I do it.", (confirmed(messages),), tokens=3)
-    stages = [wishes(stage) for stage in text.split("\nthen\n")]
+        return ModelReply("Then I do it.", (is_confirmed(messages),), tokens=3)
+    stages = [tool_requests(stage) for stage in text.split("\nthen\n")]
     if turn < len(stages) and stages[turn]:
         return ModelReply("As you say.", stages[turn], tokens=3)
     return ModelReply("That is all.", tokens=3)
 
 
-def wishes(stage: str) -> tuple[ToolRequest, ...]:
+def tool_requests(stage: str) -> tuple[ToolRequest, ...]:
     calls = [line.partition(" ") for line in stage.splitlines() if " {" in line and not line.startswith("#")]
     return tuple(ToolRequest(f"call_{n}", tool, args) for n, (tool, _, args) in enumerate(calls))
 
 
-def confirmed(messages: Sequence[PromptMessage]) -> ToolRequest:
+def is_confirmed(messages: Sequence[PromptMessage]) -> ToolRequest:
     """The same call once more, behind a yes."""
     asked = [each for each in messages if isinstance(each, ToolResult) and "requires_confirmation" in str(each.content)]
-    given = [wish for each in messages if isinstance(each, ModelReply) for wish in each.tool_requests]
-    wish = next(wish for wish in reversed(given) if wish.tool == asked[-1].tool)
-    return ToolRequest("call_0", wish.tool, json.dumps({**json.loads(wish.args), "confirmed": True}))
+    given = [tool_request for each in messages if isinstance(each, ModelReply) for tool_request in each.tool_requests]
+    tool_request = next(tool_request for tool_request in reversed(given) if tool_request.tool == asked[-1].tool)
+    return ToolRequest("call_0", tool_request.tool, json.dumps({**json.loads(tool_request.args), "confirmed": True}))
 
 
-def tools_of(outside: Outside) -> Sequence[Tool]:
+def build_tools(outside: ExternalLog) -> Sequence[Tool]:
     """`put` is let through, `save` and `put` may be repeated under one key, `drop` is confirmed in words."""
     to, key = object_schema("to", to=TEXT), object_schema("k", k=TEXT)
     page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})
@@ -157,17 +157,17 @@ def tools_of(outside: Outside) -> Sequence[Tool]:
         ToolSpec("save", "write", schema=key, describe="Save {k}", idempotent=True),
         ToolSpec("drop", "destructive", schema=page, describe="Drop {page}. This cannot be undone.", confirm="chat"),
     )
-    look = Tool(ToolSpec("look", "read", schema=object_schema()), "Looks.", _looked)
-    return (look, *(Tool(spec, spec.name, partial(_ran, outside, spec.name)) for spec in specs))
+    look = Tool(ToolSpec("look", "read", schema=object_schema()), "Looks.", _look)
+    return (look, *(Tool(spec, spec.name, partial(_run_tool, outside, spec.name)) for spec in specs))
 
 
-async def _looked(_: ToolInvocation) -> object:
+async def _look(_: ToolInvocation) -> object:
     return {"seen": True}
 
 
-async def _ran(outside: Outside, tool: str, use: ToolInvocation) -> object:
+async def _run_tool(outside: ExternalLog, tool: str, use: ToolInvocation) -> object:
     outside.hit("before the tool")
-    note(outside.effects, use.key, tool, canonical(use.args).decode())
+    append_line(outside.effects, use.key, tool, canonical(use.args).decode())
     outside.hit("after the tool")
     await asyncio.sleep(0)
     return {"did": tool}
@@ -183,14 +183,14 @@ class Chat:
     workspaces: Workspaces
 
 
-def chat_of(store: SqlStore, outside: Outside, lease: int) -> Chat:
+def build_chat(store: SqlStore, outside: ExternalLog, lease: int) -> Chat:
     agents = AgentDirectory(AGENTS, {})
     toolbox = ToolRegistry(
-        lambda workspace, _: ToolContext(workspace, store.records(workspace)), [lambda _: [*tools_of(outside)]]
+        lambda workspace, _: ToolContext(workspace, store.records(workspace)), [lambda _: [*build_tools(outside)]]
     )
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-    model = Obedient(outside)
-    parts = TurnContext(
+    model = ScriptedModel(outside)
+    services = TurnContext(
         threads=store.threads,
         agents=agents,
         tool_registry=toolbox,
@@ -204,7 +204,7 @@ def chat_of(store: SqlStore, outside: Outside, lease: int) -> Chat:
         poll_seconds=LOOK_EVERY,
     )
     workspaces = Workspaces(store, partial(build_gate_and_inbox, store), {})
-    loop = ThreadLoop(parts, workspaces.services, store.watch, is_dead, _quiet)
+    loop = ThreadLoop(services, workspaces.services, store.watch, is_dead, _ignore_error)
     return Chat(store, Threads(store.threads, agents, store.clock), loop, workspaces)
 
 
@@ -212,19 +212,19 @@ def person(workspace: str) -> Principal:
     return Principal(workspace, PERSON, "admin")
 
 
-def delegated(task: str, agent: str = "writer") -> str:
+def delegation(task: str, agent: str = "writer") -> str:
     """A line that hands a task to another agent; people are asked first if it is the editor."""
     return f"{AGENT_TOOL_PREFIX}{agent} {json.dumps({'task': task})}"
 
 
-def _quiet(event: str, error: Exception) -> None:
-    """What a fault makes fail is judged by what is left, not by what was logged."""
+def _ignore_error(event: str, error: Exception) -> None:
+    """Faults are judged by the final state, not by log lines."""
 
 
-def _plain(message: PromptMessage) -> list[object]:
+def _message_text(message: PromptMessage) -> list[object]:
     match message:
         case ModelReply():
-            return ["replied", message.text, [list(wish) for wish in message.tool_requests]]
+            return ["replied", message.text, [list(tool_request) for tool_request in message.tool_requests]]
         case ToolResult():
             return ["result", message.call_id, message.content]
         case _:

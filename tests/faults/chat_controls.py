@@ -1,4 +1,4 @@
-"""Copies of the agent that are broken on purpose: a suite that does not catch them proves nothing."""
+"""Red controls of the chat suites: agents that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from interlock.core.chat.thread import NewThreadEntry, ThreadEntry, ThreadTransi
 from interlock.core.chat.transcript import CallModel, ThreadStep, TurnLimits, next_step
 from interlock.core.outcome import Proceed
 from interlock.storage.engine.transaction import Transaction
-from tests.faults.kill_controls import EFFECT, Copy
+from tests.faults.kill_controls import EFFECT, BrokenCopy
 
 LASTING = ("after commit", "after all is answered")
 
 
 def no_fence() -> None:
-    """Whoever once had a thread may add lines to it for ever."""
+    """A former lease holder of a thread may still append to it."""
     threads.append = lambda thread, _, lines, moment: ThreadTransition(
         replace(thread, updated_at=moment.now), tuple(lines)
     )
 
 
-def acts_first() -> None:
+def act_before_record() -> None:
     """A call runs before its start is written, as in frameworks that record a step when it is done."""
     real = ToolCallRunner._execute
 
@@ -37,7 +37,7 @@ def acts_first() -> None:
             args = stored.payload.args or b"{}"
             unstarted = Execution(outcome.approval_id, 1, args, outcome.approval_id, 0)
             result = await tool.run(turn_use(unstarted))
-            tool = type(tool)(tool.spec, tool.about, given(result), tool.source)
+            tool = type(tool)(tool.spec, tool.about, make_awaitable(result), tool.source)
         await real(self, call, tool, outcome)
 
     ToolCallRunner._execute = execute  # type: ignore[method-assign]
@@ -50,19 +50,19 @@ def turn_use(started: Execution) -> Any:
     return ToolInvocation(read_canonical(started.args), started.idempotency_key)  # type: ignore[arg-type]
 
 
-def given(result: object) -> Any:
+def make_awaitable(result: object) -> Any:
     async def run(_: Any) -> object:
         return result
 
     return run
 
 
-def deaf() -> None:
+def ignore_messages() -> None:
     """A decision wakes nobody: a thread that waits finds out when it looks by itself."""
     Transaction.wake_thread = lambda *_: None  # type: ignore[method-assign]
 
 
-def forgets_turns() -> None:
+def forget_turns() -> None:
     """Who takes over asks the model again for the reply that is the last thing in the log."""
 
     def step(log: Sequence[ThreadEntry], limits: TurnLimits) -> ThreadStep:
@@ -72,7 +72,7 @@ def forgets_turns() -> None:
     turn.next_step = step  # type: ignore[attr-defined]
 
 
-def shown_later() -> None:
+def show_cards_later() -> None:
     """A sub-agent's card is written first, and shown to its person in a transaction of its own."""
 
     async def show(self: LeasedThread, line: NewThreadEntry) -> None:
@@ -87,13 +87,15 @@ def shown_later() -> None:
     LeasedThread.append_and_mirror = show  # type: ignore[method-assign]
 
 
-COPIES = {
-    "chat-no-fence": Copy("who lost a thread still writes", no_fence, ("chat",), "stop", ("the model", *EFFECT)),
-    "chat-acts-first": Copy("a call runs before its start is written", acts_first, ("chat",), "kill", EFFECT),
-    "chat-forgets-turns": Copy(
-        "a recorded turn is made again", forgets_turns, ("chat-flaky", "chat-question"), "kill", LASTING, 60
+BROKEN_COPIES = {
+    "chat-no-fence": BrokenCopy("who lost a thread still writes", no_fence, ("chat",), "stop", ("the model", *EFFECT)),
+    "chat-acts-first": BrokenCopy(
+        "a call runs before its start is written", act_before_record, ("chat",), "kill", EFFECT
     ),
-    "chat-shown-later": Copy(
-        "a card is shown in a second transaction", shown_later, ("chat-child",), "kill", LASTING, 60
+    "chat-forgets-turns": BrokenCopy(
+        "a recorded turn is made again", forget_turns, ("chat-flaky", "chat-question"), "kill", LASTING, 60
+    ),
+    "chat-shown-later": BrokenCopy(
+        "a card is shown in a second transaction", show_cards_later, ("chat-child",), "kill", LASTING, 60
     ),
 }

@@ -25,7 +25,7 @@ from interlock.core.chat.thread import THREAD_ID_PREFIX, ThreadOrigin
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ports import ApprovalQuery
 from tests.faults import http_server
-from tests.faults.storm import opened
+from tests.faults.storm import open_database
 from tests.serving import Served, serving
 
 WORKSPACE = "default"
@@ -47,35 +47,35 @@ def main() -> None:
     parser.add_argument("--decided", type=int, default=1_000)
     parser.add_argument("--broken", choices=["holds-threads"], default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (database, _):
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (database, _):
         print(json.dumps(asyncio.run(run(database, Path(folder), options))))
 
 
 async def run(database: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    parts = build_services(database)
-    await parts.store.open()
+    services = build_services(database)
+    await services.store.open()
     parked, decided = options.threads, min(options.decided, options.threads)
     program, environ = http_server.program(options.broken)
     with serving(database, folder, "--demo", program=program, environ=environ) as served:
-        await park(parts, WARM)
+        await park(services, WARM)
         before = memory(served)
         begun = time.monotonic()
-        await park(parts, parked)
+        await park(services, parked)
         per_second = parked / (time.monotonic() - begun)
         after = memory(served)
-        busy = await busy_share(served)
+        busy = await cpu_share(served)
         served.kill()
-    await decide(parts, decided)
+    await decide(services, decided)
     with serving(database, folder, "--demo", program=program, environ=environ) as served:
         began_again = time.monotonic()
-        ended = await until(parts, "idle", decided)
+        ended = await wait_for_status(services, "idle", decided)
         picked_up = time.monotonic() - began_again
         restarted = memory(served)
         served.kill()
-    waiting = await count(parts, "waiting")
-    wrong = judged(after - before, parked, busy, ended == decided, waiting == WARM + parked - decided)
-    await parts.store.close()
+    waiting = await count_threads(services, "waiting")
+    wrong = check_limits(after - before, parked, busy, ended == decided, waiting == WARM + parked - decided)
+    await services.store.close()
     return {
         "suite": "chat-parked",
         "database": options.database,
@@ -95,7 +95,7 @@ async def run(database: str, folder: Path, options: argparse.Namespace) -> dict[
     }
 
 
-def judged(grown: int, parked: int, busy: float, all_ended: bool, all_wait: bool) -> list[str]:
+def check_limits(grown: int, parked: int, busy: float, all_ended: bool, all_wait: bool) -> list[str]:
     found = []
     if grown > EACH * parked + SPARE:
         found.append(f"{parked} parked threads cost {grown} bytes")
@@ -108,52 +108,52 @@ def judged(grown: int, parked: int, busy: float, all_ended: bool, all_wait: bool
     return found
 
 
-async def park(parts: AppServices, number: int) -> None:
+async def park(services: AppServices, number: int) -> None:
     """As many more that wait, each for a decision about an objective."""
-    already = await count(parts, "waiting")
+    already = await count_threads(services, "waiting")
     for begin in range(0, number, LOT):
-        await asyncio.gather(*(add(parts, n) for n in range(begin, min(begin + LOT, number))))
-    if await until(parts, "waiting", already + number) != already + number:
+        await asyncio.gather(*(add_thread(services, n) for n in range(begin, min(begin + LOT, number))))
+    if await wait_for_status(services, "waiting", already + number) != already + number:
         raise RuntimeError("the threads did not come to wait")
 
 
-async def add(parts: AppServices, number: int) -> None:
+async def add_thread(services: AppServices, number: int) -> None:
     thread_id, place = (
-        THREAD_ID_PREFIX + uuid7(parts.clock()),
+        THREAD_ID_PREFIX + uuid7(services.clock()),
         ThreadOrigin(WORKSPACE, "assistant", "ann", ("assistant",)),
     )
     text = f'create an objective "Grow {number}"'
-    await parts.store.threads.add(
+    await services.store.threads.add(
         WORKSPACE, thread_id, lambda moment: thread.open_thread(thread_id, place, text, moment)
     )
 
 
-async def decide(parts: AppServices, number: int) -> None:
+async def decide(services: AppServices, number: int) -> None:
     done, cursor = 0, ""
     while done < number:
-        page = await parts.store.list(
+        page = await services.store.list(
             WORKSPACE, ApprovalQuery(statuses=("pending",), tool=TOOL, limit=100, cursor=cursor)
         )
         chosen = [stored.approval for stored in page.items][: number - done]
         await asyncio.gather(
             *(
-                parts.inbox.decide(WORKSPACE, each.id, Approve(Acknowledgement(each.args_sha256)), BOB)
+                services.inbox.decide(WORKSPACE, each.id, Approve(Acknowledgement(each.args_sha256)), BOB)
                 for each in chosen
             )
         )
         done, cursor = done + len(chosen), page.next or ""
 
 
-async def until(parts: AppServices, status: str, number: int) -> int:
+async def wait_for_status(services: AppServices, status: str, number: int) -> int:
     """How many have this status: all of them, unless it takes far too long."""
     begun = time.monotonic()
-    while (found := await count(parts, status)) < number and time.monotonic() - begun < PATIENCE:  # noqa: ASYNC110
+    while (found := await count_threads(services, status)) < number and time.monotonic() - begun < PATIENCE:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     return found
 
 
-async def count(parts: AppServices, status: str) -> int:
-    found = await parts.store._database.fetch_text(f"select count(*) from threads where status = '{status}'", ())
+async def count_threads(services: AppServices, status: str) -> int:
+    found = await services.store._database.fetch_text(f"select count(*) from threads where status = '{status}'", ())
     return int(found[0][0])
 
 
@@ -163,13 +163,13 @@ def memory(served: Served) -> int:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-async def busy_share(served: Served) -> float:
-    used = cpu(served)
+async def cpu_share(served: Served) -> float:
+    used = cpu_seconds(served)
     await asyncio.sleep(IDLE)
-    return (cpu(served) - used) / IDLE
+    return (cpu_seconds(served) - used) / IDLE
 
 
-def cpu(served: Served) -> float:
+def cpu_seconds(served: Served) -> float:
     fields = Path(f"/proc/{served.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""The people around an agent that is hit, and a second process that works at its threads."""
+"""Reviewers of a chat agent under fault injection, and a second process that advances its threads."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from interlock.core.call import QUESTION_TOOL
 from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import Error
 from interlock.core.ports import ApprovalQuery
-from tests.faults.chat_agent import ANN, POLICY, Outside, chat_of
-from tests.faults.chat_invariants import every_thread
-from tests.faults.processes import Life
+from tests.faults.chat_agent import ANN, POLICY, ExternalLog, build_chat
+from tests.faults.chat_invariants import read_threads
+from tests.faults.processes import Scenario
 
 BOB = Reviewer("bob", "admin", via="test")
 
 
-async def prepare(parts: AppServices, life: Life) -> None:
-    await parts.put_policy(life.workspace, POLICY, "ada", {})
-    await parts.store.put_user(life.workspace, ANN, "ada")
+async def prepare(services: AppServices, scenario: Scenario) -> None:
+    await services.put_policy(scenario.workspace, POLICY, "ada", {})
+    await services.store.put_user(scenario.workspace, ANN, "ada")
 
 
-async def review(parts: AppServices, life: Life) -> None:
+async def review(services: AppServices, scenario: Scenario) -> None:
     """Decides all that waits: yes, no, otherwise, or an answer."""
     while True:
-        async with parts.store.watch(life.workspace) as watch:
-            page = await parts.store.list(life.workspace, ApprovalQuery(statuses=("pending",), payload="whole"))
+        async with services.store.watch(scenario.workspace) as watch:
+            page = await services.store.list(scenario.workspace, ApprovalQuery(statuses=("pending",), payload="whole"))
             for stored in page.items:
                 with suppress(Error):
                     decision = decision_on(stored.approval, stored.payload.args or b"")
-                    await parts.inbox.decide(life.workspace, stored.approval.id, decision, BOB)
+                    await services.inbox.decide(scenario.workspace, stored.approval.id, decision, BOB)
             if not page.items:
                 await watch.wait(1)
 
@@ -45,16 +45,16 @@ def decision_on(approval: Approval, args: bytes) -> Decision:
     return Edit({"k": "edited"}, seen) if approval.subject.tool == "save" else Approve(seen)
 
 
-async def work(parts: AppServices, life: Life) -> None:
+async def run_second_loop(services: AppServices, scenario: Scenario) -> None:
     """As another server would."""
-    await chat_of(parts.store, Outside(life.folder), Life.lease).loop.run(asyncio.Event())
+    await build_chat(services.store, ExternalLog(scenario.folder), Scenario.lease).loop.run(asyncio.Event())
 
 
-async def quiet(parts: AppServices, life: Life) -> None:
-    """Until nobody is at work: what the one that stands still had in hand was taken over."""
+async def wait_until_quiet(services: AppServices, scenario: Scenario) -> None:
+    """Waits until no thread is leased: those of a stopped process were taken over."""
     async with asyncio.timeout(30):
         while True:
-            found = [thread.status async for thread in every_thread(parts.store, life.workspace)]
+            found = [thread.status async for thread in read_threads(services.store, scenario.workspace)]
             if not {"running", "ready"} & set(found):
                 return
             await asyncio.sleep(0.02)

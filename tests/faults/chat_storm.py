@@ -2,9 +2,9 @@
 
     python -m tests.faults.chat_storm [--database sqlite|postgresql] [--kills N] [--seed N] [--broken NAME]
 
-Workers are killed (SIGKILL) or made to stand still for longer than their leases (SIGSTOP), and started again. Every
+Workers are killed (SIGKILL) or stopped for longer than their leases (SIGSTOP), and started again. Every
 turn of the model and every effect is a line in a file outside. Afterwards all threads have to come to their end, and
-the laws of `chat_laws` hold for each. Prints one JSON line.
+the invariants of `chat_invariants` hold for each. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from interlock.core.errors import Error
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from tests.faults import chat_controls, chat_reviewers
-from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
-from tests.faults.chat_invariants import broken_laws
-from tests.faults.processes import Life, end, note, start, wait_for
+from tests.faults.chat_agent import Chat, ExternalLog, build_chat, delegation, person
+from tests.faults.chat_invariants import find_violations
+from tests.faults.processes import Scenario, append_line, fork_child, kill_child, wait_for_exit
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -48,9 +48,9 @@ STALLED = 20.0  # seconds without any change once nobody is hit any more
 HANGS = 240  # seconds after which it says where it stands, and ends
 CONTROLS = {
     "no-fence": chat_controls.no_fence,
-    "acts-first": chat_controls.acts_first,
-    "deaf": chat_controls.deaf,
-    "forgets-turns": chat_controls.forgets_turns,
+    "acts-first": chat_controls.act_before_record,
+    "deaf": chat_controls.ignore_messages,
+    "forgets-turns": chat_controls.forget_turns,
 }
 BOB = Reviewer("bob", "admin", via="test")
 
@@ -64,12 +64,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.broken:
         CONTROLS[options.broken]()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as url:
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as url:
         print(json.dumps(run(url, Path(folder), options)))
 
 
 @contextmanager
-def opened(database: str, folder: Path) -> Iterator[str]:
+def open_database(database: str, folder: Path) -> Iterator[str]:
     if database == "sqlite":
         yield f"sqlite:///{folder}/chat.db"
         return
@@ -80,11 +80,11 @@ def opened(database: str, folder: Path) -> Iterator[str]:
 
 def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    forked(lambda: asyncio.run(prepared(url, folder)))
+    fork(lambda: asyncio.run(prepare_database(url, folder)))
     storm = Storm(url, folder, random.Random(options.seed))
-    storm.blow(options.kills)
+    storm.run(options.kills)
     stormed = time.monotonic() - began
-    forked(lambda: asyncio.run(calmed(url, folder)))
+    fork(lambda: asyncio.run(wait_until_calm(url, folder)))
     verdict: dict[str, Any] = json.loads((folder / "verdict.json").read_text())
     return {
         "suite": "chat-storm",
@@ -107,10 +107,10 @@ class Storm:
     def __init__(self, url: str, folder: Path, chance: random.Random) -> None:
         self.url, self.folder, self.chance = url, folder, chance
         self.faults = Counter[str]()
-        self.still: dict[int, float] = {}  # who stands still, and until when
+        self.still: dict[int, float] = {}  # stopped processes, and until when
 
-    def blow(self, kills: int) -> None:
-        people = start(lambda: asyncio.run(crowd(self.url, self.folder, self.chance.getrandbits(32))))
+    def run(self, kills: int) -> None:
+        people = fork_child(lambda: asyncio.run(run_people(self.url, self.folder, self.chance.getrandbits(32))))
         running = [self.worker() for _ in range(WORKERS)]
         try:
             while self.faults["kills"] < kills:
@@ -121,23 +121,23 @@ class Storm:
             (self.folder / "calm").touch()
             for pid in (*running, people):
                 with suppress(ProcessLookupError):
-                    end(pid)
+                    kill_child(pid)
 
     def worker(self) -> int:
-        return start(lambda: asyncio.run(work(self.url, self.folder)))
+        return fork_child(lambda: asyncio.run(run_worker(self.url, self.folder)))
 
     def hit(self, number: int, running: list[int]) -> None:
-        """Mostly kills; who stands still is killed only after it woke up, so that it can do what it must not."""
+        """Mostly kills; a stopped process is continued before it is killed, so that it can violate an invariant."""
         pid = running[number]
         if pid in self.still:
             return
         if self.chance.random() < 0.1 and len(self.still) < WORKERS - 1:
-            note(Outside(self.folder).late, str(pid))
+            append_line(ExternalLog(self.folder).late, str(pid))
             os.kill(pid, signal.SIGSTOP)
             self.still[pid] = time.monotonic() + STOPPED
             self.faults["stops"] += 1
             return
-        end(pid)
+        kill_child(pid)
         self.faults["kills"] += 1
         running[number] = self.worker()
 
@@ -148,37 +148,39 @@ class Storm:
                 os.kill(pid, signal.SIGCONT)
 
 
-async def prepared(url: str, folder: Path) -> None:
-    parts = build_services(url)
-    await parts.store.open()
-    await chat_reviewers.prepare(parts, Life(url, WORKSPACE, folder))
-    await parts.store.close()
+async def prepare_database(url: str, folder: Path) -> None:
+    services = build_services(url)
+    await services.store.open()
+    await chat_reviewers.prepare(services, Scenario(url, WORKSPACE, folder))
+    await services.store.close()
 
 
-async def work(url: str, folder: Path) -> None:
+async def run_worker(url: str, folder: Path) -> None:
     """As a server does: the loop, and the worker of deadlines."""
-    parts, never = build_services(url), asyncio.Event()
-    await parts.store.open()
-    chat = chat_of(parts.store, Outside(folder), LEASE)
-    await asyncio.gather(chat.loop.run(never), parts.worker.run(never))
+    services, never = build_services(url), asyncio.Event()
+    await services.store.open()
+    chat = build_chat(services.store, ExternalLog(folder), LEASE)
+    await asyncio.gather(chat.loop.run(never), services.worker.run(never))
 
 
-# The people, none of whom is hit
+# The people, in processes without faults
 
 
-async def crowd(url: str, folder: Path, seed: int) -> None:
-    parts, chance = build_services(url), random.Random(seed)
-    await parts.store.open()
-    chat = chat_of(parts.store, Outside(folder), LEASE)
-    lanes = [lane(chat, random.Random(chance.getrandbits(32)), folder, number) for number in range(OPEN)]
-    await asyncio.gather(decide_on(parts, chance), *lanes)
+async def run_people(url: str, folder: Path, seed: int) -> None:
+    services, chance = build_services(url), random.Random(seed)
+    await services.store.open()
+    chat = build_chat(services.store, ExternalLog(folder), LEASE)
+    lanes = [run_conversations(chat, random.Random(chance.getrandbits(32)), folder, number) for number in range(OPEN)]
+    await asyncio.gather(decide_on(services, chance), *lanes)
 
 
-async def decide_on(parts: AppServices, chance: random.Random) -> None:
+async def decide_on(services: AppServices, chance: random.Random) -> None:
     while True:
-        for stored in (await parts.store.list(WORKSPACE, ApprovalQuery(statuses=("pending",), payload="whole"))).items:
+        for stored in (
+            await services.store.list(WORKSPACE, ApprovalQuery(statuses=("pending",), payload="whole"))
+        ).items:
             if chance.random() < 0.5:
-                await decide(parts, stored, decision_on(stored, chance))
+                await decide(services, stored, decision_on(stored, chance))
         await asyncio.sleep(0.03)
 
 
@@ -193,29 +195,29 @@ def decision_on(stored: Stored, chance: random.Random) -> Decision:
     return Approve(seen)
 
 
-async def decide(parts: AppServices, stored: Stored, decision: Decision) -> None:
+async def decide(services: AppServices, stored: Stored, decision: Decision) -> None:
     with suppress(Error):  # decided or withdrawn meanwhile
-        await parts.inbox.decide(WORKSPACE, stored.approval.id, decision, BOB)
+        await services.inbox.decide(WORKSPACE, stored.approval.id, decision, BOB)
 
 
-async def lane(chat: Chat, chance: random.Random, folder: Path, number: int) -> None:
+async def run_conversations(chat: Chat, chance: random.Random, folder: Path, number: int) -> None:
     """One conversation after the other."""
     turn = 0
     while not (folder / "calm").exists():
         turn += 1
-        await converse(chat, chance, f"{number}.{turn}")
+        await run_conversation(chat, chance, f"{number}.{turn}")
 
 
-async def converse(chat: Chat, chance: random.Random, tag: str) -> None:
-    doors = await chat.workspaces.services(WORKSPACE)
-    thread = await chat.threads.say(doors, person(WORKSPACE), message(chance, tag))
+async def run_conversation(chat: Chat, chance: random.Random, tag: str) -> None:
+    services = await chat.workspaces.services(WORKSPACE)
+    thread = await chat.threads.say(services, person(WORKSPACE), message(chance, tag))
     for more in range(chance.choice((0, 0, 0, 1, 2))):
         await asyncio.sleep(chance.uniform(0, 0.3))
         if chance.random() < 0.3:
-            await chat.threads.stop(doors, person(WORKSPACE), thread.id)
+            await chat.threads.stop(services, person(WORKSPACE), thread.id)
         else:
             text = message(chance, f"{tag}.{more}") if chance.random() < 0.7 else "yes"
-            await chat.threads.say(doors, person(WORKSPACE), text, thread.id)
+            await chat.threads.say(services, person(WORKSPACE), text, thread.id)
     while (await chat.threads.get(person(WORKSPACE), thread.id)).status != "idle":  # noqa: ASYNC110
         await asyncio.sleep(0.05)
 
@@ -229,46 +231,46 @@ def message(chance: random.Random, tag: str) -> str:
 def stage(chance: random.Random, tag: str) -> str:
     to, key = f'{{"to":"{tag}"}}', f'{{"k":"{tag}"}}'
     lines = ["look {}", f"send {to}", f"put {key}", f"save {key}", f'drop {{"page":"{tag}"}}']
-    lines += ['request_human_input {"question":"Which?"}', delegated(f"# {tag}\nsend {to}")]
-    lines.append(delegated(f"# {tag} too\nput {key}", "editor"))
+    lines += ['request_human_input {"question":"Which?"}', delegation(f"# {tag}\nsend {to}")]
+    lines.append(delegation(f"# {tag} too\nput {key}", "editor"))
     return "\n".join(chance.sample(lines, chance.randint(1, 4)))
 
 
 # When it is over
 
 
-async def calmed(url: str, folder: Path) -> None:
+async def wait_until_calm(url: str, folder: Path) -> None:
     """One fresh process brings all threads to their end; then all is judged."""
     faulthandler.dump_traceback_later(HANGS, exit=True)
-    parts, never = build_services(url), asyncio.Event()
-    await parts.store.open()
-    chat = chat_of(parts.store, Outside(folder), LEASE)
-    tasks = [asyncio.create_task(each) for each in (chat.loop.run(never), parts.worker.run(never))]
-    tasks.append(asyncio.create_task(chat_reviewers.review(parts, Life(url, WORKSPACE, folder))))
-    await until_rest(parts)
+    services, never = build_services(url), asyncio.Event()
+    await services.store.open()
+    chat = build_chat(services.store, ExternalLog(folder), LEASE)
+    tasks = [asyncio.create_task(each) for each in (chat.loop.run(never), services.worker.run(never))]
+    tasks.append(asyncio.create_task(chat_reviewers.review(services, Scenario(url, WORKSPACE, folder))))
+    await until_rest(services)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    wrong = await broken_laws(parts.store, WORKSPACE, folder)
-    (folder / "verdict.json").write_text(json.dumps({"wrong": wrong, **await counted(parts, folder)}))
-    await parts.store.close()
+    wrong = await find_violations(services.store, WORKSPACE, folder)
+    (folder / "verdict.json").write_text(json.dumps({"wrong": wrong, **await read_counts(services, folder)}))
+    await services.store.close()
 
 
-async def until_rest(parts: AppServices) -> None:
-    """Until every thread is idle, or nothing has changed for a long time: then the laws say what is stuck."""
+async def until_rest(services: AppServices) -> None:
+    """Waits until every thread is idle, or until nothing changes any more: the invariants then report what is stuck."""
     last, moved = -1, time.monotonic()
     while time.monotonic() - moved < STALLED:
-        found = await parts.store._database.fetch_text("select count(*) from threads where status <> 'idle'", ())
+        found = await services.store._database.fetch_text("select count(*) from threads where status <> 'idle'", ())
         if not found[0][0]:
             return
-        head = (await parts.store.head(WORKSPACE)).seq
+        head = (await services.store.head(WORKSPACE)).seq
         if head != last:
             last, moved = head, time.monotonic()
         await asyncio.sleep(0.1)
 
 
-async def counted(parts: AppServices, folder: Path) -> dict[str, Any]:
-    query = parts.store._database.fetch_text
+async def read_counts(services: AppServices, folder: Path) -> dict[str, Any]:
+    query = services.store._database.fetch_text
     threads = (await query("select count(*), sum(case when status = 'idle' then 1 else 0 end) from threads", ()))[0]
     taken_over = (await query("select count(*) from lines where kind = 'resumed'", ()))[0][0]
     return {
@@ -277,12 +279,12 @@ async def counted(parts: AppServices, folder: Path) -> dict[str, Any]:
         "taken_over": taken_over,
         "turns": len((folder / "turns.txt").read_text().splitlines()),
         "effects": len((folder / "effects.txt").read_text().splitlines()),
-        "statuses": dict((await parts.store.stats(WORKSPACE)).by_status),
+        "statuses": dict((await services.store.stats(WORKSPACE)).by_status),
     }
 
 
-def forked(job: Any) -> None:
-    if wait_for(start(job)):
+def fork(job: Any) -> None:
+    if wait_for_exit(fork_child(job)):
         raise RuntimeError("a process of the storm failed")
 
 

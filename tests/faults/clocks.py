@@ -36,9 +36,9 @@ from tests.support import BOB, OK, START, WRITE, Clock, call
 
 SECOND, HOUR, YEAR = 1_000, 3_600_000, 31_536_000_000
 LEASE = 30 * SECOND
-RUSH = 12  # decisions at once
-AGAIN = ToolSpec("put_file", "write", idempotent=True)
-LEAPS = (1, 10, SECOND, 20 * SECOND, 60 * SECOND, HOUR, 24 * HOUR, YEAR, 10 * YEAR)
+RUSH_CALLS = 12  # decisions at once
+ROUNDS_AFTER_JUMP = ToolSpec("put_file", "write", idempotent=True)
+CLOCK_JUMPS = (1, 10, SECOND, 20 * SECOND, 60 * SECOND, HOUR, 24 * HOUR, YEAR, 10 * YEAR)
 
 
 def main() -> None:
@@ -49,16 +49,16 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     if options.broken:
-        database_controls.apply(options.broken)
+        database_controls.apply_control(options.broken)
     began = time.monotonic()
-    with place_of(options.database) as place:
-        tally = asyncio.run(walks(place, options.walks, options.seed))
+    with make_place(options.database) as place:
+        tally = asyncio.run(run_walks(place, options.walks, options.seed))
     shape = {"suite": "clocks", "database": options.database}
     print(json.dumps({**shape, **vars(tally), "seconds": round(time.monotonic() - began, 1)}))
 
 
 @contextmanager
-def place_of(database: str) -> Iterator[Place]:
+def make_place(database: str) -> Iterator[Place]:
     if database == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
             yield File(Path(folder) / "interlock.db")
@@ -69,7 +69,7 @@ def place_of(database: str) -> Iterator[Place]:
 
 
 @dataclass
-class Tally:
+class WalkCounts:
     operations: int = 0
     succeeded: int = 0
     faults: int = 0  # leaps of the clock
@@ -77,38 +77,40 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
 
-async def walks(place: Place, count: int, seed: int) -> Tally:
-    clock, tally = Clock(), Tally()
+async def run_walks(place: Place, count: int, seed: int) -> WalkCounts:
+    clock, tally = Clock(), WalkCounts()
     clock.lead(place)
-    async with doors(place, clock) as parts:
+    async with open_services(place, clock) as services:
         for number in range(count):
             clock.now = START
-            await Walk(parts, place, clock, f"walk{number}", random.Random(seed * 1_000_003 + number), tally).run()
+            await ClockWalk(
+                services, place, clock, f"walk{number}", random.Random(seed * 1_000_003 + number), tally
+            ).run()
     return tally
 
 
 @asynccontextmanager
-async def doors(place: Place, clock: Clock) -> AsyncIterator[list[AppServices]]:
+async def open_services(place: Place, clock: Clock) -> AsyncIterator[list[AppServices]]:
     """Two programs. SQLite has no clock but the program's, so there both have the true one."""
     other = clock if place.kind == "sqlite" else Clock(START - YEAR)
     made = [build_services(place.url, clock), build_services(place.url, other)]
-    for parts in made:
-        await parts.store.open()
+    for services in made:
+        await services.store.open()
     try:
         yield made
     finally:
-        for parts in made:
-            await parts.store.close()
+        for services in made:
+            await services.store.close()
 
 
 @dataclass
-class Walk:
+class ClockWalk:
     parts: list[AppServices]
     place: Place
     clock: Clock
     workspace: str
     chance: random.Random
-    tally: Tally
+    tally: WalkCounts
     ids: list[str] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -142,7 +144,7 @@ class Walk:
         return (await self.parts[0].store.get(self.workspace, approval_id)).approval
 
     async def propose(self) -> None:
-        spec = self.chance.choice([WRITE, AGAIN])
+        spec = self.chance.choice([WRITE, ROUNDS_AFTER_JUMP])
         window = self.chance.choice([SECOND, 60 * SECOND, 24 * HOUR, 6 * YEAR])
         made = call(len(self.ids), tool=spec.name, workspace=self.workspace, expires_in=window)
         now, _ = await self.moment()
@@ -158,13 +160,13 @@ class Walk:
         if behind and self.chance.random() < 0.6:
             self.clock.now = now
         elif self.chance.random() < 0.4:
-            marks = [mark for each in self.ids for mark in ends(await self.approval(each)) if mark > now]
+            marks = [mark for each in self.ids for mark in end_times(await self.approval(each)) if mark > now]
             if marks:
                 self.clock.now = min(marks) + self.chance.choice([-1, -1, 0, 1])
         elif self.chance.random() < 0.5:
-            self.clock.forward(self.chance.choice(LEAPS[:5]))
+            self.clock.forward(self.chance.choice(CLOCK_JUMPS[:5]))
         else:
-            self.clock.forward(self.chance.choice(LEAPS) * self.chance.choice([-1, 1]))
+            self.clock.forward(self.chance.choice(CLOCK_JUMPS) * self.chance.choice([-1, 1]))
 
     async def operate(self, approval_id: str) -> None:
         before = await self.approval(approval_id)
@@ -180,7 +182,7 @@ class Walk:
             said = await work
         except Error as error:
             said = error.code
-        self.note(f"{verb} {before.status}", said, expected(verb, before, now, behind=behind))
+        self.note(f"{verb} {before.status}", said, expected_error(verb, before, now, behind=behind))
 
     # The operations: each gives the new status, or raises
 
@@ -226,7 +228,7 @@ class Walk:
         early = [
             old.id
             for old, new in zip(before, after, strict=True)
-            if new.status != old.status and not any(mark <= now for mark in ends(old))
+            if new.status != old.status and not any(mark <= now for mark in end_times(old))
         ]
         self.note("sweep", f"early: {early}" if early else "ok", "ok")
 
@@ -234,9 +236,9 @@ class Walk:
         """Many decisions at once, while the clock runs over their deadlines: what counts is what the ledger says."""
         self.tally.faults += 1
         self.clock.now = (await self.moment())[0]
-        for _ in range(RUSH):
+        for _ in range(RUSH_CALLS):
             await self.propose()
-        waiting = [await self.approval(each) for each in self.ids[-RUSH:]]
+        waiting = [await self.approval(each) for each in self.ids[-RUSH_CALLS:]]
         decisions = [asyncio.create_task(self.approve(each)) for each in waiting]
         while not all(each.done() for each in decisions):
             self.clock.forward(self.chance.choice([1, 100, SECOND, 60 * SECOND]))
@@ -263,7 +265,7 @@ VERBS = {
 }
 
 
-def ends(approval: Approval) -> list[int]:
+def end_times(approval: Approval) -> list[int]:
     """When time alone changes it."""
     marks = {
         "pending": approval.deadlines.expires_at,
@@ -273,9 +275,9 @@ def ends(approval: Approval) -> list[int]:
     return [mark for mark in [marks.get(approval.status)] if mark is not None]
 
 
-def expected(verb: str, approval: Approval, now: int, *, behind: bool) -> str:
-    """The laws of time, said once more and in other words than the program's."""
-    over = any(mark <= now for mark in ends(approval))
+def expected_error(verb: str, approval: Approval, now: int, *, behind: bool) -> str:
+    """The rules of deadlines, written independently of the tested code."""
+    over = any(mark <= now for mark in end_times(approval))
     match verb, approval.status:
         case "approve" | "wait" | "reject", "pending" if over:
             return "expired"

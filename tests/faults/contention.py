@@ -1,4 +1,4 @@
-"""Processes that want the same thing at the same moment. Run as a program of its own, since it forks:
+"""Processes that compete for the same approval, thread or ledger. Run as a program of its own, since it forks:
 
     python -m tests.faults.contention URL start COUNT     two processes start COUNT approved calls each
     python -m tests.faults.contention URL claim COUNT     three processes claim COUNT threads that are due
@@ -37,7 +37,7 @@ def main() -> None:
     url, contest, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     work = {"start": start, "claim": claim, "decide": decide, "batches": batches}[contest]
     contenders = {"start": 2, "claim": 3, "decide": count, "batches": 9}[contest]
-    ids = child(url, lambda parts: prepare(parts, contest, count))
+    ids = run_child(url, lambda services: prepare(services, contest, count))
     go = os.pipe()
     results = [fork(url, work(ids, name), go) for name in range(contenders)]
     os.close(go[0])
@@ -52,26 +52,26 @@ def main() -> None:
         raise
     for pid, _ in results:
         os.waitpid(pid, 0)
-    print(json.dumps({"reports": reports, "faults": child(url, laws)}))
+    print(json.dumps({"reports": reports, "faults": run_child(url, find_violations)}))
 
 
-async def prepare(parts: AppServices, contest: str, count: int) -> list[str]:
+async def prepare(services: AppServices, contest: str, count: int) -> list[str]:
     if contest == "batches":
         return [str(count)]
     if contest == "claim":
-        return [(await thread_of(parts, f"thread-{n}")).id for n in range(count)]
-    ids = [await pending(parts, n) for n in range(count if contest == "start" else 1)]
+        return [(await make_thread(services, f"thread-{n}")).id for n in range(count)]
+    ids = [await pending(services, n) for n in range(count if contest == "start" else 1)]
     if contest == "start":
-        await asyncio.gather(*(approve(parts, approval_id) for approval_id in ids))
+        await asyncio.gather(*(approve(services, approval_id) for approval_id in ids))
     return ids
 
 
 def start(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
-    async def run(parts: AppServices) -> dict[str, list[str]]:
+    async def run(services: AppServices) -> dict[str, list[str]]:
         won, lost = [], []
         for approval_id in ids:
             try:
-                await parts.gate.start("default", approval_id, f"contender{name}")
+                await services.gate.start("default", approval_id, f"contender{name}")
                 won.append(approval_id)
             except AlreadyStarted:
                 lost.append(approval_id)
@@ -81,38 +81,38 @@ def start(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, A
 
 
 def claim(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
-    async def run(parts: AppServices) -> dict[str, list[str]]:
-        taken = await asyncio.gather(*(claimed(parts, each, f"contender{name}") for each in ids))
+    async def run(services: AppServices) -> dict[str, list[str]]:
+        taken = await asyncio.gather(*(lease_thread(services, each, f"contender{name}") for each in ids))
         return {"won": [thread.id for thread in taken if thread is not None]}
 
     return run
 
 
-async def thread_of(parts: AppServices, thread_id: str) -> threads.Thread:
+async def make_thread(services: AppServices, thread_id: str) -> threads.Thread:
     place = threads.ThreadOrigin("default", "assistant", "ann", ("assistant",))
-    return await parts.store.threads.add(
+    return await services.store.threads.add(
         "default", thread_id, lambda moment: threads.open_thread(thread_id, place, "Hello", moment)
     )
 
 
-async def claimed(parts: AppServices, thread_id: str, runner: str) -> threads.Thread | None:
+async def lease_thread(services: AppServices, thread_id: str, runner: str) -> threads.Thread | None:
     """The thread if this runner has it now."""
 
     def step(thread: threads.Thread, moment: Moment) -> threads.ThreadTransition:
         return threads.acquire(thread, runner, LEASE, moment, runner_is_dead=False)
 
     try:
-        return await parts.store.threads.step("default", thread_id, step)
+        return await services.store.threads.step("default", thread_id, step)
     except Conflict:
         return None
 
 
 def decide(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
-    async def run(parts: AppServices) -> dict[str, Any]:
-        seen = Acknowledgement((await parts.store.get("default", ids[0])).approval.args_sha256)
+    async def run(services: AppServices) -> dict[str, Any]:
+        seen = Acknowledgement((await services.store.get("default", ids[0])).approval.args_sha256)
         decision = Approve(seen) if name % 2 else Reject("", seen)
         try:
-            approval = await parts.inbox.decide("default", ids[0], decision, Reviewer(f"person{name}"))
+            approval = await services.inbox.decide("default", ids[0], decision, Reviewer(f"person{name}"))
             return {"won": approval.decision.by if approval.decision else None}
         except AlreadyDecided as error:
             return {"standing": error.ids["decision"]}
@@ -122,54 +122,54 @@ def decide(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, 
 
 def batches(ids: list[str], name: int) -> Callable[[AppServices], Coroutine[Any, Any, Any]]:
     """Eight write to all ledgers at once, each in an order of its own; the ninth follows the ledgers meanwhile."""
-    return follow if name == 8 else lambda parts: write(parts, name, int(ids[0]) // 8)
+    return follow_ledgers if name == 8 else lambda services: write(services, name, int(ids[0]) // 8)
 
 
-async def write(parts: AppServices, name: int, share: int) -> dict[str, Any]:
+async def write(services: AppServices, name: int, share: int) -> dict[str, Any]:
     if "--broken" in sys.argv and name % 2:
         for name_of in ("_LOCK", "_LOCK_IF_UNCHANGED"):
             text = getattr(batching, name_of)
             setattr(batching, name_of, text.replace("order by workspace", "order by workspace desc"))
-    written, chance, number, failed = Counted(parts), random.Random(name), 0, 0
+    written, chance, number, failed = CountingConnection(services), random.Random(name), 0, 0
     while written.batches < share:
         number += 1
         order = chance.sample(LEDGERS, len(LEDGERS))
-        asked = [pending(parts, f"{name}.{number}", workspace=ledger) for ledger in order]
+        asked = [pending(services, f"{name}.{number}", workspace=ledger) for ledger in order]
         made = await asyncio.gather(*asked, return_exceptions=True)
         ids = {ledger: each for ledger, each in zip(order, made, strict=True) if isinstance(each, str)}
-        told = [approve(parts, ids[ledger], workspace=ledger) for ledger in reversed(order) if ledger in ids]
-        done = [each for each in await asyncio.gather(*told, return_exceptions=True) if isinstance(each, str)]
+        answers = [approve(services, ids[ledger], workspace=ledger) for ledger in reversed(order) if ledger in ids]
+        done = [each for each in await asyncio.gather(*answers, return_exceptions=True) if isinstance(each, str)]
         failed += 2 * len(order) - len(ids) - len(done)
-    await parts.store.deny("done", [Event("denied", f"writer{name}", {})], WRITE)
+    await services.store.deny("done", [Event("denied", f"writer{name}", {})], WRITE)
     return {"batches": written.batches, "events": number * 2 * len(LEDGERS) - failed, "failed": failed}
 
 
-async def follow(parts: AppServices) -> dict[str, Any]:
+async def follow_ledgers(services: AppServices) -> dict[str, Any]:
     """Reads on from where it was: what turns up behind it is never seen, so the counts would not agree."""
     seen, skipped, ended = dict.fromkeys(LEDGERS, 0), 0, 0
     while ended < 8:
-        ended = (await parts.store.head("done")).seq
+        ended = (await services.store.head("done")).seq
         for ledger in LEDGERS:
-            numbers = [entry.seq async for page in parts.store.entries(ledger, seen[ledger]) for entry in page]
+            numbers = [entry.seq async for page in services.store.entries(ledger, seen[ledger]) for entry in page]
             skipped += numbers != list(range(seen[ledger] + 1, seen[ledger] + 1 + len(numbers)))
             seen[ledger] = numbers[-1] if numbers else seen[ledger]
     return {"followed": sum(seen.values()), "skipped": skipped}
 
 
-class Counted:
+class CountingConnection:
     """How many batches a store has sent."""
 
-    def __init__(self, parts: AppServices) -> None:
+    def __init__(self, services: AppServices) -> None:
         self.batches = 0
-        parts.store._database.wrap_connection(self._count)  # type: ignore[attr-defined]
+        services.store._database.wrap_connection(self._count)  # type: ignore[attr-defined]
 
     def _count(self, connection: Any) -> Any:
         self.batches += 1
         return connection
 
 
-async def laws(parts: AppServices) -> list[str]:
-    found = [await verify(parts.store, workspace) for workspace in ("default", "done", *LEDGERS)]
+async def find_violations(services: AppServices) -> list[str]:
+    found = [await verify(services.store, workspace) for workspace in ("default", "done", *LEDGERS)]
     return [fault.message for report in found for fault in report.violations]
 
 
@@ -182,20 +182,20 @@ def fork(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]], go: 
     os.close(read)
     os.close(go[1])
 
-    async def contend(parts: AppServices) -> Any:
+    async def contend(services: AppServices) -> Any:
         os.write(write, b"ready\n")
         await asyncio.to_thread(os.read, go[0], 1)  # ends when the parent closes the pipe
-        return await work(parts)
+        return await work(services)
 
-    os.write(write, json.dumps(asyncio.run(opened(url, contend))).encode())
+    os.write(write, json.dumps(asyncio.run(open_services(url, contend))).encode())
     os._exit(0)
 
 
-def child(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> Any:
+def run_child(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> Any:
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
-        os.write(write, json.dumps(asyncio.run(opened(url, work))).encode())
+        os.write(write, json.dumps(asyncio.run(open_services(url, work))).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
@@ -204,13 +204,13 @@ def child(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> 
     return result
 
 
-async def opened(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> Any:
-    parts = build_services(url)
-    await parts.store.open()
+async def open_services(url: str, work: Callable[[AppServices], Coroutine[Any, Any, Any]]) -> Any:
+    services = build_services(url)
+    await services.store.open()
     try:
-        return await work(parts)
+        return await work(services)
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 if __name__ == "__main__":

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.faults.load_runner import Loads, judge, loads
+from tests.faults.load_runner import LoadPrograms, check_load, run_load
 from tests.places import migrated
 from tests.postgres import Server
 
 ALLOWED = ("store_unavailable", "unread")
 SOCKET = ".s.PGSQL.5432"
-CALM = 2  # cuts after which the programs have to get on before the next ones
+CALM_SECONDS = 2  # cuts after which the programs have to get on before the next ones
 
 
 def main() -> None:
@@ -58,32 +58,32 @@ def run(server: Server, folder: Path, options: argparse.Namespace) -> dict[str, 
     cutter: AbstractContextManager[Any]
     cut: Callable[[], None]
     if options.by == "wire":
-        cutter = wire = Wire(folder, server.sockets / SOCKET, random.Random(options.seed), options.away)
+        cutter = wire = CuttingProxy(folder, server.sockets / SOCKET, random.Random(options.seed), options.away)
         url = f"postgresql://postgres@/cuts?host={quote(str(folder), safe='')}"
         cut = wire.cut
     else:
         cutter, url, chance = nullcontext(), direct, random.Random(options.seed)
         cut = partial(terminate, server, chance)
-    with cutter, loads(url, folder, options.programs, *more) as made:
-        made.grow()
-        cut_often(made, cut, options.cuts)
+    with cutter, run_load(url, folder, options.programs, *more) as made:
+        made.wait_for_lines()
+        cut_repeatedly(made, cut, options.cuts)
     ways = dict(wire.ways) if options.by == "wire" else {"terminated": options.cuts}
     faults = sum(ways.values())
-    return {"suite": f"cuts by {options.by}", "database": "postgresql", "faults": faults, "ways": ways} | judge(
+    return {"suite": f"cuts by {options.by}", "database": "postgresql", "faults": faults, "ways": ways} | check_load(
         direct, made, ALLOWED
     )
 
 
-def cut_often(made: Loads, cut: Callable[[], None], cuts: int) -> None:
+def cut_repeatedly(made: LoadPrograms, cut: Callable[[], None], cuts: int) -> None:
     for number in range(cuts):
         cut()
-        if number % CALM == CALM - 1:
-            made.grow(2, "succeeded")
-    made.grow()
+        if number % CALM_SECONDS == CALM_SECONDS - 1:
+            made.wait_for_lines(2, "succeeded")
+    made.wait_for_lines()
 
 
 def terminate(server: Server, chance: random.Random) -> None:
-    """One of the backends, whatever it does; waits until there is one."""
+    """Terminates one of the backends in any state; waits until there is one."""
     find = (
         "select pid from pg_stat_activity where datname = 'cuts' and application_name = 'interlock' "
         "and (state = 'active' or query like '%commit%') order by random() limit 1"
@@ -98,7 +98,7 @@ def terminate(server: Server, chance: random.Random) -> None:
         connection.execute("select pg_terminate_backend(%s)", row)
 
 
-class Wire:
+class CuttingProxy:
     """What is between programs and a server: a socket of the same name in another folder."""
 
     def __init__(self, folder: Path, server: Path, chance: random.Random, away: float) -> None:
@@ -109,12 +109,12 @@ class Wire:
         self._chance = chance
         self._wanted = ""
         self._struck = threading.Event()
-        self._connections: list[Connection] = []
+        self._connections: list[ProxiedConnection] = []
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(str(folder / SOCKET))
         self._listening.listen(64)
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> CuttingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -123,7 +123,7 @@ class Wire:
 
     def cut(self) -> None:
         """The next commit that passes is cut in one of the ways; returns when that was done."""
-        self.strike(self._chance.choice(["lost", "half", "unanswered", "half answered"]))
+        self.cut_next(self._chance.choice(["lost", "half", "unanswered", "half answered"]))
         if not self._struck.wait(30):
             raise RuntimeError("nothing passes the wire any more")
 
@@ -137,7 +137,7 @@ class Wire:
                 server = socket.socket(socket.AF_UNIX)
                 with suppress(OSError):
                     server.connect(str(self.server))
-                    made = Connection(self, client, server)
+                    made = ProxiedConnection(self, client, server)
                     self._connections.append(made)
                     made.start()
 
@@ -147,10 +147,10 @@ class Wire:
         for connection in self._connections:
             connection.end()
 
-    def mend(self) -> None:
+    def stop_cutting(self) -> None:
         self._until = 0.0
 
-    def strike(self, way: str) -> None:
+    def cut_next(self, way: str) -> None:
         """The next commit that passes is cut in this way."""
         self._struck.clear()
         self._wanted = way
@@ -166,8 +166,8 @@ class Wire:
         self._struck.set()
 
 
-class Connection:
-    def __init__(self, wire: Wire, client: socket.socket, server: socket.socket) -> None:
+class ProxiedConnection:
+    def __init__(self, wire: CuttingProxy, client: socket.socket, server: socket.socket) -> None:
         self._wire, self._client, self._server = wire, client, server
         self._commits = re.compile(rb"commit\x00")
         self._way = ""

@@ -1,4 +1,4 @@
-"""Stores and gates that are weakened on purpose: the red controls of what is done to databases."""
+"""Red controls of the database suites: stores and gates that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from interlock.storage.engine.transaction import Transaction
 from interlock.storage.store import SqlStore
 
 
-def apply(name: str) -> None:
-    controls = {"no-fsync": no_fsync, "done-again": done_again, "taken-for-done": taken_for_done}
-    controls |= {"unheard": unheard, "fail-open": fail_open, "callers-clock": callers_clock, "not-behind": not_behind}
+def apply_control(name: str) -> None:
+    controls = {"no-fsync": no_fsync, "done-again": repeat_lost_batch, "taken-for-done": assume_lost_batch_done}
+    controls |= {
+        "unheard": ignore_refusal,
+        "fail-open": fail_open,
+        "callers-clock": use_callers_clock,
+        "not-behind": ignore_clock_behind,
+    }
     controls[name]()
 
 
-def patience(seconds: float) -> None:
+def set_retry_time(seconds: float) -> None:
     """For a server that is gone, so that a test need not wait as long as a program does."""
     from interlock.storage.postgres.connection import retry_on_lost_connection
 
@@ -34,15 +39,15 @@ def no_fsync() -> None:
     database.WRITER_SETTINGS["synchronous_commit"] = "off"
 
 
-def done_again() -> None:
+def repeat_lost_batch() -> None:
     """A batch whose answer got lost is done once more, without a look whether it stands."""
     from interlock.storage.postgres.batches import BatchRunner
 
     BatchRunner._is_committed = lambda *_: False  # type: ignore[method-assign]
 
 
-def taken_for_done() -> None:
-    """A batch whose answer got lost is told to have been done."""
+def assume_lost_batch_done() -> None:
+    """A batch whose answer got lost is reported as committed."""
     from interlock.storage.postgres.batches import BatchRunner
     from interlock.storage.postgres.connection import CONNECTION_ERRORS
 
@@ -59,8 +64,8 @@ def taken_for_done() -> None:
     BatchRunner._transact = transact  # type: ignore[method-assign]
 
 
-def unheard() -> None:
-    """Whoever asked is answered although the server has refused."""
+def ignore_refusal() -> None:
+    """The caller gets a success although the server refused."""
     import psycopg
 
     from interlock.storage.postgres.batches import BatchRunner
@@ -78,7 +83,7 @@ def unheard() -> None:
 
 
 def fail_open() -> None:
-    """What cannot be recorded runs all the same."""
+    """A start that cannot be recorded runs all the same."""
     real = Gate.start
 
     async def start(self: Gate, workspace: str, approval_id: str, runner: str, *more: Any) -> Execution:
@@ -91,7 +96,7 @@ def fail_open() -> None:
     Gate.start = start  # type: ignore[method-assign,assignment]
 
 
-def callers_clock() -> None:
+def use_callers_clock() -> None:
     """The time that counts is when the caller asked, as its own clock says; the locks come later."""
     real = SqlStore.transition
 
@@ -113,6 +118,6 @@ def callers_clock() -> None:
     SqlStore.transition_by = transition_by  # type: ignore[method-assign]
 
 
-def not_behind() -> None:
-    """A clock that went back is taken for the time."""
+def ignore_clock_behind() -> None:
+    """A clock that went back is accepted."""
     Transaction.moment = lambda self, _: Moment(self._now)  # type: ignore[method-assign]

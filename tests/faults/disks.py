@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.load_runner import Loads, judge, loads
+from tests.faults.load_runner import LoadPrograms, check_load, run_load
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -33,7 +33,7 @@ ALLOWED = ("store_unavailable",)
 BULK = ("--bytes", "6000")  # of each call, so that a full disk is soon felt
 ROOM = 192 << 20  # bytes of a small disk, enough for what the programs write
 INSIDE = "INTERLOCK_TEST_MOUNTS"  # set in a process whose mounts nobody else sees
-Fill = Callable[[Loads], None]
+Fill = Callable[[LoadPrograms], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     if options.disk == "small" and INSIDE not in os.environ:
-        os.execvpe("unshare", ["unshare", "-m", sys.executable, "-m", "tests.faults.disks", *sys.argv[1:]], inside())  # noqa: S606  it needs none
+        os.execvpe(  # noqa: S606  it needs none
+            "unshare", ["unshare", "-m", sys.executable, "-m", "tests.faults.disks", *sys.argv[1:]], run_in_mount()
+        )
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o711)  # noqa: S103  the server is somebody else, who has to pass
@@ -63,21 +65,21 @@ def main() -> None:
     print(json.dumps({**result, "seconds": round(time.monotonic() - began, 1)}))
 
 
-def inside() -> dict[str, str]:
+def run_in_mount() -> dict[str, str]:
     return {**os.environ, INSIDE: "1"}
 
 
 def run(disk: Disk, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     broken = ["--broken", options.broken] if options.broken else []
-    with loads(disk.url, folder, options.programs, *BULK, *broken) as made:
+    with run_load(disk.url, folder, options.programs, *BULK, *broken) as made:
         for _ in range(options.times):
-            made.grow(what="succeeded")
+            made.wait_for_lines(what="succeeded")
             disk.fill(made)
-            made.grow(4, "error ")
+            made.wait_for_lines(4, "error ")
             disk.free(made)
-        made.grow(what="succeeded")
+        made.wait_for_lines(what="succeeded")
     suite = f"full disk, {options.disk}"
-    return {"suite": suite, "database": options.database, "faults": options.times} | judge(disk.url, made, ALLOWED)
+    return {"suite": suite, "database": options.database, "faults": options.times} | check_load(disk.url, made, ALLOWED)
 
 
 # A limit on the length of files
@@ -85,13 +87,13 @@ def run(disk: Disk, folder: Path, options: argparse.Namespace) -> dict[str, Any]
 
 @contextmanager
 def limited_file(folder: Path) -> Iterator[Disk]:
-    def limit(made: Loads, size: str) -> None:
+    def limit(made: LoadPrograms, size: str) -> None:
         for program in made.programs:
             set_limit(program.pid, size)
 
-    def fill(made: Loads) -> None:
+    def fill(made: LoadPrograms) -> None:
         """What the programs write down of it goes to files too, and needs some room."""
-        limit(made, str(max(path.stat().st_size for path in made.told) + (512 << 10)))
+        limit(made, str(max(path.stat().st_size for path in made.logs) + (512 << 10)))
 
     yield Disk(f"sqlite:///{folder}/interlock.db", fill, lambda made: limit(made, "unlimited"))
 
@@ -124,23 +126,23 @@ def set_limit(pid: int, size: str) -> None:
 
 @contextmanager
 def small_file(folder: Path) -> Iterator[Disk]:
-    with small(folder / "small") as room:
-        yield Disk(f"sqlite:///{room}/interlock.db", lambda _: stuff(room), lambda _: unstuff(room))
+    with small_mount(folder / "small") as room:
+        yield Disk(f"sqlite:///{room}/interlock.db", lambda _: fill_mount(room), lambda _: free_mount(room))
 
 
 @contextmanager
 def small_server(folder: Path) -> Iterator[Disk]:
     """Tables are on the small disk; the log is not, since without a log there is no server."""
-    with small(folder / "small") as room, Server(durable=False) as server:
+    with small_mount(folder / "small") as room, Server(durable=False) as server:
         shutil.chown(room, server.data.stat().st_uid)
         with server.connect() as connection:
             connection.execute(f"create tablespace small location '{room}'".encode())
             connection.execute(f"create database disks template {migrated(server)} tablespace small".encode())
-        yield Disk(server.url("disks"), lambda _: stuff(room), lambda _: unstuff(room))
+        yield Disk(server.url("disks"), lambda _: fill_mount(room), lambda _: free_mount(room))
 
 
 @contextmanager
-def small(room: Path) -> Iterator[Path]:
+def small_mount(room: Path) -> Iterator[Path]:
     room.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "small", room], check=True)
     try:
@@ -149,7 +151,7 @@ def small(room: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", room], check=True)
 
 
-def stuff(room: Path) -> None:
+def fill_mount(room: Path) -> None:
     with (room / "ballast").open("wb", buffering=0) as file:
         try:
             while True:
@@ -158,7 +160,7 @@ def stuff(room: Path) -> None:
             return
 
 
-def unstuff(room: Path) -> None:
+def free_mount(room: Path) -> None:
     (room / "ballast").unlink()
 
 

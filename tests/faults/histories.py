@@ -1,4 +1,4 @@
-"""Histories that outlive the clients that made them: one line when an operation is called, one when it is answered."""
+"""Operation histories in files that survive a killed client: a line for each call and each answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from interlock.core.approval.approval import Approval
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
-from tests.faults.linearizability import Recorded
-from tests.models.model import Answer, Op
+from tests.faults.linearizability import RecordedOperation
+from tests.models.model import ModelAnswer, Operation
 
 SHARDS = 16  # files; an approval's history lies in one, so that one after the other can be checked
-LOST = Answer("lost")
+LOST = ModelAnswer("lost")
 
 
 class Recorder:
@@ -32,8 +32,8 @@ class Recorder:
         self._keys = itertools.count()
         self.name = name
 
-    async def record(self, number: int, op: Op, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        """What the operation answered; `LOST` if nobody knows."""
+    async def record(self, number: int, op: Operation, work: Callable[[], Awaitable[ModelAnswer]]) -> ModelAnswer:
+        """The answer to the operation; `LOST` if it is unknown."""
         key, file = f"{self.name}.{next(self._keys)}", self._files[number % SHARDS]
         os.write(file, b"%s\n" % json.dumps([number, key, *_now(), op]).encode())
         try:
@@ -41,43 +41,43 @@ class Recorder:
         except StoreUnavailable:
             return LOST
         except Error as error:
-            answer = of_error(error)
+            answer = answer_from_error(error)
         clock, wall = _now()
         os.write(file, b"%s\n" % json.dumps([number, key, clock, wall + 1, None, answer]).encode())
         return answer
 
 
-def read(path: Path) -> dict[int, list[Recorded]]:
+def read_histories(path: Path) -> dict[int, list[RecordedOperation]]:
     """By approval. What was called and never answered is there without an answer."""
-    calls: dict[str, tuple[int, Recorded]] = {}
+    calls: dict[str, tuple[int, RecordedOperation]] = {}
     with path.open() as lines:
         for line in lines:
             number, key, clock, wall, op, *answer = json.loads(line)
             if op is not None:
-                calls[key] = number, Recorded(Op(*op), clock, wall)
+                calls[key] = number, RecordedOperation(Operation(*op), clock, wall)
             else:
-                calls[key] = number, calls[key][1]._replace(answered=clock, late=wall, answer=Answer(*answer[0]))
-    found: dict[int, list[Recorded]] = defaultdict(list)
+                calls[key] = number, calls[key][1]._replace(answered=clock, late=wall, answer=ModelAnswer(*answer[0]))
+    found: dict[int, list[RecordedOperation]] = defaultdict(list)
     for number, each in calls.values():
         found[number].append(each)
     return found
 
 
-def taken_apart(history: list[Recorded]) -> list[Recorded]:
+def split_reads(history: list[RecordedOperation]) -> list[RecordedOperation]:
     """A proposal is two steps, and others may come between them: the call is known, then the agent hears how it is."""
     heard = [
-        each._replace(op=Op("hear"))
+        each._replace(op=Operation("hear"))
         for each in history
         if each.op.name == "propose" and each.answer is not None and each.answer.code == "ok"
     ]
     known = [
-        each._replace(answer=Answer(each.answer.code)) if each.op.name == "propose" and each.answer else each
+        each._replace(answer=ModelAnswer(each.answer.code)) if each.op.name == "propose" and each.answer else each
         for each in history
     ]
     return known + heard
 
 
-def counts(histories: dict[int, list[Recorded]]) -> Counter[str]:
+def count_answers(histories: dict[int, list[RecordedOperation]]) -> Counter[str]:
     """How often each operation had each answer."""
     return Counter(
         f"{each.op.name} {each.answer.code if each.answer else 'lost'}"
@@ -86,18 +86,18 @@ def counts(histories: dict[int, list[Recorded]]) -> Counter[str]:
     )
 
 
-def of_approval(approval: Approval) -> Answer:
-    """All that a caller is told, with the deadline that the status has."""
+def answer_from_approval(approval: Approval) -> ModelAnswer:
+    """The full answer to a caller, with the deadline of the status."""
     until = {
         "rejected": approval.deadlines.release_at,
         "approved": approval.deadlines.start_by,
         "running": approval.lease.until,
     }
-    return Answer(
+    return ModelAnswer(
         "ok",
         approval.status,
         approval.version,
-        short(approval.args_sha256),
+        short_digest(approval.args_sha256),
         approval.decision.by if approval.decision else "",
         approval.lease.fence,
         approval.deadlines.expires_at,
@@ -105,26 +105,26 @@ def of_approval(approval: Approval) -> Answer:
     )
 
 
-def of_outcome(outcome: Outcome) -> Answer:
+def answer_from_outcome(outcome: Outcome) -> ModelAnswer:
     """What the agent hears, in the words of the statuses."""
     match outcome:
         case Proceed():
-            return Answer("ok", "approved")
+            return ModelAnswer("ok", "approved")
         case Answered():
-            return Answer("ok", "responded")
+            return ModelAnswer("ok", "responded")
         case Waiting() | Finished() | Refused():
-            return Answer("ok", outcome.status)
+            return ModelAnswer("ok", outcome.status)
 
 
-def of_error(error: Error) -> Answer:
+def answer_from_error(error: Error) -> ModelAnswer:
     if error.code != "already_decided":
-        return Answer(error.code)
+        return ModelAnswer(error.code)
     decision = error.ids["decision"]
     by = str(decision["by"]) if isinstance(decision, dict) else ""
-    return Answer(error.code, str(error.ids["status"]), by=by)
+    return ModelAnswer(error.code, str(error.ids["status"]), by=by)
 
 
-def short(digest: str) -> str:
+def short_digest(digest: str) -> str:
     """Enough to tell the arguments of one approval apart."""
     return digest[:12]
 

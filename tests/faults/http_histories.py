@@ -26,11 +26,11 @@ from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.runtime.durations import parse_time
 from tests.faults import clients, http_server
-from tests.faults.clients import DID, PEOPLE, POLICY, SPECS, Life, terms_of, tool_of
-from tests.faults.final_state import judge
-from tests.faults.histories import LOST, Recorder, short
-from tests.faults.storm import opened
-from tests.models.model import Answer, Op
+from tests.faults.clients import PEOPLE, POLICY, RESULT, SPECS, ApprovalProgress, terms_for, tool_name
+from tests.faults.final_state import check_final_state
+from tests.faults.histories import LOST, Recorder, short_digest
+from tests.faults.storm import open_database
+from tests.models.model import ModelAnswer, Operation
 from tests.serving import Served, serving
 
 LANES = 32  # approvals that are under way at once
@@ -39,7 +39,7 @@ STALLED = 120.0  # seconds without any progress
 CONTROLS = ("early-answer", "start-unchecked", "first-arguments")
 
 
-class Told(Error):
+class RemoteAnswer(Error):
     """An error, in the server's words."""
 
     def __init__(self, body: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Told(Error):
         self.code = body["error"]
 
 
-class Afar(clients.Client):
+class RemoteClient(clients.Client):
     """The same client; all that it does, it asks the server to do."""
 
     def __init__(self, http: httpx2.AsyncClient, keys: dict[str, str], *rest: Any) -> None:
@@ -55,19 +55,19 @@ class Afar(clients.Client):
         self._http, self._keys = http, keys
 
     async def ask(self, who: str, path: str, body: object = None) -> Any:
-        """Raises StoreUnavailable if nobody knows whether it happened."""
+        """Raises StoreUnavailable if the outcome is unknown."""
         headers = {"authorization": f"Bearer {self._keys[who]}", "prefer": "return=minimal"}
         method = "GET" if body is None else "POST"
         try:
             answer = await self.connected(method, path, json=body, headers=headers)
-            told = answer.json()
+            answers = answer.json()
         except (httpx2.HTTPError, ValueError):
             raise StoreUnavailable("no answer") from None
         if answer.status_code >= 500:
             raise StoreUnavailable(answer.text)
         if answer.status_code >= 400:
-            raise Told(told)
-        return told
+            raise RemoteAnswer(answers)
+        return answers
 
     async def connected(self, *what: Any, **how: Any) -> httpx2.Response:
         """A server that is not there has done nothing: it is asked again."""
@@ -77,105 +77,113 @@ class Afar(clients.Client):
             except httpx2.ConnectError:
                 await asyncio.sleep(self.chance.uniform(0.02, 0.1))
 
-    async def propose(self, life: Life, args: object) -> None:
-        tool, call = tool_of(life.number), clients.call_of(life.number, args)
-        body = {"tool": tool, "args": args, "run_id": "storm", "call_id": f"c{life.number}", "initiated_by": "rita"}
+    async def propose(self, progress: ApprovalProgress, args: object) -> None:
+        tool, call = tool_name(progress.number), clients.call_for(progress.number, args)
+        body = {"tool": tool, "args": args, "run_id": "storm", "call_id": f"c{progress.number}", "initiated_by": "rita"}
         body |= {"effect": "write", "idempotent": SPECS[tool].idempotent}
 
-        async def work() -> Answer:
-            told = await self.ask("agent", "/api/calls", body)
-            life.id, life.digest = told["approval_id"], told["args_sha256"]
-            return Answer("ok", told["status"])
+        async def work() -> ModelAnswer:
+            answers = await self.ask("agent", "/api/calls", body)
+            progress.id, progress.digest = answers["approval_id"], answers["args_sha256"]
+            return ModelAnswer("ok", answers["status"])
 
-        answer = await self.record(life, Op("propose", args=short(digest(call.args))), work)
-        life.done = answer is LOST or not life.id
+        answer = await self.record(progress, Operation("propose", args=short_digest(digest(call.args))), work)
+        progress.done = answer is LOST or not progress.id
 
-    async def do_look(self, life: Life) -> None:
+    async def do_look(self, progress: ApprovalProgress) -> None:
         """As the agent hears it."""
 
-        async def work() -> Answer:
-            told = await self.ask("agent", f"/api/calls/{life.id}")
-            life.digest = told["args_sha256"]
-            return Answer("ok", told["status"])
+        async def work() -> ModelAnswer:
+            answers = await self.ask("agent", f"/api/calls/{progress.id}")
+            progress.digest = answers["args_sha256"]
+            return ModelAnswer("ok", answers["status"])
 
-        await self.record(life, Op("hear"), work)
+        await self.record(progress, Operation("hear"), work)
 
-    async def do_cancel(self, life: Life) -> None:
-        await self.step_of(life, Op("cancel", "agent:bot"), "cancel", {})
+    async def do_cancel(self, progress: ApprovalProgress) -> None:
+        await self.step_of(progress, Operation("cancel", "agent:bot"), "cancel", {})
 
-    async def do_start(self, life: Life) -> None:
+    async def do_start(self, progress: ApprovalProgress) -> None:
         lease = self.chance.choice(self.leases)
 
-        async def work() -> Answer:
-            told = await self.ask("agent", f"/api/calls/{life.id}/start", {"lease_seconds": lease / 1000})
-            args, until = digest(canonical(told["args"])), parse_time(told["lease_until"])
-            life.mine, life.fence = told, told["fence"]
-            line = f"{life.number} {args} {told['idempotency_key']} {told['fence']}\n"
+        async def work() -> ModelAnswer:
+            answers = await self.ask("agent", f"/api/calls/{progress.id}/start", {"lease_seconds": lease / 1000})
+            args, until = digest(canonical(answers["args"])), parse_time(answers["lease_until"])
+            progress.own_fence, progress.fence = answers, answers["fence"]
+            line = f"{progress.number} {args} {answers['idempotency_key']} {answers['fence']}\n"
             self.append(line)
-            return Answer("ok", None, None, short(args), None, told["fence"], None, until)
+            return ModelAnswer("ok", None, None, short_digest(args), None, answers["fence"], None, until)
 
-        life.mine = None
-        await self.record(life, Op("start", self.recorder.name), work)
+        progress.own_fence = None
+        await self.record(progress, Operation("start", self.recorder.name), work)
 
-    async def do_renew(self, life: Life) -> None:
-        await self.step_of(life, Op("renew", fence=life.fence), "renew", {"fence": life.fence, "lease_seconds": 2})
+    async def do_renew(self, progress: ApprovalProgress) -> None:
+        await self.step_of(
+            progress, Operation("renew", fence=progress.fence), "renew", {"fence": progress.fence, "lease_seconds": 2}
+        )
 
-    async def finish(self, life: Life, fence: int, payload: Any) -> None:
-        ok = life.mine is not None and payload.error is None
-        end = {"result": json.loads(DID)} if ok else {"error": "no"}
+    async def finish(self, progress: ApprovalProgress, fence: int, payload: Any) -> None:
+        ok = progress.own_fence is not None and payload.error is None
+        end = {"result": json.loads(RESULT)} if ok else {"error": "no"}
         body = {"fence": fence, "ok": ok, **end}
-        answer = await self.step_of(life, Op("finish", fence=fence, ok=ok), "finish", body)
-        life.mine = None if answer.code == "ok" else life.mine
+        answer = await self.step_of(progress, Operation("finish", fence=fence, ok=ok), "finish", body)
+        progress.own_fence = None if answer.code == "ok" else progress.own_fence
 
-    async def do_abandon(self, life: Life) -> None:
-        await self.step_of(life, Op("abandon", fence=life.fence), "abandon", {"fence": life.fence})
-        life.mine = None
+    async def do_abandon(self, progress: ApprovalProgress) -> None:
+        await self.step_of(progress, Operation("abandon", fence=progress.fence), "abandon", {"fence": progress.fence})
+        progress.own_fence = None
 
     def do_decide(self, name: str) -> Any:
-        async def decide(life: Life) -> None:
+        async def decide(progress: ApprovalProgress) -> None:
             person = self.chance.choice(self.people).name
-            seen = "0" * 64 if name == "stale" else life.digest or "0" * 64  # over HTTP nobody decides blindly
+            seen = "0" * 64 if name == "stale" else progress.digest or "0" * 64  # over HTTP nobody decides blindly
             kind = name if name in ("edit", "respond", "reject") else "approve"
-            args = {"n": life.number, "by": person, "at": self.chance.getrandbits(40)}
-            op = Op(kind, person, short(seen), short(digest(canonical(args))) if kind == "edit" else "")
+            args = {"n": progress.number, "by": person, "at": self.chance.getrandbits(40)}
+            op = Operation(
+                kind, person, short_digest(seen), short_digest(digest(canonical(args))) if kind == "edit" else ""
+            )
             body: dict[str, object] = {"kind": kind, "args_sha256": seen}
             if kind == "edit":
-                op, body = op._replace(quorum=terms_of(life.number).quorum), {**body, "args": args}
+                op, body = op._replace(quorum=terms_for(progress.number).quorum), {**body, "args": args}
             if kind == "respond":
                 body["message"] = "Ask me tomorrow."
 
-            async def work() -> Answer:
-                told = await self.ask(person, f"/api/approvals/{life.id}/decision", body)
-                life.digest = told["args_sha256"]
-                by = told["decision"]["by"] if told["decision"] else ""
-                return Answer("ok", None, told["version"], short(told["args_sha256"]), by)
+            async def work() -> ModelAnswer:
+                answers = await self.ask(person, f"/api/approvals/{progress.id}/decision", body)
+                progress.digest = answers["args_sha256"]
+                by = answers["decision"]["by"] if answers["decision"] else ""
+                return ModelAnswer("ok", None, answers["version"], short_digest(answers["args_sha256"]), by)
 
-            await self.record(life, op, work)
+            await self.record(progress, op, work)
 
         return decide if name != "intrude" else self.do_look  # who may is asked before what is there
 
-    async def do_undo(self, life: Life) -> None:
+    async def do_undo(self, progress: ApprovalProgress) -> None:
         person = self.chance.choice(self.people).name
-        await self.desk_of(life, Op("undo", person), person, "undo", {})
+        await self.desk_of(progress, Operation("undo", person), person, "undo", {})
 
-    async def do_resolve(self, life: Life) -> None:
+    async def do_resolve(self, progress: ApprovalProgress) -> None:
         person, ok = self.chance.choice(self.people).name, self.chance.random() < 0.5
         body = {"ok": ok, "note": "seen"}
-        await self.desk_of(life, Op("resolve", person, ok=ok), person, "resolve-unknown", body)
+        await self.desk_of(progress, Operation("resolve", person, ok=ok), person, "resolve-unknown", body)
 
-    async def step_of(self, life: Life, op: Op, verb: str, body: dict[str, object]) -> Answer:
-        async def work() -> Answer:
-            return Answer("ok", (await self.ask("agent", f"/api/calls/{life.id}/{verb}", body))["status"])
+    async def step_of(
+        self, progress: ApprovalProgress, op: Operation, verb: str, body: dict[str, object]
+    ) -> ModelAnswer:
+        async def work() -> ModelAnswer:
+            return ModelAnswer("ok", (await self.ask("agent", f"/api/calls/{progress.id}/{verb}", body))["status"])
 
-        return await self.record(life, op, work)
+        return await self.record(progress, op, work)
 
-    async def desk_of(self, life: Life, op: Op, person: str, verb: str, body: dict[str, object]) -> None:
-        async def work() -> Answer:
-            await self.ask(person, f"/api/approvals/{life.id}/{verb}", body)
-            return Answer("ok")  # what is shown with it was read a moment later
+    async def desk_of(
+        self, progress: ApprovalProgress, op: Operation, person: str, verb: str, body: dict[str, object]
+    ) -> None:
+        async def work() -> ModelAnswer:
+            await self.ask(person, f"/api/approvals/{progress.id}/{verb}", body)
+            return ModelAnswer("ok")  # what is shown with it was read a moment later
 
-        await self.record(life, op, work)
-        life.status = "in doubt"
+        await self.record(progress, op, work)
+        progress.status = "in doubt"
 
 
 def main() -> None:
@@ -185,19 +193,19 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--broken", choices=CONTROLS, default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, opened(options.database, Path(name)) as (database, server):
+    with tempfile.TemporaryDirectory() as name, open_database(options.database, Path(name)) as (database, server):
         folder = Path(name)
         if options.broken and server:
             with server.connect("storm") as connection:  # its own refusals would hide what the code does wrong
                 connection.execute("alter table approvals disable trigger user")
-        keys = asyncio.run(prepared(database))
+        keys = asyncio.run(prepare_database(database))
         began = time.monotonic()
-        asyncio.run(blow(database, folder, keys, options))
-        verdict = judge(database, folder, {})
-        print(json.dumps(said(options, verdict, began)))
+        asyncio.run(run_storm(database, folder, keys, options))
+        verdict = check_final_state(database, folder, {})
+        print(json.dumps(print_report(options, verdict, began)))
 
 
-def said(options: argparse.Namespace, verdict: Any, began: float) -> dict[str, Any]:
+def print_report(options: argparse.Namespace, verdict: Any, began: float) -> dict[str, Any]:
     return {
         "suite": "http-histories",
         "database": options.database,
@@ -215,19 +223,19 @@ def said(options: argparse.Namespace, verdict: Any, began: float) -> dict[str, A
     }
 
 
-async def prepared(database: str) -> dict[str, str]:
-    parts = build_services(database)
-    await parts.store.open()
-    await parts.put_policy("default", POLICY, "ada", {})
-    await parts.store.pin("default", [SPECS["put"]], "", "ada")  # what only an agent calls idempotent starts once
-    keys = {"agent": (await parts.accounts.create_key("default", "bot", "agent", "test"))[1]}
+async def prepare_database(database: str) -> dict[str, str]:
+    services = build_services(database)
+    await services.store.open()
+    await services.put_policy("default", POLICY, "ada", {})
+    await services.store.pin("default", [SPECS["put"]], "", "ada")  # what only an agent calls idempotent starts once
+    keys = {"agent": (await services.accounts.create_key("default", "bot", "agent", "test"))[1]}
     for person in PEOPLE:
-        keys[person.name] = (await parts.accounts.create_key("default", person.name, person.role, "test"))[1]
-    await parts.store.close()
+        keys[person.name] = (await services.accounts.create_key("default", person.name, person.role, "test"))[1]
+    await services.store.close()
     return keys
 
 
-async def blow(database: str, folder: Path, keys: dict[str, str], options: argparse.Namespace) -> None:
+async def run_storm(database: str, folder: Path, keys: dict[str, str], options: argparse.Namespace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     program, environ = http_server.program(options.broken)
@@ -240,25 +248,25 @@ async def blow(database: str, folder: Path, keys: dict[str, str], options: argpa
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
         async with httpx2.AsyncClient(base_url=served.url, timeout=30, limits=limits) as http:
             recorder, stop = Recorder(folder, "afar"), asyncio.Event()
-            seats = [Afar(http, keys, recorder, folder, "afar", seed) for seed in range(LANES * SEATS)]
-            lanes = [Lane(seats[n::LANES], n, stop) for n in range(LANES)]
+            seats = [RemoteClient(http, keys, recorder, folder, "afar", seed) for seed in range(LANES * SEATS)]
+            lanes = [ApprovalLane(seats[n::LANES], n, stop) for n in range(LANES)]
             work = [asyncio.create_task(lane.follow(seat)) for lane in lanes for seat in lane.seats]
             for fault in range(options.kills):
-                await reached(seats, options.operations * (fault + 1) // (options.kills + 1), work)
+                await drive_clients(seats, options.operations * (fault + 1) // (options.kills + 1), work)
                 await asyncio.to_thread(served.kill)
                 served = await asyncio.to_thread(start)
-            await reached(seats, options.operations, work)
+            await drive_clients(seats, options.operations, work)
             stop.set()
             await asyncio.gather(*work)
 
 
-class Lane:
+class ApprovalLane:
     """One approval after the other; all seats are at the same one, and some linger."""
 
-    def __init__(self, seats: list[Afar], number: int, stop: asyncio.Event) -> None:
+    def __init__(self, seats: list[RemoteClient], number: int, stop: asyncio.Event) -> None:
         self.seats, self._number, self._stop = seats, number, stop
 
-    async def follow(self, client: Afar) -> None:
+    async def follow(self, client: RemoteClient) -> None:
         while not self._stop.is_set():
             number = self._number
             await client.play(number, lambda: self._number)
@@ -266,7 +274,7 @@ class Lane:
                 self._number = number + LANES
 
 
-async def reached(seats: list[Afar], operations: int, work: list[asyncio.Task[None]]) -> None:
+async def drive_clients(seats: list[RemoteClient], operations: int, work: list[asyncio.Task[None]]) -> None:
     last, moved = -1, time.monotonic()
     while (done := sum(seat.operations for seat in seats)) < operations:
         if done != last:

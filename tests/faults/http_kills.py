@@ -30,7 +30,7 @@ from interlock.core.errors import AlreadyStarted, Error
 from interlock.core.outcome import Proceed, Waiting
 from interlock.sdk.client import Client
 from tests.faults import http_server, load_runner
-from tests.faults.storm import opened
+from tests.faults.storm import open_database
 from tests.serving import Served, keys_at, serving
 
 REVIEWERS = 6
@@ -42,8 +42,8 @@ ENDS = frozenset({"succeeded", "unknown"})
 
 
 @dataclass
-class World:
-    """What was told to whom, outside of the server; `waiting` are agents that wait for people right now."""
+class KillRun:
+    """Answers of the server, recorded outside of it; `waiting` are the agents that wait for people now."""
 
     url: str
     database: str
@@ -66,15 +66,15 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--broken", choices=sorted(http_server.CONTROLS), default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (database, _):
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (database, _):
         keys = asyncio.run(keys_at(database))
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        world = World(f"http://127.0.0.1:{port}", database, keys)
-        print(json.dumps(asyncio.run(run(world, Path(folder), port, options))))
+        run_state = KillRun(f"http://127.0.0.1:{port}", database, keys)
+        print(json.dumps(asyncio.run(run(run_state, Path(folder), port, options))))
 
 
-async def run(world: World, folder: Path, port: int, options: argparse.Namespace) -> dict[str, Any]:
+async def run(run_state: KillRun, folder: Path, port: int, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     program, environ = http_server.program(options.broken)
     waited: list[int] = []
@@ -82,153 +82,157 @@ async def run(world: World, folder: Path, port: int, options: argparse.Namespace
     with ExitStack() as lives:
 
         def start() -> Served:
-            return lives.enter_context(serving(world.database, folder, port=port, program=program, environ=environ))
+            return lives.enter_context(serving(run_state.database, folder, port=port, program=program, environ=environ))
 
         served = await asyncio.to_thread(start)
         agents = [
-            asyncio.create_task(program_of(world, range(first, min(options.agents, first + TOGETHER))))
+            asyncio.create_task(start_program(run_state, range(first, min(options.agents, first + TOGETHER))))
             for first in range(0, options.agents, TOGETHER)
         ]
-        people = [asyncio.create_task(reviewer(world)) for _ in range(REVIEWERS)]
+        people = [asyncio.create_task(run_reviewer(run_state)) for _ in range(REVIEWERS)]
         try:
             for _ in range(options.kills):
-                await progress(world, options.agents // 4)
-                waited.append(world.waiting)
+                await wait_for_progress(run_state, options.agents // 4)
+                waited.append(run_state.waiting)
                 killed = time.monotonic()
                 await asyncio.to_thread(served.kill)
-                await acknowledged(world)
+                await check_acknowledged(run_state)
                 served = await asyncio.to_thread(start)
                 away.append(time.monotonic() - killed)
-            await progress(world, options.agents)
-            world.stop = True
+            await wait_for_progress(run_state, options.agents)
+            run_state.stop = True
             await asyncio.wait_for(asyncio.gather(*agents), STUCK)
         except TimeoutError:
-            world.wrong.append(f"stuck: {world.done} calls done, {world.waiting} agents wait")
+            run_state.wrong.append(f"stuck: {run_state.done} calls done, {run_state.waiting} agents wait")
         finally:
-            world.stop = True
+            run_state.stop = True
             for task in (*agents, *people):
                 task.cancel()
             await asyncio.gather(*agents, *people, return_exceptions=True)
-    wrong = world.wrong + await load_runner.broken_laws(world.database, world.told) + await unended(world)
+    wrong = (
+        run_state.wrong
+        + await load_runner.find_violations(run_state.database, run_state.told)
+        + await find_unended(run_state)
+    )
     return {
         "suite": "http-kills",
         "database": options.database,
-        "operations": len(world.told),
-        "succeeded": sum(1 for line in world.told if not line.startswith("error")),
+        "operations": len(run_state.told),
+        "succeeded": sum(1 for line in run_state.told if not line.startswith("error")),
         "faults": len(away),
         "wrong": wrong[:10],
         "seconds": round(time.monotonic() - began, 1),
         "agents": options.agents,
-        "calls": world.done,
+        "calls": run_state.done,
         "waiting": waited,
         "away_ms": [round(each * 1000) for each in away],
     }
 
 
-async def program_of(world: World, numbers: range) -> None:
+async def start_program(run_state: KillRun, numbers: range) -> None:
     """So many agents share a client: one for each would be as right, and mostly measure how TLS is set up."""
-    async with Client(world.url, world.keys["agent"], patience=STUCK) as client:
+    async with Client(run_state.url, run_state.keys["agent"], patience=STUCK) as client:
         await client.me()
-        await asyncio.gather(*(agent(world, client, number) for number in numbers))
+        await asyncio.gather(*(run_agent(run_state, client, number) for number in numbers))
 
 
-async def agent(world: World, client: Client, number: int) -> None:
-    """Call after call, and a clean end once it is told to stop."""
+async def run_agent(run_state: KillRun, client: Client, number: int) -> None:
+    """Proposes one call after the other until it is stopped."""
     count = 0
-    while not world.stop:
+    while not run_state.stop:
         count += 1
         try:
-            await one(world, client, f"{number}.{count}", twins=(number + count) % TWINS == 0)
+            await run_call(run_state, client, f"{number}.{count}", twins=(number + count) % TWINS == 0)
         except Error as error:
-            world.wrong.append(f"agent {number} was told: {error.code} {error.message}")
+            run_state.wrong.append(f"agent {number} was told: {error.code} {error.message}")
             return
-        world.done += 1
+        run_state.done += 1
 
 
-async def one(world: World, client: Client, name: str, *, twins: bool) -> None:
+async def run_call(run_state: KillRun, client: Client, name: str, *, twins: bool) -> None:
     outcome = await client.check(propose("send", {"to": name}, "kills", name), SPEC)
     if isinstance(outcome, Waiting):
-        world.note(f"{outcome.approval_id} pending")
-        world.waiting += 1
+        run_state.note(f"{outcome.approval_id} pending")
+        run_state.waiting += 1
         try:
             outcome = await client.wait(outcome.approval_id)
         finally:
-            world.waiting -= 1
+            run_state.waiting -= 1
     if not isinstance(outcome, Proceed):
-        world.wrong.append(f"{name} ended as {outcome}")
+        run_state.wrong.append(f"{name} ended as {outcome}")
         return
-    runners = (work(world, client, outcome.approval_id, name) for _ in range(2 if twins else 1))
+    runners = (execute_call(run_state, client, outcome.approval_id, name) for _ in range(2 if twins else 1))
     ran = await asyncio.gather(*runners)
     if sum(ran) != 1:
-        world.wrong.append(f"{outcome.approval_id} was started by {sum(ran)} of {len(ran)}")
+        run_state.wrong.append(f"{outcome.approval_id} was started by {sum(ran)} of {len(ran)}")
 
 
-async def work(world: World, client: Client, approval_id: str, name: str) -> bool:
+async def execute_call(run_state: KillRun, client: Client, approval_id: str, name: str) -> bool:
     try:
         started = await client.start(approval_id)
     except AlreadyStarted:
         return False
-    world.note(f"{approval_id} running")
+    run_state.note(f"{approval_id} running")
     right = json.loads(started.args) == {"to": name}
-    world.note(f"{approval_id} ran {'as approved' if right else 'something else'}")
+    run_state.note(f"{approval_id} ran {'as approved' if right else 'something else'}")
     await asyncio.sleep(random.uniform(0, 0.02))
     await client.finish(approval_id, started.fence, "sent")
-    world.note(f"{approval_id} succeeded")
+    run_state.note(f"{approval_id} succeeded")
     return True
 
 
-async def reviewer(world: World) -> None:
+async def run_reviewer(run_state: KillRun) -> None:
     """Decides what waits, a handful at a time; if the server is away, looks again."""
-    headers = {"authorization": f"Bearer {world.keys['reviewer']}"}
-    async with httpx2.AsyncClient(base_url=world.url, headers=headers, timeout=10) as client:
+    headers = {"authorization": f"Bearer {run_state.keys['reviewer']}"}
+    async with httpx2.AsyncClient(base_url=run_state.url, headers=headers, timeout=10) as client:
         while True:
             with suppress(httpx2.HTTPError):
                 items = (await client.get("/api/approvals/pending", params={"limit": 100})).json()["items"]
                 for item in random.sample(items, min(20, len(items))):
-                    await decide(world, client, item)
+                    await decide(run_state, client, item)
             await asyncio.sleep(0.01)
 
 
-async def decide(world: World, client: httpx2.AsyncClient, item: dict[str, Any]) -> None:
+async def decide(run_state: KillRun, client: httpx2.AsyncClient, item: dict[str, Any]) -> None:
     body = {"kind": "approve", "args_sha256": item["args_sha256"]}
     path, brief = f"/api/approvals/{item['id']}/decision", {"prefer": "return=minimal"}
     answer = await client.post(path, json=body, headers=brief)
     if answer.status_code == 200:
-        world.note(f"{item['id']} approved")
-        world.fresh.append(item["id"])
+        run_state.note(f"{item['id']} approved")
+        run_state.fresh.append(item["id"])
     elif answer.status_code not in (409, 503):
-        world.wrong.append(f"a decision was answered with {answer.status_code} {answer.text[:200]}")
+        run_state.wrong.append(f"a decision was answered with {answer.status_code} {answer.text[:200]}")
 
 
-async def progress(world: World, calls: int) -> None:
+async def wait_for_progress(run_state: KillRun, calls: int) -> None:
     """Waits until so many more calls have come to their end, and so all have met what happened."""
-    until, since = world.done + calls, time.monotonic()
-    last = world.done
-    while world.done < until:
+    until, since = run_state.done + calls, time.monotonic()
+    last = run_state.done
+    while run_state.done < until:
         await asyncio.sleep(0.02)
-        if world.done != last:
-            last, since = world.done, time.monotonic()
+        if run_state.done != last:
+            last, since = run_state.done, time.monotonic()
         if time.monotonic() - since > STUCK:
             raise TimeoutError
 
 
-async def acknowledged(world: World) -> None:
+async def check_acknowledged(run_state: KillRun) -> None:
     """The server is dead: what it said that it has written is there, or it is lost."""
-    fresh, world.fresh = world.fresh, []
-    parts = build_services(world.database)
-    await parts.store.open()
+    fresh, run_state.fresh = run_state.fresh, []
+    services = build_services(run_state.database)
+    await services.store.open()
     for approval_id in fresh:
-        status = (await parts.store.get("default", approval_id)).approval.status
+        status = (await services.store.get("default", approval_id)).approval.status
         if status == "pending":
-            world.wrong.append(f"{approval_id} was approved, and is pending after the kill")
-    await parts.store.close()
+            run_state.wrong.append(f"{approval_id} was approved, and is pending after the kill")
+    await services.store.close()
 
 
-async def unended(world: World) -> list[str]:
-    parts = build_services(world.database)
-    await parts.store.open()
-    rows = await load_runner.statuses(parts)
-    await parts.store.close()
+async def find_unended(run_state: KillRun) -> list[str]:
+    services = build_services(run_state.database)
+    await services.store.open()
+    rows = await load_runner.read_statuses(services)
+    await services.store.close()
     return [f"{approval_id} never ended: {status}" for approval_id, status in rows.items() if status not in ENDS]
 
 

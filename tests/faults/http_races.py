@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from benchmarks.http.client import Connection, connect, post
+from benchmarks.http.client import HttpConnection, connect, post
 from interlock.app.bootstrap import AppServices, build_services
 from tests.faults import http_server
-from tests.faults.storm import opened
+from tests.faults.storm import open_database
 from tests.serving import serving
 
 AT_ONCE = 200  # connections over which duplicates are sent
@@ -36,7 +36,7 @@ PEOPLE_AT_ONCE = 100
 class Reply(NamedTuple):
     status: int
     body: dict[str, Any]
-    sent: str  # the kind of decision, and by whom
+    sent: str  # the kind of decision, and its author
     spent: float
 
 
@@ -50,8 +50,12 @@ def main() -> None:
     options = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, _), ExitStack() as up:
-        keys = uvloop.run(people(url, options.clients))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_database(options.database, Path(folder)) as (url, _),
+        ExitStack() as up,
+    ):
+        keys = uvloop.run(add_people(url, options.clients))
         program, environ = http_server.program(options.broken)
         servers = [
             up.enter_context(serving(url, Path(folder), program=program, environ=environ)).url
@@ -60,33 +64,33 @@ def main() -> None:
         print(json.dumps(uvloop.run(run(url, servers, keys, options))))
 
 
-async def people(url: str, count: int) -> list[str]:
+async def add_people(url: str, count: int) -> list[str]:
     """The agent's key, then one for each of so many reviewers."""
-    parts = await store_of(url)
-    await parts.store.secret_key("default")
-    accounts = parts.accounts
+    services = await open_store(url)
+    await services.store.secret_key("default")
+    accounts = services.accounts
     keys = [(await accounts.create_key("default", "bot", "agent", "test"))[1]]
     for begin in range(0, count, PEOPLE_AT_ONCE):
         names = [f"person{n}" for n in range(begin, min(count, begin + PEOPLE_AT_ONCE))]
         made = await asyncio.gather(*(accounts.create_key("default", name, "reviewer", "test") for name in names))
         keys += [secret for _, secret in made]
-    await parts.store.close()
+    await services.store.close()
     return keys
 
 
-async def store_of(url: str) -> AppServices:
-    parts = build_services(url)
-    await parts.store.open()
-    return parts
+async def open_store(url: str) -> AppServices:
+    services = build_services(url)
+    await services.store.open()
+    return services
 
 
 async def run(url: str, servers: Sequence[str], keys: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     raced, crowd = await race(servers, keys)
     repeated, copies = await repeat(servers, keys, options.duplicates)
-    wrong = judged_race(crowd) + judged_copies(copies)
+    wrong = check_race(crowd) + check_copies(copies)
     for approval_id in (raced, repeated):
-        wrong += await judged_ledger(url, approval_id)
+        wrong += await check_ledger(url, approval_id)
     spent = sorted(reply.spent for reply in crowd)
     return {
         "suite": "http-races",
@@ -104,15 +108,15 @@ async def run(url: str, servers: Sequence[str], keys: Sequence[str], options: ar
 
 async def race(servers: Sequence[str], keys: Sequence[str]) -> tuple[str, list[Reply]]:
     """All are connected and known before the moment comes."""
-    told = await proposed(servers[0], keys[0], "raced")
+    answers = await propose_call(servers[0], keys[0], "raced")
     connections = [await connect(servers[n % len(servers)]) for n in range(len(keys) - 1)]
     moment = asyncio.Event()
 
-    async def decide(number: int, connection: Connection) -> Reply:
+    async def decide(number: int, connection: HttpConnection) -> Reply:
         kind = ("approve", "reject")[number % 2]
-        request = decision(servers[number % len(servers)], keys[number + 1], told, kind)
+        request = decision_request(servers[number % len(servers)], keys[number + 1], answers, kind)
         await moment.wait()
-        return await sent(connection, request, f"{kind} person{number}")
+        return await send_request(connection, request, f"{kind} person{number}")
 
     racing = [asyncio.create_task(decide(number, each)) for number, each in enumerate(connections)]
     await asyncio.sleep(0)
@@ -120,80 +124,84 @@ async def race(servers: Sequence[str], keys: Sequence[str]) -> tuple[str, list[R
     replies = await asyncio.gather(*racing)
     for each in connections:
         each.close()
-    return told["approval_id"], replies
+    return answers["approval_id"], replies
 
 
 async def repeat(servers: Sequence[str], keys: Sequence[str], count: int) -> tuple[str, list[Reply]]:
-    told = await proposed(servers[0], keys[0], "repeated")
+    answers = await propose_call(servers[0], keys[0], "repeated")
     connections = [await connect(servers[n % len(servers)]) for n in range(AT_ONCE)]
     left = iter(range(count))
     replies: list[Reply] = []
 
-    async def send(place: int, connection: Connection) -> None:
+    async def send(place: int, connection: HttpConnection) -> None:
         server = servers[place % len(servers)]
         for number in left:
             more = "Idempotency-Key: one\r\n" if number % 2 else ""
-            request = decision(server, keys[1], told, "approve", more)
-            replies.append(await sent(connection, request, "approve person0"))
+            request = decision_request(server, keys[1], answers, "approve", more)
+            replies.append(await send_request(connection, request, "approve person0"))
 
     await asyncio.gather(*(send(place, each) for place, each in enumerate(connections)))
     for each in connections:
         each.close()
-    return told["approval_id"], replies
+    return answers["approval_id"], replies
 
 
-async def proposed(server: str, key: str, name: str) -> dict[str, Any]:
+async def propose_call(server: str, key: str, name: str) -> dict[str, Any]:
     connection = await connect(server)
     call = {"tool": "send", "args": {"to": name}, "run_id": "race", "call_id": name, "effect": "write"}
-    status, body = await connection.ask(post(server, key, "/api/calls", json.dumps(call).encode()))
+    status, body = await connection.request(post(server, key, "/api/calls", json.dumps(call).encode()))
     connection.close()
     assert status == 200, body
-    told: dict[str, Any] = json.loads(body)
-    return told
+    answers: dict[str, Any] = json.loads(body)
+    return answers
 
 
-def decision(server: str, key: str, told: dict[str, Any], kind: str, more: str = "") -> bytes:
-    said = json.dumps({"kind": kind, "args_sha256": told["args_sha256"], "reason": "A race."}).encode()
-    return post(server, key, f"/api/approvals/{told['approval_id']}/decision", said, more)
+def decision_request(server: str, key: str, answers: dict[str, Any], kind: str, more: str = "") -> bytes:
+    said = json.dumps({"kind": kind, "args_sha256": answers["args_sha256"], "reason": "A race."}).encode()
+    return post(server, key, f"/api/approvals/{answers['approval_id']}/decision", said, more)
 
 
-async def sent(connection: Connection, request: bytes, what: str) -> Reply:
+async def send_request(connection: HttpConnection, request: bytes, what: str) -> Reply:
     begun = time.perf_counter()
     try:
-        status, body = await connection.ask(request)
+        status, body = await connection.request(request)
         return Reply(status, json.loads(body), what, time.perf_counter() - begun)
     except (OSError, ValueError) as error:
         return Reply(0, {"error": type(error).__name__}, what, time.perf_counter() - begun)
 
 
-def judged_race(replies: Sequence[Reply]) -> list[str]:
-    """One winner, and all others are told its decision: the same record, to the last letter."""
+def check_race(replies: Sequence[Reply]) -> list[str]:
+    """One winner, and all others get exactly its decision."""
     winners = [reply for reply in replies if reply.status == 200]
     others = [reply for reply in replies if reply.status != 200]
-    wrong = [f"{reply.sent}: {reply.status} {reply.body}"[:300] for reply in others if not standing(reply)]
+    wrong = [f"{reply.sent}: {reply.status} {reply.body}"[:300] for reply in others if not decided_status(reply)]
     if len(winners) != 1:
         return [*wrong, f"{len(winners)} won: {[reply.sent for reply in winners][:5]}"]
     kind, name = winners[0].sent.split()
     record = winners[0].body["decision"] or {}
     if (record.get("kind"), record.get("by")) != (kind, name):
         wrong.append(f"{winners[0].sent} won, and what stands is {record}")
-    told = {json.dumps(reply.body.get("decision"), sort_keys=True) for reply in others}
-    if len(told) > 1 or any(json.loads(each)["by"] != name for each in told if each != "null"):
-        wrong.append(f"{winners[0].sent} won, and others were told {sorted(told)[:3]}")
+    answers = {json.dumps(reply.body.get("decision"), sort_keys=True) for reply in others}
+    if len(answers) > 1 or any(json.loads(each)["by"] != name for each in answers if each != "null"):
+        wrong.append(f"{winners[0].sent} won, and others were told {sorted(answers)[:3]}")
     return wrong
 
 
-def judged_copies(replies: Sequence[Reply]) -> list[str]:
+def check_copies(replies: Sequence[Reply]) -> list[str]:
     """Each copy is told that it is approved, by this person: as the first time, or that it stands already.
 
     A copy under the key that another server works on at this moment may be told to come again.
     """
     waiting = [reply for reply in replies if reply.status == 409 and reply.body.get("error") == "in_progress"]
-    told = [reply for reply in replies if reply not in waiting]
+    answers = [reply for reply in replies if reply not in waiting]
     wrong = [
-        f"copy: {reply.status} {reply.body}"[:300] for reply in told if reply.status != 200 and not standing(reply)
+        f"copy: {reply.status} {reply.body}"[:300]
+        for reply in answers
+        if reply.status != 200 and not decided_status(reply)
     ]
-    records = {tuple((reply.body.get("decision") or {}).get(name) for name in ("kind", "by", "at")) for reply in told}
+    records = {
+        tuple((reply.body.get("decision") or {}).get(name) for name in ("kind", "by", "at")) for reply in answers
+    }
     if len(records) != 1 or min(records)[:2] != ("approve", "person0"):
         wrong.append(f"copies were told {sorted(map(str, records))[:3]}")
     if not any(reply.status == 200 for reply in replies) or len(waiting) * 2 > len(replies):
@@ -201,18 +209,18 @@ def judged_copies(replies: Sequence[Reply]) -> list[str]:
     return wrong
 
 
-def standing(reply: Reply) -> bool:
+def decided_status(reply: Reply) -> bool:
     return reply.status == 409 and reply.body.get("error") == "already_decided" and "decision" in reply.body
 
 
-async def judged_ledger(url: str, approval_id: str) -> list[str]:
+async def check_ledger(url: str, approval_id: str) -> list[str]:
     """The proposal and one decision: nothing else has happened to it, and some who came too late are noted."""
-    parts = await store_of(url)
-    entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
-    version = (await parts.store.get("default", approval_id)).approval.version
-    await parts.store.close()
-    told = [entry.kind for entry in entries if entry.approval_id == approval_id]
-    kinds = [*told[:2], *(kind for kind in told[2:] if kind != "decision_refused")]
+    services = await open_store(url)
+    entries = [entry async for chunk in services.store.entries("default") for entry in chunk]
+    version = (await services.store.get("default", approval_id)).approval.version
+    await services.store.close()
+    answers = [entry.kind for entry in entries if entry.approval_id == approval_id]
+    kinds = [*answers[:2], *(kind for kind in answers[2:] if kind != "decision_refused")]
     return [] if len(kinds) == version == 2 else [f"{approval_id} has version {version} and events {kinds}"]
 
 

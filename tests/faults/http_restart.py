@@ -24,12 +24,12 @@ import httpx2
 from benchmarks.growth import fill_postgres, fill_sqlite
 from interlock.app.bootstrap import build_services
 from tests.faults import http_server
-from tests.faults.storm import opened
+from tests.faults.storm import open_database
 from tests.postgres import Server
 from tests.serving import keys_at, serving
 from tests.support import pending
 
-WITHIN = 3.0  # seconds
+READY_WITHIN = 3.0  # seconds
 PAGE = 50
 MORE = {"sqlite": 4 << 20, "postgresql": 2_000}  # bytes or rows that a start may read more than over one approval
 
@@ -39,16 +39,16 @@ def main() -> None:
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--pending", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--within", type=float, default=WITHIN)
+    parser.add_argument("--within", type=float, default=READY_WITHIN)
     parser.add_argument("--broken", choices=["counts-all"], default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (database, server):
-        keys = asyncio.run(prepared(database))
-        ground = Ground(database, server, Path(folder), keys["reviewer"], options.broken)
-        print(json.dumps(run(ground, options)))
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (database, server):
+        keys = asyncio.run(prepare_database(database))
+        setup = RestartSetup(database, server, Path(folder), keys["reviewer"], options.broken)
+        print(json.dumps(run(setup, options)))
 
 
-class Life(NamedTuple):
+class ServerRun(NamedTuple):
     """Seconds until it was ready and until the first page was there, how much was on it, and how much was read."""
 
     ready: float
@@ -58,7 +58,7 @@ class Life(NamedTuple):
 
 
 @dataclass
-class Ground:
+class RestartSetup:
     database: str
     server: Server | None
     folder: Path
@@ -71,7 +71,7 @@ class Ground:
         else:
             fill_postgres(self.database, count)
 
-    def live(self) -> Life:
+    def live(self) -> ServerRun:
         """Ends with a SIGKILL."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
@@ -87,7 +87,7 @@ class Ground:
                 page = time.monotonic() - begun
             read = 0 if self.server else bytes_read(served.process.pid)
             served.kill()
-        return Life(ready, page, len(items), read + self._rows() - before)
+        return ServerRun(ready, page, len(items), read + self._rows() - before)
 
     def _rows(self) -> int:
         """As PostgreSQL counts them, once the connections of a dead server are gone."""
@@ -108,21 +108,21 @@ def bytes_read(pid: int) -> int:
     return int(next(line for line in lines if line.startswith("rchar")).split()[1])
 
 
-async def prepared(database: str) -> dict[str, str]:
+async def prepare_database(database: str) -> dict[str, str]:
     """One real approval, whose terms the others share."""
     keys = await keys_at(database)
-    parts = build_services(database)
-    await parts.store.open()
-    await pending(parts)
-    await parts.store.close()
+    services = build_services(database)
+    await services.store.open()
+    await pending(services)
+    await services.store.close()
     return keys
 
 
-def run(ground: Ground, options: argparse.Namespace) -> dict[str, Any]:
+def run(setup: RestartSetup, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    small = ground.live()
-    ground.fill(options.pending)
-    lives = [ground.live() for _ in range(options.times)]
+    small = setup.live()
+    setup.fill(options.pending)
+    lives = [setup.live() for _ in range(options.times)]
     wrong = [f"ready after {each.ready:.1f} s" for each in lives if each.ready > options.within]
     wrong += [f"the first page after {each.page:.1f} s" for each in lives if each.page > options.within]
     wrong += [f"{each.items} items on the first page" for each in lives if each.items != PAGE]

@@ -28,7 +28,7 @@ from tests.faults import race_controls
 from tests.faults.points import add_delivery_points, parse_fault_plan
 from tests.serving import INTERLOCK
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 UNHURRIED = 0.5  # seconds until what was acknowledged is written
 LATER: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran
 
@@ -37,11 +37,13 @@ def program(broken: str, plan: str = "") -> tuple[Sequence[str], dict[str, str]]
     """How such a server is started, and in which environment: it runs in another folder than this one."""
     if not broken and not plan:
         return INTERLOCK, {}
-    return (sys.executable, "-m", "tests.faults.http_server", broken, plan), {"PYTHONPATH": f"{TOP}:{TOP / 'src'}"}
+    return (sys.executable, "-m", "tests.faults.http_server", broken, plan), {
+        "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'src'}"
+    }
 
 
-def acknowledged_first() -> None:
-    """People are told that a decision stands, and half a second later it is written."""
+def acknowledge_before_commit() -> None:
+    """A decision is acknowledged half a second before it is written."""
     real = Inbox.decide
 
     async def decide(self: Inbox, workspace: str, approval_id: str, decision: Any, reviewer: Any) -> Any:
@@ -57,7 +59,7 @@ def acknowledged_first() -> None:
     Inbox.decide = decide  # type: ignore[method-assign]
 
 
-def holds_threads() -> None:
+def hold_threads() -> None:
     """A coroutine with its log stays in memory for every thread that waits."""
     real, held = Turn.advance, list[Any]()
 
@@ -68,8 +70,8 @@ def holds_threads() -> None:
     Turn.advance = advance  # type: ignore[method-assign]
 
 
-def started_for_all() -> None:
-    """Whoever wants to start an approved call may, again and again; the record knows of the first only."""
+def start_for_all() -> None:
+    """Every caller may start an approved call, repeatedly; only the first start is recorded."""
     known: dict[str, Execution] = {}
     real = Gate.start
 
@@ -81,7 +83,7 @@ def started_for_all() -> None:
     Gate.start = start  # type: ignore[method-assign]
 
 
-def counts_all() -> None:
+def count_all() -> None:
     """Before it opens, it looks at every approval once: what grows with the database."""
     real = SqlStore.__init__
 
@@ -100,8 +102,8 @@ def counts_all() -> None:
     SqlStore.__init__ = init  # type: ignore[method-assign]
 
 
-def recorded_first() -> None:
-    """A message is marked as told, and then it is sent."""
+def record_before_send() -> None:
+    """A message is marked as sent before it is sent."""
     real = ChannelQueue._send
 
     async def tell(self: ChannelQueue, delivery: Delivery) -> str:
@@ -111,13 +113,13 @@ def recorded_first() -> None:
     ChannelQueue._send = tell  # type: ignore[method-assign]
 
 
-def new_ids() -> None:
+def use_new_delivery_ids() -> None:
     """Every try has an id of its own, so the other side cannot know that it has heard this before."""
     Delivery.message_id = property(lambda self: f"{self.id}.{uuid.uuid4().hex[:12]}")  # type: ignore[assignment]
 
 
-def unclaimed() -> None:
-    """Whoever takes a message leaves it where it was, and others take it as well."""
+def send_without_lease() -> None:
+    """A delivery is sent without a lease, so that others send it too."""
     claimed, save = deliveries.lease, claiming.save_delivery
     deliveries.lease = lambda delivery, *rest: replace(claimed(delivery, *rest), fence=delivery.fence)
     claiming.save_delivery = lambda tx, delivery: None if delivery.status == "sending" else save(tx, delivery)  # type: ignore[assignment]
@@ -125,13 +127,13 @@ def unclaimed() -> None:
 
 CONTROLS: dict[str, Callable[[], None]] = {
     **race_controls.CONTROLS,
-    "acknowledged-first": acknowledged_first,
-    "started-for-all": started_for_all,
-    "counts-all": counts_all,
-    "holds-threads": holds_threads,
-    "recorded-first": recorded_first,
-    "new-ids": new_ids,
-    "unclaimed": unclaimed,
+    "acknowledged-first": acknowledge_before_commit,
+    "started-for-all": start_for_all,
+    "counts-all": count_all,
+    "holds-threads": hold_threads,
+    "recorded-first": record_before_send,
+    "new-ids": use_new_delivery_ids,
+    "unclaimed": send_without_lease,
 }
 
 

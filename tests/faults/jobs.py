@@ -1,4 +1,4 @@
-"""Which points are hit, and how: every one, or a spread over all of them that leaves no name out."""
+"""Fault jobs: which points are hit and how, all of them or a sample that covers every name."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LASTING = ("after commit", "after all is answered", "before the tool", "after th
 
 
 @dataclass(frozen=True)
-class Job:
-    """One life for each plan, then as many as it takes to come to an end; `name` is that of the first point."""
+class FaultJob:
+    """One process for each plan, then as many as it takes to finish; `name` is that of the first point."""
 
     victim: str
     plans: tuple[str, ...]
@@ -25,26 +25,26 @@ class Job:
         return [plan.partition(":")[0] for plan in self.plans]
 
 
-def singles(victim: str, names: Sequence[str], variant: str) -> list[Job]:
-    """Kills are followed by a life that is recorded, to know what a second one could hit."""
+def single_faults(victim: str, names: Sequence[str], variant: str) -> list[FaultJob]:
+    """A kill is followed by a recorded run, which names the points for a second one."""
     extra = f":{DELAY}" if variant == "delay" else ""
     then = ("record",) if variant == "kill" else ()
-    return [Job(victim, (f"{variant}:{place}{extra}", *then), name) for name, place in places(names)]
+    return [FaultJob(victim, (f"{variant}:{place}{extra}", *then), name) for name, place in point_positions(names)]
 
 
-def pairs(job: Job, recovery: Sequence[str]) -> Iterator[Job]:
+def fault_pairs(job: FaultJob, recovery: Sequence[str]) -> Iterator[FaultJob]:
     """A second kill at every point of the recovery, from every state that a first one can leave behind.
 
     Between two commits nothing lasts, so the first kill is one right behind something that does. Now and then the
     second hit is an error.
     """
     if job.kinds == ["kill", "record"] and job.name in LASTING:
-        for number, (_, place) in enumerate(places(recovery), 1):
+        for number, (_, place) in enumerate(point_positions(recovery), 1):
             second = "raise" if number % RARE == 0 else "kill"
-            yield Job(job.victim, (job.plans[0], f"{second}:{place}"), job.name)
+            yield FaultJob(job.victim, (job.plans[0], f"{second}:{place}"), job.name)
 
 
-def places(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def point_positions(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each name with the place in a plan: its K-th time."""
     seen: Counter[str] = Counter()
     for name in names:
@@ -52,7 +52,7 @@ def places(names: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, f"{name}#{seen[name]}"
 
 
-def spread(jobs: Sequence[Job], most: int) -> list[Job]:
+def spread_jobs(jobs: Sequence[FaultJob], most: int) -> list[FaultJob]:
     """At most so many, evenly over all of them; of each name there is one, as far as there is room."""
     if len(jobs) <= most or most < 1:
         return list(jobs[: max(0, most)])

@@ -1,4 +1,4 @@
-"""Copies of Interlock that are broken on purpose: a suite that does not catch them proves nothing."""
+"""Red controls of the kill suites: copies of Interlock that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tests.faults.points import FaultyConnection
 
 
 @dataclass(frozen=True)
-class Copy:
+class BrokenCopy:
     """What is wrong with it, how to break it, and where it is hit so that it shows: points with these words."""
 
-    wrong: str
+    description: str
     apply: Callable[[], None]
     victims: tuple[str, ...]
     variant: str
@@ -94,7 +94,7 @@ def start_after_effect() -> None:
 
 
 def silent_rerun() -> None:
-    """A call whose runner died is simply run again, whatever it is; the database, which would refuse, is not asked."""
+    """A call of a dead runner is run again, idempotent or not; the triggers that would refuse it are removed."""
     settle, start, tick = Gate._resolve_outcome, Gate.start, worker.fire_next_timer
 
     async def settled(self: Gate, stored: Stored) -> Outcome:
@@ -119,12 +119,12 @@ def silent_rerun() -> None:
 
 
 def no_fence() -> None:
-    """A finish counts whoever comes with it, and however late."""
+    """A finish counts under any fence, and however late."""
     execution._holds_lease = lambda approval, fence, moment: approval.status in ("running", "unknown")
 
 
-def told_before_commit() -> None:
-    """A person is told that the decision stands while it is still being written."""
+def acknowledge_before_commit() -> None:
+    """A decision is acknowledged before its commit."""
     decide, writing = Inbox.decide, set()  # type: ignore[var-annotated]
 
     async def decided(self: Inbox, workspace: str, approval_id: str, decision: Any, reviewer: Any) -> Any:
@@ -149,7 +149,7 @@ def first_arguments() -> None:
     Gate.start = started  # type: ignore[method-assign]
 
 
-def believes_commits() -> None:
+def assume_commit() -> None:
     """An error while it commits is taken for a success."""
     finish, execute = BatchRunner._finish, FaultyConnection.execute
 
@@ -173,7 +173,7 @@ def believes_commits() -> None:
     FaultyConnection.execute = executed  # type: ignore[method-assign]
 
 
-def half_files() -> None:
+def write_files_in_place() -> None:
     """Files are written under the name that they are to have."""
 
     @contextmanager
@@ -181,11 +181,11 @@ def half_files() -> None:
         with path.open("wb", buffering=0) as file:
             yield file
 
-    def copied(source: Path, target: Path, told: Any) -> None:
+    def copied(source: Path, target: Path, answers: Any) -> None:
         content = source.read_bytes()
         with target.open("wb", buffering=0) as file:
             for start in range(0, len(content), 4096):
-                told(0, 0)
+                answers(0, 0)
                 file.write(content[start : start + 4096])
 
     scenarios._atomic_file = straight
@@ -194,28 +194,34 @@ def half_files() -> None:
 
 EFFECT = ("the tool",)
 COMMIT = ("update_approval", "advance_approval", "commit", "all is sent")
-COPIES = {
-    "no-transaction": Copy(
+BROKEN_COPIES = {
+    "no-transaction": BrokenCopy(
         "every statement commits by itself",
         no_transaction,
         ("program", "reviewer", "worker", "opener"),
         "kill",
         ("after insert", "after update", "after create", "after begin"),
     ),
-    "start-after-effect": Copy(
+    "start-after-effect": BrokenCopy(
         "the claim is written with the result", start_after_effect, ("program", "desk"), "kill", EFFECT
     ),
-    "silent-rerun": Copy("a call whose runner died runs again", silent_rerun, ("program", "desk"), "kill", EFFECT),
-    "told-before-commit": Copy(
-        "a person is told before the decision is written", told_before_commit, ("reviewer", "desk"), "kill", COMMIT
+    "silent-rerun": BrokenCopy(
+        "a call whose runner died runs again", silent_rerun, ("program", "desk"), "kill", EFFECT
     ),
-    "first-arguments": Copy(
+    "told-before-commit": BrokenCopy(
+        "a person is told before the decision is written",
+        acknowledge_before_commit,
+        ("reviewer", "desk"),
+        "kill",
+        COMMIT,
+    ),
+    "first-arguments": BrokenCopy(
         "what runs is what was proposed, not what was approved", first_arguments, ("desk",), "kill", EFFECT
     ),
-    "half-files": Copy("files are written under their final name", half_files, ("files",), "kill", ()),
-    "no-fence": Copy("a late finish counts, after a stop", no_fence, ("program", "desk"), "stop", EFFECT),
-    "no-fence-delayed": Copy("a late finish counts, after a delay", no_fence, ("desk",), "delay", EFFECT),
-    "believes-commits": Copy(
-        "an error in a commit passes for a success", believes_commits, ("reviewer", "desk"), "raise", ("commit",)
+    "half-files": BrokenCopy("files are written under their final name", write_files_in_place, ("files",), "kill", ()),
+    "no-fence": BrokenCopy("a late finish counts, after a stop", no_fence, ("program", "desk"), "stop", EFFECT),
+    "no-fence-delayed": BrokenCopy("a late finish counts, after a delay", no_fence, ("desk",), "delay", EFFECT),
+    "believes-commits": BrokenCopy(
+        "an error in a commit passes for a success", assume_commit, ("reviewer", "desk"), "raise", ("commit",)
     ),
 }

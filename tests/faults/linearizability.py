@@ -23,41 +23,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tests.models.model import Answer, Op, State, Terms, apply, deadline, lapse
+from tests.models.model import ModelAnswer, Operation, State, Terms, apply, deadline, expire
 
-MOST = 200_000  # steps of one search
+MAX_NODES = 200_000  # steps of one search
 NEVER = 1 << 62
 AGENTS = ("hear",)  # answered by a reader's clock, which may lag behind the store's
 
 
-class Recorded(NamedTuple):
+class RecordedOperation(NamedTuple):
     """`called` and `answered` are nanoseconds of one monotonic clock; `early` and `late` milliseconds of the wall's."""
 
-    op: Op
+    op: Operation
     called: int
     early: int
     answered: int = NEVER
     late: int = NEVER
-    answer: Answer | None = None  # None is: it was lost
+    answer: ModelAnswer | None = None  # None is: it was lost
 
 
-class Life(NamedTuple):
-    """What is known beside the history: the terms, and when runners were killed."""
+class ApprovalContext(NamedTuple):
+    """Facts besides the history: the terms, and when runners were killed."""
 
     terms: Terms
     killed: Mapping[str, int] = {}
 
 
-class Node(NamedTuple):
+class SearchNode(NamedTuple):
     done: int  # one bit for each operation
     state: State
 
 
-def explain(history: Sequence[Recorded], life: Life, most: int = MOST) -> str:
+def find_order(history: Sequence[RecordedOperation], context: ApprovalContext, most: int = MAX_NODES) -> str:
     """Empty if there is an order; else what is wrong, with the history."""
     ordered = sorted(history, key=lambda each: each.called)
     wanted = sum(1 << n for n, each in enumerate(ordered) if each.answer is not None)
-    stack, tried, deepest = [Node(0, State())], set[Node](), Node(0, State())
+    stack, tried, deepest = [SearchNode(0, State())], set[SearchNode](), SearchNode(0, State())
     while stack:
         node = stack.pop()
         if node.done & wanted == wanted:
@@ -66,26 +66,26 @@ def explain(history: Sequence[Recorded], life: Life, most: int = MOST) -> str:
             continue
         tried.add(node)
         if len(tried) > most:
-            return f"too many orders to try: {told(ordered, deepest)}"
+            return f"too many orders to try: {describe_failure(ordered, deepest)}"
         deepest = max(deepest, node, key=lambda each: (each.done & wanted).bit_count())
-        stack.extend(followers(node, ordered, life))
-    return f"no order explains {told(ordered, deepest)}"
+        stack.extend(next_nodes(node, ordered, context))
+    return f"no order explains {describe_failure(ordered, deepest)}"
 
 
-def followers(node: Node, ordered: Sequence[Recorded], life: Life) -> list[Node]:
+def next_nodes(node: SearchNode, ordered: Sequence[RecordedOperation], context: ApprovalContext) -> list[SearchNode]:
     """Last is what is tried first."""
-    found: list[Node] = []
+    found: list[SearchNode] = []
     for number in candidates(node.done, ordered):
         done = node.done | 1 << number
-        for state in after(node.state, ordered[number], life):
+        for state in apply_operation(node.state, ordered[number], context):
             if state == node.state and ordered[number].answer is not None:
-                return [Node(done, state)]
-            found.append(Node(done, state))
+                return [SearchNode(done, state)]
+            found.append(SearchNode(done, state))
     found.reverse()
     return found
 
 
-def candidates(done: int, ordered: Sequence[Recorded]) -> Iterator[int]:
+def candidates(done: int, ordered: Sequence[RecordedOperation]) -> Iterator[int]:
     """What can come next, those that were answered first at the front."""
     left = [(each.answered, n) for n, each in enumerate(ordered) if not done >> n & 1]
     left.sort()
@@ -94,25 +94,25 @@ def candidates(done: int, ordered: Sequence[Recorded]) -> Iterator[int]:
             yield n
 
 
-def after(state: State, each: Recorded, life: Life) -> Iterator[State]:
+def apply_operation(state: State, each: RecordedOperation, context: ApprovalContext) -> Iterator[State]:
     """The states that this operation may leave if it comes next, time's doings before it included."""
     while True:
-        for is_late, terms in product(sides(state, each, life), terms_then(state, each, life.terms)):
+        for is_late, terms in product(possible_expiries(state, each, context), terms_at(state, each, context.terms)):
             left, answer = apply(state, each.op, terms, late=is_late)
             if each.answer is None:
                 if left != state:  # a lost operation that changed nothing need not have happened
                     yield left
-            elif answer.fits(each.answer):
-                yield dated(left, each.answer)
-        if not may_lapse(state, each, life):
+            elif answer.matches(each.answer):
+                yield with_deadlines(left, each.answer)
+        if not may_expire(state, each, context):
             return
-        state = lapse(state)
+        state = expire(state)
 
 
-def sides(state: State, each: Recorded, life: Life) -> tuple[bool, ...]:
+def possible_expiries(state: State, each: RecordedOperation, context: ApprovalContext) -> tuple[bool, ...]:
     """On which sides of its deadline the state can have been met."""
     mark = deadline(state)
-    dead = state.status == "running" and life.killed.get(state.runner, NEVER) <= each.late
+    dead = state.status == "running" and context.killed.get(state.runner, NEVER) <= each.late
     if state.status not in ("pending", "rejected", "approved", "running"):
         return (False,)
     if mark is None or dead:
@@ -122,7 +122,7 @@ def sides(state: State, each: Recorded, life: Life) -> tuple[bool, ...]:
     return (True,) if mark <= each.early and each.op.name not in AGENTS else (False, True)
 
 
-def terms_then(state: State, each: Recorded, terms: Terms) -> tuple[Terms, ...]:
+def terms_at(state: State, each: RecordedOperation, terms: Terms) -> tuple[Terms, ...]:
     """The terms that can have held: past its start deadline an idempotent call is like any other."""
     if not terms.idempotent or state.start_by > each.late:
         return (terms,)
@@ -131,18 +131,18 @@ def terms_then(state: State, each: Recorded, terms: Terms) -> tuple[Terms, ...]:
     return (over,) if is_surely_over else (terms, over)
 
 
-def may_lapse(state: State, each: Recorded, life: Life) -> bool:
+def may_expire(state: State, each: RecordedOperation, context: ApprovalContext) -> bool:
     if state.status not in ("pending", "approved", "running"):
         return False
     if state.status == "running":
-        if life.terms.idempotent and state.start_by > each.late:
+        if context.terms.idempotent and state.start_by > each.late:
             return False
-        if life.killed.get(state.runner, NEVER) <= each.late:
+        if context.killed.get(state.runner, NEVER) <= each.late:
             return True
     return (deadline(state) or 0) <= each.late
 
 
-def dated(state: State, answer: Answer) -> State:
+def with_deadlines(state: State, answer: ModelAnswer) -> State:
     """Deadlines are taken from the answers: the model has no clock."""
     if answer.expires_at is not None:
         state = state._replace(expires_at=answer.expires_at)
@@ -153,18 +153,18 @@ def dated(state: State, answer: Answer) -> State:
     return state
 
 
-def told(ordered: Sequence[Recorded], deepest: Node) -> str:
+def describe_failure(ordered: Sequence[RecordedOperation], deepest: SearchNode) -> str:
     """The whole history, with what could not be placed marked, and the state that it was to follow."""
     lines = [
         f"{' ' if deepest.done >> n & 1 else '!'} {each.called - ordered[0].called}"
         f"..{'' if each.answered == NEVER else each.answered - ordered[0].called}"
-        f" {shown(each.op)} -> {shown(each.answer) if each.answer else 'lost'}"
+        f" {describe_operation(each.op)} -> {describe_operation(each.answer) if each.answer else 'lost'}"
         for n, each in enumerate(ordered)
     ]
-    return "\n".join([f"(after {shown(deepest.state)})", *lines])
+    return "\n".join([f"(after {describe_operation(deepest.state)})", *lines])
 
 
-def shown(each: Op | Answer | State) -> str:
+def describe_operation(each: Operation | ModelAnswer | State) -> str:
     usual = each._field_defaults
     given = {name: value for name, value in each._asdict().items() if name not in usual or value != usual[name]}
     return " ".join(f"{name}={value}" for name, value in given.items())

@@ -24,7 +24,9 @@ from tests.faults import database_controls
 from tests.support import OK, approve, pending, status
 
 PAUSE = 0.02  # seconds before an agent tries again
-THINKING = 0.01  # seconds before a step, at most, so that agents are not all at the same one when something happens
+MAX_PAUSE_BEFORE_STEP = (
+    0.01  # seconds before a step, at most, so that agents are not all at the same one when something happens
+)
 T = TypeVar("T")
 
 
@@ -38,33 +40,35 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     if options.patience is not None:
-        database_controls.patience(options.patience)
+        database_controls.set_retry_time(options.patience)
     if options.broken:
-        database_controls.apply(options.broken)
+        database_controls.apply_control(options.broken)
     asyncio.run(work(options))
 
 
 async def work(options: argparse.Namespace) -> None:
-    parts = build_services(options.url)
-    await parts.store.open()
+    services = build_services(options.url)
+    await services.store.open()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, stop.set)
-    with options.file.open("a", buffering=1) as told:
-        agents = [Agent(parts, f"{os.getpid()}.{n}", told, stop, options.bytes) for n in range(options.agents)]
-        await asyncio.gather(*(agent.live() for agent in agents))
-    await parts.store.close()
+    with options.file.open("a", buffering=1) as answers:
+        agents = [
+            LoadAgent(services, f"{os.getpid()}.{n}", answers, stop, options.bytes) for n in range(options.agents)
+        ]
+        await asyncio.gather(*(agent.run() for agent in agents))
+    await services.store.close()
 
 
 @dataclass
-class Agent:
+class LoadAgent:
     parts: AppServices
     name: str
-    told: TextIO
+    log: TextIO
     stop: asyncio.Event
     bulk: int
     doubt: bool = False  # an answer of this call was lost, so it may turn out to be decided or started already
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         number = 0
         while not self.stop.is_set():
             number += 1
@@ -73,47 +77,49 @@ class Agent:
                 await self.cycle(number)
             except Conflict as error:
                 if not self.doubt:
-                    self.note(f"error {error.code} {error.message}")
-            except Exception as error:  # noqa: BLE001  whatever it is, it is judged afterwards
-                self.note(f"error {error.code if isinstance(error, Error) else 'crash'} {str(error)[:200]!r}")
+                    self.write_line(f"error {error.code} {error.message}")
+            except Exception as error:  # noqa: BLE001  any error is checked afterwards
+                self.write_line(f"error {error.code if isinstance(error, Error) else 'crash'} {str(error)[:200]!r}")
                 await asyncio.sleep(PAUSE)
 
     async def cycle(self, number: int) -> None:
-        parts, args = self.parts, {"path": f"/{number}/{random.randbytes(self.bulk // 2).hex()}"}
-        made = await self.until("propose", lambda: pending(parts, f"{self.name}.{number}", args=args), "")
-        self.note(f"{made} pending")
-        await self.until("decide", lambda: approve(parts, made), made)
-        self.note(f"{made} approved")
-        execution = await self.until("start", lambda: parts.gate.start("default", made, self.name), made)
-        self.note(f"{made} running")
-        self.note(f"{made} ran {'as approved' if execution.args == canonical(args) else 'something else'}")
+        services, args = self.parts, {"path": f"/{number}/{random.randbytes(self.bulk // 2).hex()}"}
+        made = await self.retry_until("propose", lambda: pending(services, f"{self.name}.{number}", args=args), "")
+        self.write_line(f"{made} pending")
+        await self.retry_until("decide", lambda: approve(services, made), made)
+        self.write_line(f"{made} approved")
+        execution = await self.retry_until("start", lambda: services.gate.start("default", made, self.name), made)
+        self.write_line(f"{made} running")
+        self.write_line(f"{made} ran {'as approved' if execution.args == canonical(args) else 'something else'}")
         fence = execution.fence
-        await self.until("finish", lambda: parts.gate.finish("default", made, fence, ok=True, payload=OK), made)
-        self.note(f"{made} succeeded")
+        await self.retry_until(
+            "finish", lambda: services.gate.finish("default", made, fence, ok=True, payload=OK), made
+        )
+        self.write_line(f"{made} succeeded")
 
-    async def until(self, step: str, attempt: Callable[[], Awaitable[T]], approval_id: str) -> T:
-        """Again and again, as an agent does that is told that the database is not there; meanwhile it looks."""
-        await asyncio.sleep(random.uniform(0, THINKING))
+    async def retry_until(self, step: str, attempt: Callable[[], Awaitable[T]], approval_id: str) -> T:
+        """Retries while the database is unavailable, and reads in between."""
+        await asyncio.sleep(random.uniform(0, MAX_PAUSE_BEFORE_STEP))
         while True:
             try:
                 return await attempt()
             except StoreUnavailable as error:
                 self.doubt = True
-                self.note(f"error {error.code} at {step}: {error.message}")
+                self.write_line(f"error {error.code} at {step}: {error.message}")
                 if self.stop.is_set():
                     raise
             if approval_id:
-                await self.look(approval_id)
+                await self.read_status(approval_id)
             await asyncio.sleep(PAUSE)
 
-    async def look(self, approval_id: str) -> None:
+    async def read_status(self, approval_id: str) -> None:
         try:
-            self.note(f"read {await status(self.parts, approval_id)}")
+            self.write_line(f"read {await status(self.parts, approval_id)}")
         except StoreUnavailable as error:
-            self.note(f"error unread {error.message}")
+            self.write_line(f"error unread {error.message}")
 
-    def note(self, line: str) -> None:
-        self.told.write(f"{line}\n")
+    def write_line(self, line: str) -> None:
+        self.log.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where migrations are tried out: databases that are copied, migrated with a fault, and looked at to the last row."""
+"""Databases for migration faults: copied, migrated with a fault, and compared row by row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support import START
 Plans = list[tuple[str, str]]  # a fault, and what it is called
 
 
-class Ground(Protocol):
+class MigrationDatabase(Protocol):
     broken: str
 
     def copy(self, template: str) -> str:
@@ -46,14 +46,16 @@ class Ground(Protocol):
     def drop(self, url: str) -> None: ...
 
 
-def kills(folder: Path, migrate: Callable[[str], None], clean: Callable[[Callable[[], None]], None]) -> Plans:
+def find_kill_points(
+    folder: Path, migrate: Callable[[str], None], clean: Callable[[Callable[[], None]], None]
+) -> Plans:
     log = folder / "points.txt"
     log.unlink(missing_ok=True)
     clean(lambda: migrate(f"record:{log}"))
     return [(f"kill:{n}", name) for n, name in enumerate(log.read_text().splitlines(), 1)]
 
 
-class Files:
+class SqliteFiles:
     """Migrated as by a program that opens the file."""
 
     def __init__(self, folder: Path) -> None:
@@ -64,16 +66,16 @@ class Files:
     def copy(self, template: str) -> str:
         path = self._folder / f"{next(self._numbers)}.db"
         if template:
-            shutil.copy(path_of(template), path)
+            shutil.copy(path_from_url(template), path)
         return f"sqlite:///{path}"
 
     def migrate(self, url: str, plan: str) -> None:
-        database = SqliteDatabase(path_of(url), lambda: START)
+        database = SqliteDatabase(path_from_url(url), lambda: START)
         if point := points.parse_fault_plan(plan):
             points.add_database_points(database, point)
         if self.broken:
             connect = database._connect
-            database._connect = lambda: Unguarded(connect())  # type: ignore[method-assign]
+            database._connect = lambda: UnguardedConnection(connect())  # type: ignore[method-assign]
 
         async def once() -> None:
             await database.open()
@@ -82,14 +84,14 @@ class Files:
         asyncio.run(once())
 
     def plans(self, url: str, clean: Callable[[Callable[[], None]], None]) -> Plans:
-        return kills(self._folder, lambda plan: self.migrate(url, plan), clean)
+        return find_kill_points(self._folder, lambda plan: self.migrate(url, plan), clean)
 
     def arm(self, url: str, plan: str) -> None: ...
     def disarm(self, url: str) -> None: ...
 
     def transfer(self, source: str, target: str) -> None:
-        with closing(sqlite3.connect(path_of(target), isolation_level=None)) as connection:
-            connection.execute("attach ? as newer", (str(path_of(source)),))
+        with closing(sqlite3.connect(path_from_url(target), isolation_level=None)) as connection:
+            connection.execute("attach ? as newer", (str(path_from_url(source)),))
             triggers = connection.execute("select name, sql from main.sqlite_master where type = 'trigger'").fetchall()
             for name, _ in triggers:
                 connection.execute(f"drop trigger main.{name}")
@@ -102,7 +104,7 @@ class Files:
             connection.execute("alter table main.migrations drop column since")  # as the first program made it
 
     def dump(self, url: str) -> list[str]:
-        with closing(sqlite3.connect(path_of(url))) as connection:
+        with closing(sqlite3.connect(path_from_url(url))) as connection:
             made = connection.execute("select type, name, sql from sqlite_master order by type, name").fetchall()
             tables = [name for kind, name, _ in made if kind == "table" and not name.startswith("found_")]
             held = [(table, row) for table in tables for row in connection.execute(f"select * from {table}")]
@@ -110,11 +112,11 @@ class Files:
         return [*map(repr, made), *map(repr, sorted(held, key=repr)), repr(sound)]
 
     def drop(self, url: str) -> None:
-        for path in self._folder.glob(f"{path_of(url).name}*"):
+        for path in self._folder.glob(f"{path_from_url(url).name}*"):
             path.unlink()
 
 
-class Unguarded:
+class UnguardedConnection:
     """A connection on which every statement commits by itself."""
 
     def __init__(self, connection: Any) -> None:
@@ -127,7 +129,7 @@ class Unguarded:
         return getattr(self._connection, name)
 
 
-class Bases:
+class PostgresDatabases:
     """Migrated as by `interlock migrate`."""
 
     def __init__(self, server: Server) -> None:
@@ -136,16 +138,18 @@ class Bases:
         self._numbers = itertools.count()
 
     def copy(self, template: str) -> str:
-        return self._server.create_database(f"ground{next(self._numbers)}", name_of(template) if template else None)
+        return self._server.create_database(
+            f"ground{next(self._numbers)}", name_from_url(template) if template else None
+        )
 
     def migrate(self, url: str, plan: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             point = None if plan.startswith("end") else points.parse_fault_plan(plan)
-            postgres.migrate(Watched(connection, point, self.broken))  # type: ignore[arg-type]
+            postgres.migrate(ObservedConnection(connection, point, self.broken))  # type: ignore[arg-type]
 
     def plans(self, url: str, clean: Callable[[Callable[[], None]], None]) -> Plans:
         self.arm(url, "end:0")
-        found = kills(self._server.folder, lambda plan: self.migrate(url, plan), clean)
+        found = find_kill_points(self._server.folder, lambda plan: self.migrate(url, plan), clean)
         with self._sql(url) as connection:
             defined = connection.execute("select last_value from chaos.passed").fetchall()[0][0]
         self.disarm(url)
@@ -186,7 +190,7 @@ class Bases:
 
     def dump(self, url: str) -> list[str]:
         with self._sql(url) as connection:
-            made = [connection.execute(text).fetchall() for text in MADE_OF]
+            made = [connection.execute(text).fetchall() for text in SCHEMA_QUERIES]
             held = [
                 (table, *connection.execute(f"select to_jsonb(t) - 'applied_at' from {table} t").fetchall())  # type: ignore[call-overload]
                 for table in tables(connection)
@@ -195,15 +199,15 @@ class Bases:
         return [repr(each) for part in (*made, rows) for each in part]
 
     def drop(self, url: str) -> None:
-        self._server.drop_database(name_of(url))
+        self._server.drop_database(name_from_url(url))
 
     @contextmanager
     def _sql(self, url: str) -> Iterator[psycopg.Connection[Any]]:
-        with self._server.connect(name_of(url)) as connection:
+        with self._server.connect(name_from_url(url)) as connection:
             yield connection
 
 
-MADE_OF = (
+SCHEMA_QUERIES = (
     "select table_name, column_name, data_type, is_nullable, column_default, collation_name "
     "from information_schema.columns where table_schema = 'public' order by 1, 2",
     "select indexdef from pg_indexes where schemaname = 'public' order by 1",
@@ -219,7 +223,7 @@ def tables(connection: psycopg.Connection[Any]) -> list[str]:
     return [name for (name,) in found]
 
 
-class Watched:
+class ObservedConnection:
     """A connection whose every statement is two points; broken, it has no transactions."""
 
     def __init__(self, connection: psycopg.Connection[Any], point: FaultPoint | None, broken: str) -> None:
@@ -239,9 +243,9 @@ class Watched:
         points.with_fault_points(self._point, "commit", lambda: None)()
 
 
-def path_of(url: str) -> Path:
+def path_from_url(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
 
 
-def name_of(url: str) -> str:
+def name_from_url(url: str) -> str:
     return url.partition("@/")[2].partition("?")[0]

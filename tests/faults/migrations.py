@@ -1,4 +1,4 @@
-"""Kills whoever migrates a database, at every statement, lets another one do it, and compares. Run as a program:
+"""Kills a migration at every statement, lets another program finish it, and compares. Run as a program:
 
     python -m tests.faults.migrations [--database sqlite|postgresql] [--most N] [--broken no-transaction]
 
@@ -30,7 +30,7 @@ from interlock.app.audit import verify
 from interlock.app.bootstrap import build_services
 from interlock.storage import migrate
 from interlock.storage.migrate import Migration
-from tests.faults.migration_databases import Bases, Files, Ground
+from tests.faults.migration_databases import MigrationDatabase, PostgresDatabases, SqliteFiles
 from tests.postgres import Server
 from tests.support import OK, approve, pending
 
@@ -55,27 +55,27 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     began = time.monotonic()
-    tally = Tally()
-    with tempfile.TemporaryDirectory() as folder, ground_of(options.database, Path(folder)) as ground:
-        for name, template in templates(ground).items():
-            know(ALL + 1)
-            ground.broken = options.broken
-            Trial(ground, name, template, tally).run(options.most)
+    tally = MigrationCounts()
+    with tempfile.TemporaryDirectory() as folder, open_databases(options.database, Path(folder)) as databases:
+        for name, template in templates(databases).items():
+            know_migrations(ALL + 1)
+            databases.broken = options.broken
+            MigrationTrial(databases, name, template, tally).run(options.most)
     shape = {"suite": "migrations", "database": options.database}
     print(json.dumps({**shape, **vars(tally), "seconds": round(time.monotonic() - began, 1)}))
 
 
 @contextmanager
-def ground_of(database: str, folder: Path) -> Iterator[Ground]:
+def open_databases(database: str, folder: Path) -> Iterator[MigrationDatabase]:
     if database == "sqlite":
-        yield Files(folder)
+        yield SqliteFiles(folder)
         return
     with Server(durable=False, in_memory=True) as server:
-        yield Bases(server)
+        yield PostgresDatabases(server)
 
 
 @dataclass
-class Tally:
+class MigrationCounts:
     points: int = 0
     faults: int = 0
     missed: int = 0
@@ -85,33 +85,33 @@ class Tally:
 
 
 @dataclass
-class Trial:
+class MigrationTrial:
     """One kind of database, migrated over and over."""
 
-    ground: Ground
+    ground: MigrationDatabase
     name: str
     template: str
-    tally: Tally
+    tally: MigrationCounts
     clean: list[str] = field(default_factory=list)
 
     def run(self, most: int) -> None:
         whole = self.ground.copy(self.template)
-        plans = self.ground.plans(whole, self.undisturbed)
+        plans = self.ground.plans(whole, self.migrate_undisturbed)
         self.clean = self.ground.dump(whole)
         self.tally.points += len(plans)
         step = -(-len(plans) // most)
         for plan, name in plans[step // 2 :: step]:
-            self.strike(plan, f"{self.name}, {name}", alone=True)
-            self.strike(plan, f"{self.name}, {name}, two at once", alone=False)
-        self.tally.wrong += [f"{self.name}: {law}" for law in child(lambda: self.use(whole))[1]]
+            self.migrate_with_fault(plan, f"{self.name}, {name}", alone=True)
+            self.migrate_with_fault(plan, f"{self.name}, {name}, two at once", alone=False)
+        self.tally.wrong += [f"{self.name}: {law}" for law in run_child(lambda: self.use_database(whole))[1]]
         self.ground.drop(whole)
 
-    def undisturbed(self, work: Callable[[], None]) -> None:
-        code, _ = child(work)
+    def migrate_undisturbed(self, work: Callable[[], None]) -> None:
+        code, _ = run_child(work)
         if code != 0:
             self.tally.wrong.append(f"{self.name}: not even an undisturbed migration comes to its end: {code}")
 
-    def strike(self, plan: str, name: str, *, alone: bool) -> None:
+    def migrate_with_fault(self, plan: str, name: str, *, alone: bool) -> None:
         url = self.ground.copy(self.template)
         self.ground.arm(url, plan)
         first = [start(lambda: self.ground.migrate(url, plan))]
@@ -121,7 +121,7 @@ class Trial:
         failed = [said for code, said in ended if code]
         self.tally.faults += len(failed)
         self.tally.missed += not failed  # the other one was first, and there was nothing left to do
-        code, said = child(lambda: self.ground.migrate(url, ""))
+        code, said = run_child(lambda: self.ground.migrate(url, ""))
         self.tally.operations += len(first)
         self.tally.succeeded += (code == 0) + len(first) - max(1, len(failed))
         if code or len(failed) > 1:
@@ -131,38 +131,38 @@ class Trial:
             self.tally.wrong.append(f"{name}: another database came out: {differs[:3]}")
         self.ground.drop(url)
 
-    def use(self, url: str) -> list[str]:
+    def use_database(self, url: str) -> list[str]:
         return asyncio.run(cycle(url))
 
 
 async def cycle(url: str) -> list[str]:
     """A call from its proposal to its end, on top of what was there; gives what the verifier says."""
-    parts = build_services(url)
-    await parts.store.open()
-    approval_id = await pending(parts, f"after{os.getpid()}")
-    await approve(parts, approval_id)
-    execution = await parts.gate.start("default", approval_id, "r")
-    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    report = await verify(parts.store, "default")
-    await parts.store.close()
+    services = build_services(url)
+    await services.store.open()
+    approval_id = await pending(services, f"after{os.getpid()}")
+    await approve(services, approval_id)
+    execution = await services.gate.start("default", approval_id, "r")
+    await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    report = await verify(services.store, "default")
+    await services.store.close()
     return [fault.message for fault in report.violations]
 
 
-def templates(ground: Ground) -> dict[str, str]:
+def templates(databases: MigrationDatabase) -> dict[str, str]:
     """An empty database, one of the first version with calls, one of today with calls."""
-    know(ALL)
-    today = ground.copy("")
-    child(lambda: ground.migrate(today, ""))
+    know_migrations(ALL)
+    today = databases.copy("")
+    run_child(lambda: databases.migrate(today, ""))
     for _ in range(2):
-        child(lambda: asyncio.run(cycle(today)))
-    know(1)
-    first = ground.copy("")
-    child(lambda: ground.migrate(first, ""))
-    ground.transfer(today, first)
+        run_child(lambda: asyncio.run(cycle(today)))
+    know_migrations(1)
+    first = databases.copy("")
+    run_child(lambda: databases.migrate(first, ""))
+    databases.transfer(today, first)
     return {"empty": "", "of the first version": first, "of today": today}
 
 
-def know(count: int) -> None:
+def know_migrations(count: int) -> None:
     """So many migrations, in this process and its children."""
     for module in (migrate, sys.modules.get("interlock.storage.postgres.database")):
         if module is not None:
@@ -202,7 +202,7 @@ def wait(started: tuple[int, int]) -> tuple[int, Any]:
     return code, json.loads(said) if said else [f"ended with {code}"]
 
 
-def child(work: Callable[[], Any]) -> tuple[int, Any]:
+def run_child(work: Callable[[], Any]) -> tuple[int, Any]:
     return wait(start(work))
 
 

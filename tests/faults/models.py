@@ -1,8 +1,8 @@
-"""Other random programs than those of `make test`, and more of them, against the model (tests/models):
+"""More and other random operations than those of `make test`, against the model (tests/models):
 
     python -m tests.faults.models [--examples N] [--seed S] [--broken CONTROL]
 
-Core, store and doors, on both databases. An operation is one example of some fifty steps. Prints one JSON line.
+Core, store and services, on both databases. An operation is one example of some fifty steps. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.faults import race_controls
-from tests.models.state_machine import Program
-from tests.models.systems_under_test import Core, Doors, Port, Subject
+from tests.models.state_machine import ApprovalMachine
+from tests.models.systems_under_test import CoreSystem, ServicesSystem, StoreSystem, SystemUnderTest
 from tests.places import Base, File, Place, migrated
 from tests.postgres import Server
 from tests.support import Clock
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-Make = Callable[[], Subject]
+MakeSystem = Callable[[], SystemUnderTest]
 
 
 def main() -> None:
@@ -43,9 +43,9 @@ def main() -> None:
     began = time.monotonic()
     seen, wrong, done = Counter[str](), list[str](), Counter[str]()
     clock = Clock()
-    with asyncio.Runner() as runner, subjects(clock, runner) as makes:
+    with asyncio.Runner() as runner, systems_under_test(clock, runner) as makes:
         for name, make in makes.items():
-            problem = play(make, clock, options, seen, lambda name=name: done.update([name]))
+            problem = run_machine(make, clock, options, seen, lambda name=name: done.update([name]))
             wrong += [f"{name}: {problem}"] if problem else []
     operations = done.total()
     print(
@@ -66,25 +66,27 @@ def main() -> None:
 
 
 @contextmanager
-def subjects(clock: Clock, runner: asyncio.Runner) -> Iterator[dict[str, Make]]:
+def systems_under_test(clock: Clock, runner: asyncio.Runner) -> Iterator[dict[str, MakeSystem]]:
     with tempfile.TemporaryDirectory() as folder, Server(in_memory=True) as server:
         server.create_database("models", migrated(server))
         places: list[Place] = [File(Path(folder) / "models.db"), Base(server, "models")]
-        found: dict[str, Make] = {"core": lambda: Core(clock)}
+        found: dict[str, MakeSystem] = {"core": lambda: CoreSystem(clock)}
         for place in places:
             clock.lead(place)
-            found[f"store on {place.kind}"] = over(place, clock, runner, Port)
-            found[f"doors on {place.kind}"] = over(place, clock, runner, Doors)
+            found[f"store on {place.kind}"] = make_system(place, clock, runner, StoreSystem)
+            found[f"doors on {place.kind}"] = make_system(place, clock, runner, ServicesSystem)
         yield found
 
 
-def over(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[Doors]) -> Make:
+def make_system(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[ServicesSystem]) -> MakeSystem:
     """A workspace of its own for every example; the clock only goes forward, so that none stands behind its ledger."""
     numbers = itertools.count()
     return lambda: kind(place.url, clock, f"{kind.__name__}{next(numbers)}", runner)
 
 
-def play(make: Make, clock: Clock, options: argparse.Namespace, seen: Counter[str], count: Callable[[], object]) -> str:
+def run_machine(
+    make: MakeSystem, clock: Clock, options: argparse.Namespace, seen: Counter[str], count: Callable[[], object]
+) -> str:
     """What is wrong, with the shortest program that shows it; empty if nothing is."""
     phases = [Phase.generate] if options.broken else [Phase.generate, Phase.shrink]
     how = settings(
@@ -96,13 +98,13 @@ def play(make: Make, clock: Clock, options: argparse.Namespace, seen: Counter[st
         suppress_health_check=CHECKS,
     )
 
-    def program() -> Program:
+    def program() -> ApprovalMachine:
         count()
-        return Program(make, clock, seen)
+        return ApprovalMachine(make, clock, seen)
 
     try:
         run_state_machine_as_test(seed(options.seed)(program), settings=how)
-    except Exception as error:  # noqa: BLE001  whatever the subject says otherwise than the model
+    except Exception as error:  # noqa: BLE001  any difference from the model
         return f"{type(error).__name__}: {error}"[:2000]
     return ""
 

@@ -86,30 +86,30 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--broken", action="store_true", help="PostgreSQL forgets one thing: the red control")
     options = parser.parse_args()
-    no_chance()
+    fix_random()
     with tempfile.TemporaryDirectory() as folder, Server(durable=False) as server:
         server.create_database("parity", migrated(server))
         began = time.monotonic()
-        result = asyncio.run(compare(Path(folder) / "parity.db", server.url("parity"), options))
+        result = asyncio.run(compare_databases(Path(folder) / "parity.db", server.url("parity"), options))
     figures = {"operations": options.scenarios, "succeeded": result.pop("succeeded"), "faults": 0}
     shape = {"suite": "parity", "database": "both", **figures, "wrong": result["different"]}
     print(json.dumps({**shape, "seconds": time.monotonic() - began, **result}))
 
 
-def no_chance() -> None:
-    """Ids come from a generator that every scenario sets anew; salts are all the same."""
+def fix_random() -> None:
+    """Ids come from a generator that every scenario resets; salts are all the same."""
     os.urandom = bytes  # type: ignore[assignment]
-    secrets.token_hex = lambda n=32: CHANCE.randbytes(n).hex()  # type: ignore[assignment]
+    secrets.token_hex = lambda n=32: RANDOM_SOURCES.randbytes(n).hex()  # type: ignore[assignment]
     secrets.token_bytes = lambda n=32: bytes(range(n))  # type: ignore[assignment]
 
 
-CHANCE = random.Random(0)
+RANDOM_SOURCES = random.Random(0)
 
 
-async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str, Any]:
+async def compare_databases(path: Path, url: str, options: argparse.Namespace) -> dict[str, Any]:
     clock = Clock()
     with psycopg.connect(url, autocommit=True) as side:
-        follow(clock, side)
+        follow_clock(clock, side)
         one, two = build_services(f"sqlite:///{path}", clock), build_services(url, clock)
         await asyncio.gather(one.store.open(), two.store.open())
         seen: Counter[str] = Counter()
@@ -134,7 +134,7 @@ async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str
     return {**counts, "different": different[:5], "seen": dict(seen)}
 
 
-def follow(clock: Clock, side: psycopg.Connection[Any]) -> None:
+def follow_clock(clock: Clock, side: psycopg.Connection[Any]) -> None:
     """The server's clock is the test's."""
     side.execute("create table clock_for_tests (now bigint)")
     side.execute("insert into clock_for_tests values (0)")
@@ -152,7 +152,7 @@ def follow(clock: Clock, side: psycopg.Connection[Any]) -> None:
     clock.lead(Follower())  # type: ignore[arg-type]
 
 
-class Together:
+class ConcurrentSteps:
     """Operations that are submitted at once, in the order in which they are given, whatever each has to read before.
 
     A read takes longer on one database than on the other. So what is to be written waits until every operation that
@@ -198,8 +198,8 @@ class Together:
 class Scenario:
     """One workspace, some thirty steps, everything that came of them as lines of text."""
 
-    def __init__(self, parts: AppServices, clock: Clock, number: int) -> None:
-        self.parts, self.clock, self.number = parts, clock, number
+    def __init__(self, services: AppServices, clock: Clock, number: int) -> None:
+        self.parts, self.clock, self.number = services, clock, number
         self.chance = random.Random(number)
         self.workspace = f"w{number}"
         self.ids: list[str] = []
@@ -209,7 +209,7 @@ class Scenario:
         self.fences: dict[str, int] = {}
 
     async def play(self) -> list[str]:
-        CHANCE.seed(self.number)
+        RANDOM_SOURCES.seed(self.number)
         self.clock.now = START
         await self.parts.put_policy(self.workspace, self.chance.choice(POLICIES), "ada", {})
         steps = self.chance.choices(list(STEPS), list(STEPS.values()), k=self.chance.randint(8, 30))
@@ -219,12 +219,12 @@ class Scenario:
 
     async def note(self, step: str, work: Callable[[], Awaitable[object]]) -> None:
         try:
-            told = await work()
+            answers = await work()
         except Error as error:
-            told = f"{type(error).__name__}: {error.message} {sorted(error.ids.items(), key=str)!r}"
+            answers = f"{type(error).__name__}: {error.message} {sorted(error.ids.items(), key=str)!r}"
         except (ValueError, TypeError) as error:
-            told = type(error).__name__
-        self.lines.append(f"> {step} {told!r}")
+            answers = type(error).__name__
+        self.lines.append(f"> {step} {answers!r}")
 
     async def rest(self) -> list[str]:
         """All that is stored, at the end."""
@@ -269,7 +269,7 @@ class Scenario:
         return self.known(await self.parts.gate.ask(call, ToolSpec("request_human_input", "write")))
 
     async def do_decide(self) -> object:
-        approval_id = self.one()
+        approval_id = self.choose_one()
         stored = await self.parts.store.get(self.workspace, approval_id)
         decision = self.decision(stored.approval.args_sha256)
         return await self.parts.inbox.decide(self.workspace, approval_id, decision, self.person())
@@ -289,8 +289,8 @@ class Scenario:
                 return Approve(seen)
 
     async def do_live(self) -> object:
-        """A whole life, as far as it goes."""
-        approval_id = self.one()
+        """All steps of one call, as far as they go."""
+        approval_id = self.choose_one()
         stored = await self.parts.store.get(self.workspace, approval_id)
         seen = Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)
         for person in PEOPLE[:4]:
@@ -305,7 +305,7 @@ class Scenario:
         return await self.parts.gate.finish(self.workspace, approval_id, started.fence, ok=True, payload=payload)
 
     async def do_start(self) -> object:
-        approval_id = self.one()
+        approval_id = self.choose_one()
         started = await self.parts.gate.start(
             self.workspace, approval_id, "runner", self.chance.choice((1_000, 60_000))
         )
@@ -313,31 +313,33 @@ class Scenario:
         return started
 
     async def do_finish(self) -> object:
-        approval_id, ok = self.one(), self.chance.random() < 0.7
+        approval_id, ok = self.choose_one(), self.chance.random() < 0.7
         fence = self.fences.get(approval_id, 1) + self.chance.choice((0, 0, 0, 1, -1))
         payload = Payload(result=b'{"done":true}') if ok else Payload(error=self.chance.choice(("no", "größer")))
         return await self.parts.gate.finish(self.workspace, approval_id, fence, ok=ok, payload=payload)
 
     async def do_renew(self) -> object:
-        approval_id = self.one()
+        approval_id = self.choose_one()
         return await self.parts.gate.renew(self.workspace, approval_id, self.fences.get(approval_id, 1))
 
     async def do_abandon(self) -> object:
-        approval_id = self.one()
+        approval_id = self.choose_one()
         return await self.parts.gate.abandon(self.workspace, approval_id, self.fences.get(approval_id, 1))
 
     async def do_undo(self) -> object:
-        return await self.parts.inbox.undo(self.workspace, self.one(), self.person())
+        return await self.parts.inbox.undo(self.workspace, self.choose_one(), self.person())
 
     async def do_cancel(self) -> object:
-        return await self.parts.gate.cancel(self.workspace, self.one(), "agent", self.text())
+        return await self.parts.gate.cancel(self.workspace, self.choose_one(), "agent", self.text())
 
     async def do_delegate(self) -> object:
         to = People(frozenset({"ada"}), frozenset({"legal"}))
-        return await self.parts.inbox.delegate(self.workspace, self.one(), to, self.person())
+        return await self.parts.inbox.delegate(self.workspace, self.choose_one(), to, self.person())
 
     async def do_resolve(self) -> object:
-        return await self.parts.inbox.resolve_unknown(self.workspace, self.one(), self.person(), ok=True, note="seen")
+        return await self.parts.inbox.resolve_unknown(
+            self.workspace, self.choose_one(), self.person(), ok=True, note="seen"
+        )
 
     async def do_grant(self) -> object:
         spec = self.chance.choice(SPECS)
@@ -389,7 +391,7 @@ class Scenario:
         return page, await self.parts.store.list(self.workspace, rest) if page.next else None
 
     async def do_look(self) -> object:
-        view = await self.parts.inbox.show(self.workspace, self.one())
+        view = await self.parts.inbox.show(self.workspace, self.choose_one())
         return view, await self.parts.gate.get_outcome(self.workspace, view.stored.approval.id)
 
     async def do_together(self) -> object:
@@ -397,7 +399,7 @@ class Scenario:
         person, chance, done = self.person(), self.chance, Payload(result=b"1")
         works: list[Callable[[], Awaitable[object]]] = []
         for _ in range(chance.randint(2, 5)):
-            approval_id = self.one()
+            approval_id = self.choose_one()
             verbs: list[Callable[[], Awaitable[object]]] = [
                 lambda i=approval_id: self.parts.inbox.decide(self.workspace, i, Approve(), person),
                 lambda i=approval_id: self.parts.gate.start(self.workspace, i, "runner"),
@@ -407,7 +409,7 @@ class Scenario:
             if not await self.would_be_late(approval_id):
                 verbs.append(lambda i=approval_id: self.parts.gate.finish(self.workspace, i, 1, ok=True, payload=done))
             works.append(chance.choice(verbs))
-        return [plain(each) for each in await Together(self.parts.store._database._writer).done(works)]
+        return [to_plain(each) for each in await ConcurrentSteps(self.parts.store._database._writer).done(works)]
 
     async def would_be_late(self, approval_id: str) -> bool:
         try:
@@ -427,7 +429,7 @@ class Scenario:
     async def do_sweep(self) -> object:
         """Only what is due here: workers look at all workspaces."""
         due = sorted(self.ids, key=str)
-        return [plain(await self.parts.worker._tick(self.workspace, approval_id)) for approval_id in due]
+        return [to_plain(await self.parts.worker._tick(self.workspace, approval_id)) for approval_id in due]
 
     async def do_policy(self) -> object:
         loaded = await self.parts.put_policy(self.workspace, self.chance.choice(POLICIES), "ada", {}, "a reason")
@@ -442,7 +444,7 @@ class Scenario:
             self.ids.append(outcome.approval_id)
         return outcome
 
-    def one(self) -> str:
+    def choose_one(self) -> str:
         return self.chance.choice(self.ids) if self.ids and self.chance.random() < 0.97 else "no-such-id"
 
     def person(self) -> Reviewer:
@@ -452,7 +454,7 @@ class Scenario:
         return self.chance.choice(TEXTS) if self.chance.random() < 0.15 else "fine"
 
 
-def plain(each: object) -> object:
+def to_plain(each: object) -> object:
     return f"{type(each).__name__}: {each}" if isinstance(each, Exception) else each
 
 

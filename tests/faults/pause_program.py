@@ -1,4 +1,4 @@
-"""A process that pauses a run and goes on with it: `python -m tests.faults.pause_program URL RUN [PLAN]`.
+"""A process that pauses and resumes a run: `python -m tests.faults.pause_program URL RUN [PLAN]`.
 
 Says what it has done: paused, went on, over. A plan of `points` counts from where the database is open.
 """
@@ -13,24 +13,24 @@ from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.storage.tables.pauses import LeaseHolder, PauseScope
 from tests.faults.points import build_services_with_points, parse_fault_plan
 
-MINE = PauseScope("default", "mailer")
+SCOPE = PauseScope("default", "mailer")
 
 
 async def main(url: str, run_id: str, fault: str = "") -> None:
     begun, act = threading.Event(), parse_fault_plan(fault)
-    parts = build_services_with_points(url, lambda name: act(name) if act and begun.is_set() else None)
-    await parts.store.open()
+    services = build_services_with_points(url, lambda name: act(name) if act and begun.is_set() else None)
+    await services.store.open()
     try:
         begun.set()
-        await parts.store.pauses.pause(MINE, run_id, run_id, run_id.encode())
+        await services.store.pauses.pause(SCOPE, run_id, run_id, run_id.encode())
         print("paused", flush=True)
-        (pause,) = await parts.store.pauses.wait_ready(MINE, LeaseHolder(make_runner_id(), 60_000), 0, 10, is_dead)
+        (pause,) = await services.store.pauses.wait_ready(SCOPE, LeaseHolder(make_runner_id(), 60_000), 0, 10, is_dead)
         print("went on", flush=True)
-        await parts.store.pauses.complete(MINE, pause.short_id, pause.fence)
+        await services.store.pauses.complete(SCOPE, pause.short_id, pause.fence)
         print("over", flush=True)
         begun.clear()
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 if __name__ == "__main__":

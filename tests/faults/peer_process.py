@@ -1,4 +1,4 @@
-"""The process beside the victim: it prepares a life, approves what waits, sweeps, goes on meanwhile, and judges."""
+"""The peer process of a scenario: it prepares, approves, sweeps, and checks the invariants."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from interlock.core.outcome import Refused, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.process_identity import make_runner_id
 from tests.faults import chat_invariants, chat_reviewers, chat_scenarios
-from tests.faults.invariants import broken_files, broken_laws
-from tests.faults.processes import Life
-from tests.faults.scenarios import ASIDE, POLICY, WORKER_POLICY
+from tests.faults.invariants import check_files, find_violations
+from tests.faults.processes import Scenario
+from tests.faults.scenarios import OTHER_TOOL, POLICY, WORKER_POLICY
 
 BOB = Reviewer("bob", "admin", via="test")
 
 
-def accompany(url: str, asked: socket.socket) -> None:
-    asyncio.run(Companion(url).serve(asked))
+def serve_peer(url: str, asked: socket.socket) -> None:
+    asyncio.run(PeerProcess(url).serve(asked))
 
 
-class Companion:
+class PeerProcess:
     def __init__(self, url: str) -> None:
         self._parts = build_services(url)
         self._tasks: list[asyncio.Task[None]] = []
@@ -38,113 +38,113 @@ class Companion:
         reader, writer = await asyncio.open_connection(sock=asked)
         while line := await reader.readline():
             verb, workspace, folder, *rest = json.loads(line)
-            life = Life("", workspace, Path(folder))
+            scenario = Scenario("", workspace, Path(folder))
             try:
-                answer = {"result": await getattr(self, verb)(life, *rest)}
-            except Exception as error:  # noqa: BLE001  whatever it was, the driver has to hear of it
+                answer = {"result": await getattr(self, verb)(scenario, *rest)}
+            except Exception as error:  # noqa: BLE001  the driver has to get any error
                 answer = {"error": repr(error)}
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
 
     # What it is asked to do
 
-    async def prepare(self, life: Life, victim: str) -> None:
+    async def prepare(self, scenario: Scenario, victim: str) -> None:
         match victim:
             case "reviewer" | "files":
-                await self._parts.put_policy(life.workspace, POLICY, "ada", {})
-                ids = [await self._pending(life, ASIDE, n) for n in range(3)]
+                await self._parts.put_policy(scenario.workspace, POLICY, "ada", {})
+                ids = [await self._pending(scenario, OTHER_TOOL, n) for n in range(3)]
                 for approval_id in ids if victim == "files" else ():
-                    await self._approve(life, approval_id)
+                    await self._approve(scenario, approval_id)
             case "worker":
-                await self._due(life)
-            case _ if victim in chat_scenarios.SCENES:
-                await chat_reviewers.prepare(self._parts, life)
-                if victim not in chat_scenarios.UNDECIDED:
-                    self._tasks.append(asyncio.create_task(chat_reviewers.review(self._parts, life)))
+                await self._due(scenario)
+            case _ if victim in chat_scenarios.SCENARIOS:
+                await chat_reviewers.prepare(self._parts, scenario)
+                if victim not in chat_scenarios.WITHOUT_REVIEWER:
+                    self._tasks.append(asyncio.create_task(chat_reviewers.review(self._parts, scenario)))
             case _:
-                self._tasks.append(asyncio.create_task(self._review(life)))
+                self._tasks.append(asyncio.create_task(self._review(scenario)))
 
-    async def sweep_on(self, life: Life, victim: str) -> None:
+    async def start_sweeping(self, scenario: Scenario, victim: str) -> None:
         self._tasks.append(asyncio.create_task(self._sweep()))
-        if victim in chat_scenarios.SCENES:
-            self._tasks.append(asyncio.create_task(chat_reviewers.work(self._parts, life)))
+        if victim in chat_scenarios.SCENARIOS:
+            self._tasks.append(asyncio.create_task(chat_reviewers.run_second_loop(self._parts, scenario)))
 
-    async def go_on(self, life: Life) -> None:
-        """A call of somebody else in the same workspace, while the victim stands still."""
-        for tries in range(3, 0, -1):  # on a busy machine a database may take longer to give up on who stands still
+    async def run_another_call(self, scenario: Scenario) -> None:
+        """A call of another agent in the same workspace, while the victim is stopped."""
+        for tries in range(3, 0, -1):  # on a busy machine a database may take longer to drop a stopped client
             with suppress(*([StoreUnavailable] if tries > 1 else [])):
-                approval_id = await self._pending(life, ASIDE, "meanwhile")
-                await self._parts.gate.cancel(life.workspace, approval_id, "bob")
+                approval_id = await self._pending(scenario, OTHER_TOOL, "meanwhile")
+                await self._parts.gate.cancel(scenario.workspace, approval_id, "bob")
                 return
 
-    async def swept(self, life: Life) -> list[str]:
+    async def sweep_until_done(self, scenario: Scenario) -> list[str]:
         """What still runs although its lease has lapsed: nothing, after a while."""
-        await chat_reviewers.quiet(self._parts, life)
+        await chat_reviewers.wait_until_quiet(self._parts, scenario)
         async with asyncio.timeout(30):
             while True:
-                page = await self._parts.store.list(life.workspace, ApprovalQuery(statuses=("running",)))
+                page = await self._parts.store.list(scenario.workspace, ApprovalQuery(statuses=("running",)))
                 now = self._parts.clock()
                 late = [s for s in page.items if (s.approval.lease.until or 0) <= now]
                 if not any(not stored.approval.subject.idempotent for stored in late):
                     return [stored.approval.id for stored in late]
                 await asyncio.sleep(0.02)
 
-    async def judge(self, life: Life, victim: str) -> list[str]:
+    async def check(self, scenario: Scenario, victim: str) -> list[str]:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         if victim not in ("worker", "reviewer"):
             await self._parts.worker.sweep()
-        if victim in chat_scenarios.SCENES:
-            return await chat_invariants.broken_laws(self._parts.store, life.workspace, life.folder)
-        return await broken_laws(self._parts, life, victim)
+        if victim in chat_scenarios.SCENARIOS:
+            return await chat_invariants.find_violations(self._parts.store, scenario.workspace, scenario.folder)
+        return await find_violations(self._parts, scenario, victim)
 
-    async def judge_files(self, life: Life) -> list[str]:
-        return await broken_files(life)
+    async def check_files(self, scenario: Scenario) -> list[str]:
+        return await check_files(scenario)
 
     # How it does it
 
-    async def _review(self, life: Life) -> None:
+    async def _review(self, scenario: Scenario) -> None:
         while True:
-            async with self._parts.store.watch(life.workspace) as watch:
-                page = await self._parts.store.list(life.workspace, ApprovalQuery(statuses=("pending",)))
+            async with self._parts.store.watch(scenario.workspace) as watch:
+                page = await self._parts.store.list(scenario.workspace, ApprovalQuery(statuses=("pending",)))
                 mine = [s.approval for s in page.items if s.approval.subject.tool in ("send", "put")]
                 for approval in mine:
                     with suppress(Error):
-                        await self._approve(life, approval.id)
+                        await self._approve(scenario, approval.id)
                 if not mine:
                     await watch.wait(1)
 
     async def _sweep(self) -> None:
         await self._parts.worker.run(asyncio.Event())
 
-    async def _pending(self, life: Life, spec: ToolSpec, number: Any = 1) -> str:
-        call = propose(spec.name, {"n": str(number)}, "run", f"{spec.name}{number}", workspace=life.workspace)
+    async def _pending(self, scenario: Scenario, spec: ToolSpec, number: Any = 1) -> str:
+        call = propose(spec.name, {"n": str(number)}, "run", f"{spec.name}{number}", workspace=scenario.workspace)
         outcome = await self._parts.gate.check(call, spec)
         assert isinstance(outcome, Waiting | Refused), outcome  # on a slow machine its time is over already
         return outcome.approval_id
 
-    async def _approve(self, life: Life, approval_id: str) -> None:
-        seen = Acknowledgement((await self._parts.store.get(life.workspace, approval_id)).approval.args_sha256)
-        await self._parts.inbox.decide(life.workspace, approval_id, Approve(seen), BOB)
+    async def _approve(self, scenario: Scenario, approval_id: str) -> None:
+        seen = Acknowledgement((await self._parts.store.get(scenario.workspace, approval_id)).approval.args_sha256)
+        await self._parts.inbox.decide(scenario.workspace, approval_id, Approve(seen), BOB)
 
-    async def _due(self, life: Life) -> None:
+    async def _due(self, scenario: Scenario) -> None:
         """One of everything that time has to do: all of it is due a moment later."""
-        await self._parts.put_policy(life.workspace, WORKER_POLICY, "ada", {})
+        await self._parts.put_policy(scenario.workspace, WORKER_POLICY, "ada", {})
         for tool in ("climb", "expire"):
-            await self._pending(life, ToolSpec(tool, "write"))
+            await self._pending(scenario, ToolSpec(tool, "write"))
         for tool in ("lapse", "lose", "dead"):
-            approval_id = await self._pending(life, ToolSpec(tool, "write"))
-            await self._approve(life, approval_id)
+            approval_id = await self._pending(scenario, ToolSpec(tool, "write"))
+            await self._approve(scenario, approval_id)
             if tool != "lapse":
-                runner = gone() if tool == "dead" else "runner elsewhere"
+                runner = runner_is_gone() if tool == "dead" else "runner elsewhere"
                 lease = 3_600_000 if tool == "dead" else 1
-                await self._parts.gate.start(life.workspace, approval_id, runner, lease)
+                await self._parts.gate.start(scenario.workspace, approval_id, runner, lease)
         await asyncio.sleep(0.01)
 
 
-def gone() -> str:
+def runner_is_gone() -> str:
     """A runner of this machine that is certainly not there any more."""
     kind, machine, _, began, name = make_runner_id().split(":")
     return ":".join((kind, machine, str((1 << 22) - 1), began, name))

@@ -1,4 +1,4 @@
-"""Lives: forked processes that are killed, stopped and started again. The process that forks has no threads."""
+"""Forked processes that are killed, stopped and restarted. The parent has no threads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 
 from tests.faults.points import FaultPoint
 
-PATIENCE = 60.0  # seconds after which something counts as stuck
-STUCK = 99
+STUCK_AFTER = 60.0  # seconds after which something counts as stuck
+STUCK_STATUS = 99
 
 
 @dataclass(frozen=True)
-class Life:
-    """Where one life is lived: a workspace of its own, and a folder for what the world outside has seen."""
+class Scenario:
+    """One scenario: a workspace of its own, and a folder for effects and acknowledgements outside the database."""
 
     url: str
     workspace: str
@@ -35,12 +35,12 @@ class Life:
         return self.folder / "effects.txt"
 
     @property
-    def told(self) -> Path:
+    def acknowledgements(self) -> Path:
         return self.folder / "told.txt"
 
 
-def note(path: Path, *words: str) -> None:
-    """Outside of the database, and there to stay: what a bank would have seen, what a person was told."""
+def append_line(path: Path, *words: str) -> None:
+    """Appends durably, outside of the database: an effect, or an acknowledgement."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, (" ".join(words) + "\n").encode())
@@ -48,11 +48,11 @@ def note(path: Path, *words: str) -> None:
         os.close(handle)
 
 
-def lines(path: Path) -> list[list[str]]:
+def read_lines(path: Path) -> list[list[str]]:
     return [line.split(" ") for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def start(work: Callable[[], object]) -> int:
+def fork_child(work: Callable[[], object]) -> int:
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -69,42 +69,42 @@ def start(work: Callable[[], object]) -> int:
         os._exit(code)
 
 
-def wait(pid: int) -> int:
+def wait_with_timeout(pid: int) -> int:
     """The exit status, negative for a signal."""
     handle = os.pidfd_open(pid)
     try:
-        if not select.select([handle], [], [], PATIENCE)[0]:
-            end(pid)
-            return STUCK
+        if not select.select([handle], [], [], STUCK_AFTER)[0]:
+            kill_child(pid)
+            return STUCK_STATUS
     finally:
         os.close(handle)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def wait_for(pid: int) -> int:
-    """As `wait`, for as long as it takes."""
+def wait_for_exit(pid: int) -> int:
+    """As `wait_with_timeout`, without a timeout."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def wait_until_stopped(pid: int) -> int | None:
-    """None once it stands still, else how it ended."""
-    deadline = time.monotonic() + PATIENCE
+    """None once it is stopped, else its exit status."""
+    deadline = time.monotonic() + STUCK_AFTER
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
         if done:
             return None if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)
         time.sleep(0.005)
-    end(pid)
-    return STUCK
+    kill_child(pid)
+    return STUCK_STATUS
 
 
-def end(pid: int) -> None:
+def kill_child(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 
 
-class Asked:
-    """A process that answers questions, one line each; started by the one that asks."""
+class RequestProcess:
+    """A child process that answers requests, one line each."""
 
     def __init__(self, work: Callable[[socket.socket], object]) -> None:
         ours, theirs = socket.socketpair()
@@ -113,9 +113,9 @@ class Asked:
             ours.close()
             work(theirs)
 
-        self._pid = start(run)
+        self._pid = fork_child(run)
         theirs.close()
-        ours.settimeout(PATIENCE)
+        ours.settimeout(STUCK_AFTER)
         self._socket = ours
         self._file = ours.makefile("rb")
 
@@ -123,13 +123,13 @@ class Asked:
         self._socket.sendall(json.dumps([verb, *values], default=str).encode() + b"\n")
         line = self._file.readline()
         if not line:
-            raise RuntimeError(f"the companion ended when it was asked to {verb}")
+            raise RuntimeError(f"the peer process ended when it was asked to {verb}")
         answer = json.loads(line)
         if "error" in answer:
-            raise RuntimeError(f"the companion could not {verb}: {answer['error']}")
+            raise RuntimeError(f"the peer process could not {verb}: {answer['error']}")
         return answer["result"]
 
     def close(self) -> None:
         self._file.close()
         self._socket.close()
-        end(self._pid)
+        kill_child(self._pid)

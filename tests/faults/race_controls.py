@@ -1,4 +1,4 @@
-"""Copies of Interlock that are broken on purpose, for suites that let many clients race."""
+"""Red controls of the race suites: copies of Interlock that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def no_version() -> None:
     SqliteDatabase._valid_cache = unchanged  # type: ignore[method-assign]
 
 
-def start_unchecked() -> None:
-    """Whoever comes while it runs may start it as well."""
+def start_without_check() -> None:
+    """A running call may be started again."""
     no_triggers()
     execute.is_startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
 
@@ -55,7 +55,7 @@ def no_triggers() -> None:
     SqliteDatabase._open_connection = prepared  # type: ignore[method-assign]
 
 
-def early_answer() -> None:
+def answer_before_commit() -> None:
     """A decision is acknowledged before it is committed."""
     real = Inbox.decide
 
@@ -76,7 +76,7 @@ def early_answer() -> None:
     Inbox.decide = decide  # type: ignore[method-assign]
 
 
-def old_votes() -> None:
+def keep_old_votes() -> None:
     """An edit leaves the votes for the old arguments standing."""
     real = approvals.fast_replace
 
@@ -88,8 +88,8 @@ def old_votes() -> None:
     approvals.fast_replace = kept_votes
 
 
-def first_arguments() -> None:
-    """What starts is what the agent asked for, not what was approved."""
+def run_first_arguments() -> None:
+    """The call runs with the proposed arguments, not with the approved ones."""
     real = Gate.start
 
     async def start(self: Gate, workspace: str, approval_id: str, *rest: Any) -> Execution:
@@ -100,11 +100,11 @@ def first_arguments() -> None:
     Gate.start = start  # type: ignore[method-assign,assignment]
 
 
-def swapped_answer() -> None:
-    """Nothing is broken but the record: see `swap_answers`."""
+def swap_one_answer() -> None:
+    """Only the recorded history is broken: see `swap_recorded_answers`."""
 
 
-def swap_answers(folder: Path) -> None:
+def swap_recorded_answers(folder: Path) -> None:
     """One answer of a whole storm becomes that of another operation on the same approval."""
     path = folder / "history-0"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -116,9 +116,9 @@ def swap_answers(folder: Path) -> None:
 
 CONTROLS: dict[str, Callable[[], None]] = {
     "no-version": no_version,
-    "start-unchecked": start_unchecked,
-    "early-answer": early_answer,
-    "old-votes": old_votes,
-    "first-arguments": first_arguments,
-    "swapped-answer": swapped_answer,
+    "start-unchecked": start_without_check,
+    "early-answer": answer_before_commit,
+    "old-votes": keep_old_votes,
+    "first-arguments": run_first_arguments,
+    "swapped-answer": swap_one_answer,
 }

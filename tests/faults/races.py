@@ -1,4 +1,4 @@
-"""Everything that can meet at one approval, at the same moment: threads and processes, each with a store of its own.
+"""Every pair of operations that can race on one approval, in threads and processes with stores of their own.
 
     python -m tests.faults.races [--database sqlite|postgresql] [--rounds N] [--crowd N] [--broken CONTROL]
 
@@ -25,21 +25,21 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Reviewer
 from interlock.core.ports import ApprovalQuery
 from tests.faults import histories, race_controls
-from tests.faults.clients import PEOPLE, POLICY, Client, Life, tool_of
-from tests.faults.final_state import judge
+from tests.faults.clients import PEOPLE, POLICY, ApprovalProgress, Client, tool_name
+from tests.faults.final_state import check_final_state
 from tests.faults.histories import Recorder
-from tests.faults.linearizability import Recorded
-from tests.faults.storm import ended, fork, opened
+from tests.faults.linearizability import RecordedOperation
+from tests.faults.storm import fork, open_database, wait_for_processes
 
 PROCESSES, THREADS = 2, 2
-AHEAD = 2.0  # seconds that everybody has to get ready
+START_DELAY = 2.0  # seconds that everybody has to get ready
 SHORT = 6_000  # milliseconds: the deadlines that are raced for
 URGENT = POLICY.replace("expires_in: 3s, undo_window: 2s, start_within: 3s", "expires_in: 6s, start_within: 6s")
 PATIENT = POLICY.replace("expires_in: 3s, undo_window: 2s, start_within: 3s", "undo_window: 60s, start_within: 60s")
 CROWD = 20  # processes
 
 
-class Scene(NamedTuple):
+class RaceScenario(NamedTuple):
     """`before` is done by one client; each of `at_once` by another. `deadline`: the moment is that of the approval."""
 
     tool: str
@@ -50,25 +50,25 @@ class Scene(NamedTuple):
 
 ASKED = ("again", "look")
 RUNNING = (*ASKED, "approve", "start")
-SCENES = {
-    "four decisions": Scene("send", ASKED, ("approve", "reject", "edit", "respond")),
-    "two of two": Scene("pay", ASKED, ("approve", "approve", "look", "approve")),
-    "a vote and an edit": Scene("pay", (*ASKED, "approve"), ("approve", "edit", "approve", "edit")),
-    "undo": Scene("send", (*ASKED, "reject"), ("undo", "undo", "again", "cancel")),
-    "withdrawn": Scene("send", (*ASKED, "approve"), ("start", "cancel", "start", "cancel")),
-    "two executors": Scene("send", (*ASKED, "approve"), ("start", "start", "start", "start")),
-    "the same call proposed": Scene("note", (), ("again", "again", "other", "again")),
-    "the deadline": Scene("send", ASKED, ("approve", "sweep", "reject", "sweep"), deadline=True),
-    "the last start": Scene("send", (*ASKED, "approve"), ("start", "sweep", "cancel", "sweep"), deadline=True),
-    "the end of a lease": Scene("send", RUNNING, ("fail", "renew", "sweep", "sweep"), deadline=True),
-    "two resumes": Scene("put", RUNNING, ("start", "start", "finish", "start"), deadline=True),
+RACE_SCENARIOS = {
+    "four decisions": RaceScenario("send", ASKED, ("approve", "reject", "edit", "respond")),
+    "two of two": RaceScenario("pay", ASKED, ("approve", "approve", "look", "approve")),
+    "a vote and an edit": RaceScenario("pay", (*ASKED, "approve"), ("approve", "edit", "approve", "edit")),
+    "undo": RaceScenario("send", (*ASKED, "reject"), ("undo", "undo", "again", "cancel")),
+    "withdrawn": RaceScenario("send", (*ASKED, "approve"), ("start", "cancel", "start", "cancel")),
+    "two executors": RaceScenario("send", (*ASKED, "approve"), ("start", "start", "start", "start")),
+    "the same call proposed": RaceScenario("note", (), ("again", "again", "other", "again")),
+    "the deadline": RaceScenario("send", ASKED, ("approve", "sweep", "reject", "sweep"), deadline=True),
+    "the last start": RaceScenario("send", (*ASKED, "approve"), ("start", "sweep", "cancel", "sweep"), deadline=True),
+    "the end of a lease": RaceScenario("send", RUNNING, ("fail", "renew", "sweep", "sweep"), deadline=True),
+    "two resumes": RaceScenario("put", RUNNING, ("start", "start", "finish", "start"), deadline=True),
 }  # fmt: skip
 
 
-class Round(NamedTuple):
+class RaceRound(NamedTuple):
     number: int
     scene: str
-    life: Life
+    life: ApprovalProgress
     moment: float  # by the wall clock, in seconds
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.broken:
         race_controls.CONTROLS[options.broken]()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, _):
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (url, _):
         print(json.dumps(run(url, Path(folder), options)))
 
 
@@ -89,13 +89,16 @@ def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     numbers = plan(options.rounds)
     fork(lambda: asyncio.run(prepare(url, folder, numbers)), wait=True)
-    rounds = [Round(n, scene, Life(**life), at) for n, scene, life, at in json.loads((folder / "rounds").read_text())]
-    ended([fork(lambda p=p: contend(url, folder, rounds, p)) for p in range(PROCESSES)])
-    crowd = gather_crowd(url, folder, options.crowd) if options.crowd else {}
-    winners = won(folder, rounds)
-    fork(lambda: asyncio.run(tidy(url, folder, rounds)), wait=True)
-    verdict = judge(url, folder, {})
-    verdict.wrong += crowd.pop("wrong", [])
+    rounds = [
+        RaceRound(n, scenario, ApprovalProgress(**progress), at)
+        for n, scenario, progress, at in json.loads((folder / "rounds").read_text())
+    ]
+    wait_for_processes([fork(lambda p=p: run_process(url, folder, rounds, p)) for p in range(PROCESSES)])
+    crowd = run_crowd(url, folder, options.crowd) if options.crowd else {}
+    winners = count_winners(folder, rounds)
+    fork(lambda: asyncio.run(finish_rounds(url, folder, rounds)), wait=True)
+    verdict = check_final_state(url, folder, {})
+    verdict.violations += crowd.pop("wrong", [])
     return {
         "suite": "races",
         "database": options.database,
@@ -106,19 +109,21 @@ def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "seconds": round(time.monotonic() - began, 1),
         "answers": verdict.operations,
         "linearizable": verdict.linearizable,
-        "won": {name: dict(won_in(name, rounds, winners)) for name in SCENES},
+        "won": {name: dict(winners_in(name, rounds, winners)) for name in RACE_SCENARIOS},
         "crowd": crowd,
         "counts": dict(sorted(verdict.counts.items())),
     }
 
 
 def plan(rounds: int) -> list[tuple[int, str]]:
-    """As many rounds of each scene; a number is that of a call, and has its tool."""
-    left = dict.fromkeys(SCENES, rounds)
+    """The same number of rounds for each scenario; the number of a call decides its tool."""
+    left = dict.fromkeys(RACE_SCENARIOS, rounds)
     planned: list[tuple[int, str]] = []
     number = 0
     while any(left.values()):
-        fitting = [name for name, scene in SCENES.items() if left[name] and scene.tool == tool_of(number)]
+        fitting = [
+            name for name, scenario in RACE_SCENARIOS.items() if left[name] and scenario.tool == tool_name(number)
+        ]
         if fitting:
             planned.append((number, fitting[0]))
             left[fitting[0]] -= 1
@@ -127,47 +132,50 @@ def plan(rounds: int) -> list[tuple[int, str]]:
 
 
 async def prepare(url: str, folder: Path, numbers: Sequence[tuple[int, str]]) -> None:
-    """Brings every approval to where its race begins. The scenes with a deadline come last, and have a short one."""
-    parts, rounds = await opened_parts(url), list[Round]()
-    client = Client(parts, Recorder(folder, "prepare"), folder, "prepare", 1)
+    """Brings every approval to where its race begins. The scenarios with a deadline come last, and have a short one."""
+    services, rounds = await open_services(url), list[RaceRound]()
+    client = Client(services, Recorder(folder, "prepare"), folder, "prepare", 1)
     client.leases = (SHORT,)
-    await parts.put_policy("default", PATIENT, "ada", {})
-    lives = {number: Life(number) for number, _ in numbers}
+    await services.put_policy("default", PATIENT, "ada", {})
+    lives = {number: ApprovalProgress(number) for number, _ in numbers}
     for urgent in (False, True):
         if urgent and numbers:
-            await parts.put_policy("default", URGENT, "ada", {})
-        due = [(n, scene) for n, scene in numbers if SCENES[scene].deadline is urgent]
+            await services.put_policy("default", URGENT, "ada", {})
+        due = [(n, scenario) for n, scenario in numbers if RACE_SCENARIOS[scenario].deadline is urgent]
         every = 0.01 if urgent else 0.0  # so that not all deadlines are one
         await asyncio.gather(
-            *(bring(client, lives[n], SCENES[scene].before, place * every) for place, (n, scene) in enumerate(due))
+            *(
+                apply_steps(client, lives[n], RACE_SCENARIOS[scenario].before, place * every)
+                for place, (n, scenario) in enumerate(due)
+            )
         )
-    begin = time.time() + AHEAD
-    for place, (number, scene) in enumerate(numbers):
-        life = lives[number]
+    begin = time.time() + START_DELAY
+    for place, (number, scenario) in enumerate(numbers):
+        progress = lives[number]
         moment = begin + place * 0.002
-        if SCENES[scene].deadline:
-            stored = await parts.store.get("default", life.id)
-            moment = deadline_of(histories.of_approval(stored.approval)) / 1000
-        rounds.append(Round(number, scene, life, moment))
-    await parts.store.close()
+        if RACE_SCENARIOS[scenario].deadline:
+            stored = await services.store.get("default", progress.id)
+            moment = deadline_from(histories.answer_from_approval(stored.approval)) / 1000
+        rounds.append(RaceRound(number, scenario, progress, moment))
+    await services.store.close()
     for each in rounds:
-        each.life.mine = None
+        each.life.own_fence = None
     (folder / "rounds").write_text(json.dumps([(r.number, r.scene, vars(r.life), r.moment) for r in rounds]))
 
 
-def deadline_of(answer: histories.Answer) -> int:
+def deadline_from(answer: histories.Answer) -> int:
     return (answer.expires_at if answer.status == "pending" else answer.until) or 0
 
 
-async def bring(client: Client, life: Life, steps: Sequence[str], after: float) -> None:
+async def apply_steps(client: Client, progress: ApprovalProgress, steps: Sequence[str], after: float) -> None:
     await asyncio.sleep(after)
     for step in steps:
-        await client.do(step, life)
+        await client.do(step, progress)
 
 
-def contend(url: str, folder: Path, rounds: Sequence[Round], process: int) -> None:
+def run_process(url: str, folder: Path, rounds: Sequence[RaceRound], process: int) -> None:
     threads = [
-        threading.Thread(target=lambda n=n: asyncio.run(contender(url, folder, rounds, n)))
+        threading.Thread(target=lambda n=n: asyncio.run(run_thread(url, folder, rounds, n)))
         for n in range(process * THREADS, (process + 1) * THREADS)
     ]
     for thread in threads:
@@ -176,51 +184,51 @@ def contend(url: str, folder: Path, rounds: Sequence[Round], process: int) -> No
         thread.join()
 
 
-async def contender(url: str, folder: Path, rounds: Sequence[Round], seat: int) -> None:
+async def run_thread(url: str, folder: Path, rounds: Sequence[RaceRound], seat: int) -> None:
     """One event loop with a store of its own; it does its part in every round."""
-    parts = await opened_parts(url)
-    client = Client(parts, Recorder(folder, f"t{seat}"), folder, f"contender{seat}", seat)
+    services = await open_services(url)
+    client = Client(services, Recorder(folder, f"t{seat}"), folder, f"contender{seat}", seat)
     client.people, client.leases = (PEOPLE[seat],), (SHORT,)
     chance = random.Random(seat)
-    await asyncio.gather(*(act(client, each, seat, chance) for each in rounds))
-    await parts.store.close()
+    await asyncio.gather(*(run_step(client, each, seat, chance) for each in rounds))
+    await services.store.close()
 
 
-async def act(client: Client, each: Round, seat: int, chance: random.Random) -> None:
-    life = Life(**vars(each.life))
-    name = SCENES[each.scene].at_once[seat]
-    early = 0.04 if SCENES[each.scene].deadline else 0.001
+async def run_step(client: Client, each: RaceRound, seat: int, chance: random.Random) -> None:
+    progress = ApprovalProgress(**vars(each.life))
+    name = RACE_SCENARIOS[each.scene].at_once[seat]
+    early = 0.04 if RACE_SCENARIOS[each.scene].deadline else 0.001
     await asyncio.sleep(max(0.0, each.moment + chance.uniform(-early, 0.002) - time.time()))
     if name == "sweep":
         await client.parts.worker.sweep()
     else:
-        await client.do(name, life)
+        await client.do(name, progress)
 
 
-async def opened_parts(url: str) -> AppServices:
-    parts = build_services(url)
-    await parts.store.open()
-    await parts.put_policy("default", None, "", {})
-    return parts
+async def open_services(url: str) -> AppServices:
+    services = build_services(url)
+    await services.store.open()
+    await services.put_policy("default", None, "", {})
+    return services
 
 
-async def tidy(url: str, folder: Path, rounds: Sequence[Round]) -> None:
+async def finish_rounds(url: str, folder: Path, rounds: Sequence[RaceRound]) -> None:
     """Takes back what nobody has started: those deadlines are far away."""
-    parts = await opened_parts(url)
-    client = Client(parts, Recorder(folder, "tidy"), folder, "tidy", 1)
+    services = await open_services(url)
+    client = Client(services, Recorder(folder, "tidy"), folder, "tidy", 1)
     ids = {each.number: each.life.id for each in rounds}
-    page = await parts.store.list("default", ApprovalQuery(statuses=("pending", "approved"), limit=500))
+    page = await services.store.list("default", ApprovalQuery(statuses=("pending", "approved"), limit=500))
     for stored in page.items:
         number = int(stored.approval.subject.call_id[1:])
-        await client.do("cancel", Life(number, ids.get(number) or stored.approval.id))
-    await parts.store.close()
+        await client.do("cancel", ApprovalProgress(number, ids.get(number) or stored.approval.id))
+    await services.store.close()
 
 
-def won(folder: Path, rounds: Sequence[Round]) -> dict[int, list[str]]:
+def count_winners(folder: Path, rounds: Sequence[RaceRound]) -> dict[int, list[str]]:
     """What succeeded at each approval once its race was on."""
-    found: dict[int, list[Recorded]] = {}
+    found: dict[int, list[RecordedOperation]] = {}
     for shard in range(histories.SHARDS):
-        found |= histories.read(folder / f"history-{shard}")
+        found |= histories.read_histories(folder / f"history-{shard}")
     return {
         each.number: [
             one.op.name
@@ -231,24 +239,27 @@ def won(folder: Path, rounds: Sequence[Round]) -> dict[int, list[str]]:
     }
 
 
-def won_in(scene: str, rounds: Sequence[Round], winners: dict[int, list[str]]) -> Counter[str]:
-    return Counter(name for each in rounds if each.scene == scene for name in winners[each.number])
+def winners_in(scenario: str, rounds: Sequence[RaceRound], winners: dict[int, list[str]]) -> Counter[str]:
+    return Counter(name for each in rounds if each.scene == scenario for name in winners[each.number])
 
 
-def gather_crowd(url: str, folder: Path, clients: int) -> dict[str, Any]:
+def run_crowd(url: str, folder: Path, clients: int) -> dict[str, Any]:
     """One approval, and everybody decides it at the same moment: one wins, all others get its record."""
-    number = next(n for n in range(10**6, 10**7) if tool_of(n) == "send")
+    number = next(n for n in range(10**6, 10**7) if tool_name(n) == "send")
     fork(lambda: asyncio.run(prepare(url, folder, [])), wait=True)  # the patient policy
     begin = time.time() + 1.0 + CROWD * 0.3
-    ended(
-        [fork(lambda p=p: asyncio.run(person(url, folder, number, begin, p, clients // CROWD))) for p in range(CROWD)]
+    wait_for_processes(
+        [
+            fork(lambda p=p: asyncio.run(vote_as_person(url, folder, number, begin, p, clients // CROWD)))
+            for p in range(CROWD)
+        ]
     )
-    history = histories.read(folder / f"history-{number % histories.SHARDS}")[number]
+    history = histories.read_histories(folder / f"history-{number % histories.SHARDS}")[number]
     decided = [each for each in history if each.op.name in ("approve", "reject")]
     winners = [each for each in decided if each.answer and each.answer.code == "ok"]
     records = {each.answer[1:5] for each in decided if each.answer and each.answer.code == "already_decided"}
     losers = sum(1 for each in decided if each.answer and each.answer.code == "already_decided")
-    by = winners[0].op.who if winners else ""
+    by = winners[0].op.actor if winners else ""
     right = len(winners) == 1 and losers == len(decided) - 1 and {record[3] for record in records} == {by}
     spent = sorted(each.answered - each.called for each in decided)
     return {
@@ -260,21 +271,21 @@ def gather_crowd(url: str, folder: Path, clients: int) -> dict[str, Any]:
     }
 
 
-async def person(url: str, folder: Path, number: int, begin: float, process: int, clients: int) -> None:
-    parts = await opened_parts(url)
+async def vote_as_person(url: str, folder: Path, number: int, begin: float, process: int, clients: int) -> None:
+    services = await open_services(url)
     recorder = Recorder(folder, f"p{process}")
-    crowd = [Client(parts, recorder, folder, "person", process * 1000 + n) for n in range(clients)]
-    life = Life(number)
-    await crowd[0].do("again", life)
-    await crowd[0].do("look", life)
+    crowd = [Client(services, recorder, folder, "person", process * 1000 + n) for n in range(clients)]
+    progress = ApprovalProgress(number)
+    await crowd[0].do("again", progress)
+    await crowd[0].do("look", progress)
 
     async def decide(client: Client, name: str) -> None:
         client.people = (Reviewer(name),)
         await asyncio.sleep(max(0.0, begin - time.time()))
-        await client.do(client.chance.choice(("approve", "reject")), Life(**vars(life)))
+        await client.do(client.chance.choice(("approve", "reject")), ApprovalProgress(**vars(progress)))
 
     await asyncio.gather(*(decide(client, f"person{process}.{n}") for n, client in enumerate(crowd)))
-    await parts.store.close()
+    await services.store.close()
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.faults.cuts import SOCKET, Wire
-from tests.faults.load_runner import Loads, judge, loads
+from tests.faults.cuts import SOCKET, CuttingProxy
+from tests.faults.load_runner import LoadPrograms, check_load, run_load
 from tests.places import migrated
 from tests.postgres import Server
 
 SHORT = ("--patience", "0.3")
-NAME = "taker"  # as which a standby is known to its primary
+STANDBY_NAME = "taker"  # as which a standby is known to its primary
 
 
 def main() -> None:
@@ -42,25 +42,25 @@ def main() -> None:
     print(json.dumps({**named, **result, "seconds": round(time.monotonic() - began, 1)}))
 
 
-def more(options: argparse.Namespace) -> list[str]:
+def extra_options(options: argparse.Namespace) -> list[str]:
     return [*SHORT, *(["--broken", options.broken] if options.broken else [])]
 
 
 def by_setting(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     with Server(durable=False) as server:
         url = server.create_database("readonly", migrated(server))
-        with loads(url, folder, options.programs, *more(options)) as made:
+        with run_load(url, folder, options.programs, *extra_options(options)) as made:
             for _ in range(options.times):
-                made.grow(what="succeeded")
-                let(server, "on")
-                made.grow(10, "error ")
-                let(server, "off")
-            made.grow(what="succeeded")
-        let(server, "off")
-        return judge(url, made, ["store_unavailable"])
+                made.wait_for_lines(what="succeeded")
+                set_read_only(server, "on")
+                made.wait_for_lines(10, "error ")
+                set_read_only(server, "off")
+            made.wait_for_lines(what="succeeded")
+        set_read_only(server, "off")
+        return check_load(url, made, ["store_unavailable"])
 
 
-def let(server: Server, read_only: str) -> None:
+def set_read_only(server: Server, read_only: str) -> None:
     with server.connect() as connection:
         connection.execute("set default_transaction_read_only = off")
         connection.execute(f"alter system set default_transaction_read_only = {read_only}".encode())
@@ -72,37 +72,37 @@ def by_failover(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as stack:
         server = stack.enter_context(Server(durable=False))
         server.create_database("readonly", migrated(server))
-        wire = stack.enter_context(Wire(folder, server.sockets / SOCKET, random.Random(0), 0))
+        wire = stack.enter_context(CuttingProxy(folder, server.sockets / SOCKET, random.Random(0), 0))
         url = f"postgresql://postgres@/readonly?host={quote(str(folder), safe='')}"
-        with loads(url, folder, options.programs, *more(options)) as made:
+        with run_load(url, folder, options.programs, *extra_options(options)) as made:
             for _ in range(options.times):
-                made.grow(what="succeeded")
-                server = taken_over(server, stack.enter_context(follower(server)), wire, made)
-            made.grow(what="succeeded")
-        return judge(server.url("readonly"), made, ["store_unavailable", "unread"])
+                made.wait_for_lines(what="succeeded")
+                server = fail_over(server, stack.enter_context(start_standby(server)), wire, made)
+            made.wait_for_lines(what="succeeded")
+        return check_load(server.url("readonly"), made, ["store_unavailable", "unread"])
 
 
-def follower(server: Server) -> Server:
-    return Server(durable=False, standby_of=server, settings={"cluster_name": NAME})
+def start_standby(server: Server) -> Server:
+    return Server(durable=False, standby_of=server, settings={"cluster_name": STANDBY_NAME})
 
 
-def taken_over(primary: Server, standby: Server, wire: Wire, made: Loads) -> Server:
+def fail_over(primary: Server, standby: Server, wire: CuttingProxy, made: LoadPrograms) -> Server:
     with primary.connect() as connection:
-        connection.execute(f"alter system set synchronous_standby_names = '{NAME}'".encode())
+        connection.execute(f"alter system set synchronous_standby_names = '{STANDBY_NAME}'".encode())
         connection.execute("select pg_reload_conf()")
-        until_in_step(connection)
-    made.grow(what="succeeded")
+        wait_until_replicated(connection)
+    made.wait_for_lines(what="succeeded")
     primary.stop("immediate")
     wire.server = standby.sockets / SOCKET
     wire.end()
-    made.grow(10, "is read-only")
+    made.wait_for_lines(10, "is read-only")
     with standby.connect() as connection:
         connection.execute("alter system reset synchronous_standby_names")
         connection.execute("select pg_promote(), pg_reload_conf()")
     return standby
 
 
-def until_in_step(connection: Any) -> None:
+def wait_until_replicated(connection: Any) -> None:
     deadline = time.monotonic() + 60
     while connection.execute("select from pg_stat_replication where sync_state = 'sync'").fetchone() is None:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Fault runs are programs of their own, which print one JSON line: this is how tests start them."""
+"""Runs fault suites as programs that print one JSON line."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 TRIES = 6  # of a red control: a race that is lost now and then is not lost six times in a row
 
 
-def caught(name: str, *options: str, noticed: str = "", seeds: bool = False) -> bool:
+def is_caught(name: str, *options: str, noticed: str = "", seeds: bool = False) -> bool:
     """Whether a copy that is broken on purpose is noticed, by these words. What breaks by chance gets several tries.
 
     With `seeds` each try draws other faults than the one before.
     """
     for number in range(1, TRIES + 1):
-        said = report(name, *options, *(("--seed", str(number)) if seeds else ()))
+        said = run_suite(name, *options, *(("--seed", str(number)) if seeds else ()))
         assert said["operations"] > 0, "what falls over before it has done anything has not been noticed"
         if any(noticed in str(each) for each in said["wrong"]):
             return True
     return False
 
 
-def report(name: str, *options: str) -> dict[str, Any]:
+def run_suite(name: str, *options: str) -> dict[str, Any]:
     """What `python -m tests.faults.NAME` has to say."""
     command = [sys.executable, "-m", f"tests.faults.{name}", *options]
-    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     for each in result.get("wrong", ()):  # whole, in the captured output: an assertion cuts a history to its first line

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.faults.load_runner import judge, loads
+from tests.faults.load_runner import check_load, run_load
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -35,12 +35,12 @@ def main() -> None:
 
 def run(server: Server, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     url, broken = server.url("restarts"), ["--broken", options.broken] if options.broken else []
-    with loads(url, folder, options.programs, *broken) as made:
+    with run_load(url, folder, options.programs, *broken) as made:
         for _ in range(options.restarts):
-            made.grow()  # so that each restart meets work
+            made.wait_for_lines()  # so that each restart meets work
             server.restart("immediate")
-        made.grow()
-    return {"suite": "restarts", "database": "postgresql", "faults": options.restarts, **judge(url, made)}
+        made.wait_for_lines()
+    return {"suite": "restarts", "database": "postgresql", "faults": options.restarts, **check_load(url, made)}
 
 
 if __name__ == "__main__":

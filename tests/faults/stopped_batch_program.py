@@ -16,8 +16,8 @@ from interlock.storage.postgres.pipeline import Pipeline
 from tests.support import approve
 
 
-class Stopping:
-    def around(self, pipe: Pipeline) -> Stopping:
+class StoppingPipeline:
+    def around(self, pipe: Pipeline) -> StoppingPipeline:
         self._pipe = pipe
         return self
 
@@ -31,11 +31,11 @@ class Stopping:
 
 
 async def main(url: str, approval_id: str) -> None:
-    parts = build_services(url)
-    await parts.store.open()
-    parts.store._database.wrap_connection(Stopping().around)  # type: ignore[attr-defined]
-    await approve(parts, approval_id)
-    await parts.store.close()
+    services = build_services(url)
+    await services.store.open()
+    services.store._database.wrap_connection(StoppingPipeline().around)  # type: ignore[attr-defined]
+    await approve(services, approval_id)
+    await services.store.close()
 
 
 if __name__ == "__main__":

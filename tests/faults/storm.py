@@ -31,14 +31,14 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.runtime.process_identity import make_runner_id
 from tests.faults import race_controls
-from tests.faults.clients import POLICY, Client, forbidden
-from tests.faults.final_state import judge
+from tests.faults.clients import POLICY, Client, forbidden_transitions
+from tests.faults.final_state import check_final_state
 from tests.faults.histories import Recorder
 from tests.places import migrated
 from tests.postgres import Server
 
 PROCESSES = 3
-LANES = 64  # approvals that are under way at once; every process has a client at each
+LANES_PER_PROCESS = 64  # approvals that are under way at once; every process has a client at each
 STALLED = 120.0  # seconds without any progress
 DATABASE = "storm"
 
@@ -53,7 +53,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.broken:
         race_controls.CONTROLS[options.broken]()
-    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, server):
+    with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (url, server):
         if options.broken and server:
             with server.connect(DATABASE) as connection:  # its own refusals would hide what the code does wrong
                 connection.execute("alter table approvals disable trigger user")
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 @contextmanager
-def opened(database: str, folder: Path) -> Iterator[tuple[str, Server | None]]:
+def open_database(database: str, folder: Path) -> Iterator[tuple[str, Server | None]]:
     if database == "sqlite":
         yield f"sqlite:///{folder}/storm.db", None
         return
@@ -72,13 +72,13 @@ def opened(database: str, folder: Path) -> Iterator[tuple[str, Server | None]]:
 
 def run(url: str, server: Server | None, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    shared = Shared()
+    shared = SharedCounters()
     storm = Storm(url, server, folder, shared, random.Random(options.seed))
-    storm.blow(options.operations, options.kills)
+    storm.run(options.operations, options.kills)
     stormed = time.monotonic() - began
     if options.broken == "swapped-answer":
-        race_controls.swap_answers(folder)
-    verdict = judge(url, folder, storm.killed)
+        race_controls.swap_recorded_answers(folder)
+    verdict = check_final_state(url, folder, storm.killed)
     return {
         "suite": "storm",
         "database": options.database,
@@ -93,30 +93,30 @@ def run(url: str, server: Server | None, folder: Path, options: argparse.Namespa
         "linearizable": verdict.linearizable,
         "lost": verdict.lost,
         "kinds": dict(storm.faults),
-        "bytes": size(server, folder),
+        "bytes": database_size(server, folder),
         "counts": dict(sorted(verdict.counts.items())),
         "statuses": dict(sorted(verdict.statuses.items())),
     }
 
 
-class Shared:
-    """Memory that processes share and that outlives each: where the lanes are, who did how much, and when to stop."""
+class SharedCounters:
+    """Shared memory that survives each process: the position of each lane, counts, and when to stop."""
 
     def __init__(self) -> None:
-        self._memory = memoryview(mmap.mmap(-1, 8 * (LANES + PROCESSES + 1))).cast("q")
+        self._memory = memoryview(mmap.mmap(-1, 8 * (LANES_PER_PROCESS + PROCESSES + 1))).cast("q")
 
     def current(self, lane: int) -> int:
-        return int(self._memory[lane]) * LANES + lane
+        return int(self._memory[lane]) * LANES_PER_PROCESS + lane
 
     def advance(self, lane: int, number: int) -> None:
         """Two that advance at once advance by one."""
-        self._memory[lane] = number // LANES + 1
+        self._memory[lane] = number // LANES_PER_PROCESS + 1
 
     def count(self, process: int, operations: int) -> None:
-        self._memory[LANES + process] += operations
+        self._memory[LANES_PER_PROCESS + process] += operations
 
     def operations(self) -> int:
-        return sum(self._memory[LANES : LANES + PROCESSES])
+        return sum(self._memory[LANES_PER_PROCESS : LANES_PER_PROCESS + PROCESSES])
 
     def stop(self) -> None:
         self._memory[-1] = 1
@@ -128,14 +128,16 @@ class Shared:
 class Storm:
     """Starts the processes, kills some of them and cuts connections, and starts them again."""
 
-    def __init__(self, url: str, server: Server | None, folder: Path, shared: Shared, chance: random.Random) -> None:
+    def __init__(
+        self, url: str, server: Server | None, folder: Path, shared: SharedCounters, chance: random.Random
+    ) -> None:
         self.url, self.server, self.folder, self.shared, self.chance = url, server, folder, shared, chance
         self.killed: dict[str, int] = {}
         self.names: dict[int, str] = {}  # of the processes that run, by number
         self.faults = Counter[str]()
 
-    def blow(self, operations: int, kills: int) -> None:
-        fork(lambda: asyncio.run(prepared(self.url)), wait=True)
+    def run(self, operations: int, kills: int) -> None:
+        fork(lambda: asyncio.run(prepare_database(self.url)), wait=True)
         running = [self.start(number) for number in range(PROCESSES)]
         try:
             for fault in range(kills):
@@ -150,12 +152,12 @@ class Storm:
             raise
         self.killed |= dict.fromkeys(self.names.values(), now())  # from here on they go by themselves
         self.shared.stop()
-        ended(running)
+        wait_for_processes(running)
 
     def start(self, number: int) -> int:
         seed = self.chance.getrandbits(32)
         self.names[number] = f"{number}-{seed}"
-        return fork(lambda: asyncio.run(weather(self.url, self.folder, self.shared, number, seed)))
+        return fork(lambda: asyncio.run(run_clients(self.url, self.folder, self.shared, number, seed)))
 
     def reach(self, operations: int, running: list[int]) -> None:
         last, moved = -1, time.monotonic()
@@ -175,7 +177,7 @@ class Storm:
         running[number] = self.start(number)
 
     def cut(self) -> None:
-        """Every connection of the database, at whatever it is doing."""
+        """Cuts every connection of the database, in any state."""
         if self.server is None:
             return
         with self.server.connect() as connection:
@@ -185,52 +187,52 @@ class Storm:
         self.faults["cuts"] += len(cut)
 
 
-async def prepared(url: str) -> None:
-    parts = build_services(url)
-    await parts.store.open()
-    await parts.put_policy("default", POLICY, "ada", {})
-    await parts.store.close()
+async def prepare_database(url: str) -> None:
+    services = build_services(url)
+    await services.store.open()
+    await services.put_policy("default", POLICY, "ada", {})
+    await services.store.close()
 
 
-async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int) -> None:
-    """One process: a client at each lane, and a worker, which does what time has to do."""
-    parts = await reached(url)
+async def run_clients(url: str, folder: Path, shared: SharedCounters, number: int, seed: int) -> None:
+    """One process: a client for each lane, and a worker for the timers."""
+    services = await reach_database(url)
     recorder, runner, stop = Recorder(folder, f"{number}-{seed}"), make_runner_id(), asyncio.Event()
-    worker = asyncio.create_task(parts.worker.run(stop))
-    clients = [Client(parts, recorder, folder, runner, seed * 1000 + lane) for lane in range(LANES)]
-    await asyncio.gather(*(follow(client, lane, shared, number) for lane, client in enumerate(clients)))
+    worker = asyncio.create_task(services.worker.run(stop))
+    clients = [Client(services, recorder, folder, runner, seed * 1000 + lane) for lane in range(LANES_PER_PROCESS)]
+    await asyncio.gather(*(follow_lane(client, lane, shared, number) for lane, client in enumerate(clients)))
     stop.set()
     await worker
-    await parts.store.close()
+    await services.store.close()
 
 
-async def reached(url: str) -> AppServices:
-    """A program that is cut off while it opens says so and ends; whoever runs it starts it again."""
+async def reach_database(url: str) -> AppServices:
+    """A program that loses its connection while opening ends with an error, and is started again."""
     while True:
-        parts = build_services(url)
+        services = build_services(url)
         try:
-            await parts.store.open()
-            await parts.put_policy("default", None, "", {})
-            return parts
+            await services.store.open()
+            await services.put_policy("default", None, "", {})
+            return services
         except StoreUnavailable:
-            await parts.store.close()
+            await services.store.close()
 
 
-async def follow(client: Client, lane: int, shared: Shared, process: int) -> None:
+async def follow_lane(client: Client, lane: int, shared: SharedCounters, process: int) -> None:
     while not shared.stopped():
         number, before = shared.current(lane), client.operations
         await client.play(number, lambda: shared.current(lane))
         if shared.current(lane) == number:
             shared.advance(lane, number)
         shared.count(process, client.operations - before)
-        if client.chance.random() < 0.01 and not await forbidden(client.parts, number):
+        if client.chance.random() < 0.01 and not await forbidden_transitions(client.parts, number):
             raise RuntimeError("a denied call was not refused")
 
 
 def fork(work: Callable[[], object], *, wait: bool = False) -> int:
     pid = os.fork()
     if pid:
-        ended([pid] if wait else [])
+        wait_for_processes([pid] if wait else [])
         return pid
     code = 1
     try:
@@ -248,14 +250,14 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def ended(processes: list[int]) -> None:
+def wait_for_processes(processes: list[int]) -> None:
     """Waits for all; what one of them died of is on the standard error."""
     codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in processes]
     if any(codes):
         raise RuntimeError(f"processes ended with {codes}")
 
 
-def size(server: Server | None, folder: Path) -> int:
+def database_size(server: Server | None, folder: Path) -> int:
     """Of the database, its log included."""
     if server is None:
         return sum(path.stat().st_size for path in folder.glob("storm.db*"))

@@ -1,4 +1,4 @@
-"""Messages to people, with the worker killed at every step: nothing is lost, and what comes twice has the same id.
+"""Deliveries with the worker killed at every step: none is lost, and a duplicate has the same id.
 
 All points, on SQLite each on its first and on its second occurrence; `make faults` goes round many times.
 """
@@ -6,13 +6,13 @@ All points, on SQLite each on its first and on its second occurrence; `make faul
 import pytest
 
 from tests.faults.deliveries import PLANS
-from tests.faults.reports import caught, report
+from tests.faults.reports import is_caught, run_suite
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("database", "kills"), [("sqlite", len(PLANS)), ("postgresql", len(PLANS) // 2)])
 def test_a_worker_that_is_killed_at_any_step_loses_no_message(database: str, kills: int) -> None:  # R23, R24, R32, R46
-    result = report("deliveries", "--database", database, "--kills", str(kills))
+    result = run_suite("deliveries", "--database", database, "--kills", str(kills))
     assert result["wrong"] == []
     assert result["faults"] == kills
     assert result["succeeded"] == result["operations"]
@@ -25,4 +25,4 @@ def test_a_worker_that_is_killed_at_any_step_loses_no_message(database: str, kil
 )
 def test_a_worker_that_is_broken_is_noticed(broken: str, kills: str, noticed: str) -> None:
     """The red control."""
-    assert caught("deliveries", "--kills", kills, "--broken", broken, "--patience", "8", noticed=noticed)
+    assert is_caught("deliveries", "--kills", kills, "--broken", broken, "--patience", "8", noticed=noticed)

@@ -1,14 +1,14 @@
-"""Migrations that are killed; without `--most`, `python -m tests.faults.migrations` does it at every statement."""
+"""Killed migrations; without `--most`, `python -m tests.faults.migrations` does it at every statement."""
 
 import pytest
 
-from tests.faults.reports import caught, report
+from tests.faults.reports import is_caught, run_suite
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.smoke
 def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_happened(database: str) -> None:
-    result = report("migrations", "--database", database, "--most", "5")
+    result = run_suite("migrations", "--database", database, "--most", "5")
     assert result["wrong"] == []
     assert result["faults"] >= 10
     assert result["succeeded"] == result["operations"]
@@ -17,4 +17,4 @@ def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_ha
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.smoke
 def test_a_migration_without_a_transaction_would_be_noticed(database: str) -> None:
-    assert caught("migrations", "--database", database, "--most", "5", "--broken", "no-transaction")
+    assert is_caught("migrations", "--database", database, "--most", "5", "--broken", "no-transaction")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.faults.reports import report
+from tests.faults.reports import run_suite
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(4))
 def test_500_random_scenarios_are_the_same_on_both_databases(seed: int) -> None:  # R31
-    result = report("parity", "--scenarios", "500", "--seed", str(seed))
+    result = run_suite("parity", "--scenarios", "500", "--seed", str(seed))
     assert result["different"] == []
     succeeded = sum(
         n for line, n in result["seen"].items() if line.split(" ")[1] in ("Approval", "Waiting", "Execution")
@@ -18,7 +18,7 @@ def test_500_random_scenarios_are_the_same_on_both_databases(seed: int) -> None:
 
 @pytest.mark.smoke
 def test_a_sample_of_random_scenarios_is_the_same_on_both_databases() -> None:  # R31
-    result = report("parity", "--scenarios", "60", "--seed", "3")
+    result = run_suite("parity", "--scenarios", "60", "--seed", "3")
     assert result["different"] == []
     assert sum(result["seen"].values()) > 300, "a run in which nothing happened proves nothing"
 
@@ -26,5 +26,5 @@ def test_a_sample_of_random_scenarios_is_the_same_on_both_databases() -> None:  
 @pytest.mark.smoke
 def test_a_difference_would_be_noticed() -> None:
     """The red control: one word differs."""
-    result = report("parity", "--scenarios", "5", "--broken")
+    result = run_suite("parity", "--scenarios", "5", "--broken")
     assert result["count"] > 0

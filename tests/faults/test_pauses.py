@@ -1,4 +1,4 @@
-"""A run that pauses and goes on, its process killed before and after each statement: none is lost, all go on."""
+"""A run that pauses and resumes, killed before and after each statement: no run is lost, all resume."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.tables.pauses import LeaseHolder
-from tests.faults.pause_program import MINE
+from tests.faults.pause_program import SCOPE
 from tests.places import Place
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 CHANGES = ("write_pause", "hold_pause", "drop_pause", "commit")
 ANSWERED = "after all is answered"  # PostgreSQL commits between what was sent and its answer
 
@@ -25,33 +25,33 @@ ANSWERED = "after all is answered"  # PostgreSQL commits between what was sent a
 async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_it_is_over(
     place: Place, tmp_path: Path
 ) -> None:  # R9
-    parts = build_services(place.url)
-    await parts.store.open()
+    services = build_services(place.url)
+    await services.store.open()
     ends = dict.fromkeys(("", "paused", "went on", "over"), 0)
     try:
         for number, fault in enumerate(await _plans(place, tmp_path / "points")):
             run_id = f"run{number}"
-            said = await _killed(place, run_id, fault)
+            said = await _run_and_kill(place, run_id, fault)
             ends[said[-1] if said else ""] += 1
-            taken = await parts.store.pauses.wait_ready(MINE, LeaseHolder("survivor", 60_000), 0, 10, is_dead)
+            taken = await services.store.pauses.wait_ready(SCOPE, LeaseHolder("survivor", 60_000), 0, 10, is_dead)
             assert [pause.state for pause in taken] in ([], [run_id.encode()])
             assert taken or said[-1:] != ["paused"], "what is paused goes on"
             assert not (taken and said[-1:] == ["over"]), "what is over does not go on again"
             for pause in taken:
-                assert await parts.store.pauses.complete(MINE, pause.short_id, pause.fence)
-            assert (await parts.store.pauses.list_paused(MINE)).items == []
+                assert await services.store.pauses.complete(SCOPE, pause.short_id, pause.fence)
+            assert (await services.store.pauses.list_paused(SCOPE)).items == []
     finally:
-        await parts.store.close()
+        await services.store.close()
     assert (ends[""], ends["paused"], ends["went on"]) >= (2, 2, 2), "it was killed in every part of its way"
 
 
 async def _plans(place: Place, points: Path) -> list[str]:
     """Before and after every change and every commit."""
-    assert await _killed(place, "whole", f"record:{points}") == ["paused", "went on", "over"]
-    return _chosen(points)
+    assert await _run_and_kill(place, "whole", f"record:{points}") == ["paused", "went on", "over"]
+    return _sample(points)
 
 
-def _chosen(points: Path) -> list[str]:
+def _sample(points: Path) -> list[str]:
     names, seen, found = points.read_text().splitlines(), Counter[str](), list[str]()
     for place_of, name in enumerate(names):
         seen[name] += 1
@@ -61,10 +61,10 @@ def _chosen(points: Path) -> list[str]:
     return found
 
 
-async def _killed(place: Place, run_id: str, fault: str) -> list[str]:
+async def _run_and_kill(place: Place, run_id: str, fault: str) -> list[str]:
     """What it had said before."""
     command = [sys.executable, "-m", "tests.faults.pause_program", place.url, run_id, fault]
-    other = await asyncio.create_subprocess_exec(*command, cwd=TOP, stdout=asyncio.subprocess.PIPE)
+    other = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE)
     try:
         out, _ = await other.communicate()
     finally:

@@ -1,4 +1,4 @@
-"""Plans of faults: where they act, what their points are called, and that nothing is wrapped without one."""
+"""Fault plans: where they act, how their points are named, and that nothing is wrapped without one."""
 
 import inspect
 import sqlite3
@@ -21,7 +21,7 @@ from tests.support import START
 pytestmark = pytest.mark.smoke
 
 
-def made(text: str) -> FaultPoint:
+def recorded_names(text: str) -> FaultPoint:
     point = parse_fault_plan(text)
     assert point is not None
     return point
@@ -33,7 +33,7 @@ def test_without_a_plan_nothing_is_wrapped() -> None:
 
 
 def test_a_plan_acts_at_the_point_with_its_number() -> None:
-    point = made("raise:2")
+    point = recorded_names("raise:2")
     point("one")
     with pytest.raises(InjectedFault, match="two"):
         point("two")
@@ -41,7 +41,7 @@ def test_a_plan_acts_at_the_point_with_its_number() -> None:
 
 
 def test_a_plan_can_name_its_point_and_say_which_time() -> None:
-    point = made("raise:before commit#2")
+    point = recorded_names("raise:before commit#2")
     for name in ("before begin", "before commit", "after commit"):
         point(name)
     with pytest.raises(InjectedFault, match="before commit"):
@@ -49,7 +49,7 @@ def test_a_plan_can_name_its_point_and_say_which_time() -> None:
 
 
 def test_a_delay_can_be_at_a_named_point() -> None:
-    point = made("delay:before commit#1:0")
+    point = recorded_names("delay:before commit#1:0")
     assert point("before commit") is None  # type: ignore[func-returns-value]
 
 
@@ -73,14 +73,14 @@ async def test_a_function_keeps_its_name_and_its_kind() -> None:
 
 
 def test_a_fault_at_a_database_looks_like_the_database_failing() -> None:
-    point = raise_faults_as(made("raise:1"), sqlite3.OperationalError)
+    point = raise_faults_as(recorded_names("raise:1"), sqlite3.OperationalError)
     with pytest.raises(sqlite3.OperationalError, match="injected before it"):
         point("before it")
 
 
 def test_every_statement_is_two_points_named_after_it(tmp_path: Path) -> None:
     log = tmp_path / "points.txt"
-    connection = FaultyConnection(sqlite3.connect(":memory:"), made(f"record:{log}"), {"select 1": "one"})
+    connection = FaultyConnection(sqlite3.connect(":memory:"), recorded_names(f"record:{log}"), {"select 1": "one"})
     connection.execute("select 1")
     connection.execute("-- why\nselect 2,\n3")
     connection.close()

@@ -28,13 +28,13 @@ def test_a_connection_belongs_to_a_client_for_one_transaction_only(pooled_url: s
     assert busy[0] != busy[1]
 
 
-def test_what_is_set_for_a_session_is_set_for_strangers(pooled_url: str) -> None:
+def test_a_session_setting_leaks_to_other_clients(pooled_url: str) -> None:
     with psycopg.connect(pooled_url, autocommit=True) as ann, psycopg.connect(pooled_url, autocommit=True) as bob:
         ann.execute("set statement_timeout = '77s'")
         assert bob.execute("show statement_timeout").fetchone() == ("77s",)
 
 
-def test_a_lock_of_a_session_keeps_nobody_out(pooled_url: str) -> None:
+def test_a_session_lock_excludes_nobody(pooled_url: str) -> None:
     with psycopg.connect(pooled_url, autocommit=True) as ann, psycopg.connect(pooled_url, autocommit=True) as bob:
         assert [each.execute("select pg_try_advisory_lock(1)").fetchone() for each in (ann, bob)] == [(True,), (True,)]
 
@@ -61,12 +61,12 @@ def test_a_listener_behind_the_pooler_hears_nothing_and_a_direct_one_hears_all(
 
 
 def test_a_client_can_tell_that_there_is_a_pooler(postgres_url: str, pooled_url: str) -> None:
-    """The process id that a connection is told when it opens is not that of the process that answers."""
-    told = {}
+    """The backend pid at connection time is not that of the process that answers later."""
+    answers = {}
     for url in (postgres_url, pooled_url):
         with psycopg.connect(url) as connection:
-            told[url] = connection.info.backend_pid == backend(connection)
-    assert told == {postgres_url: True, pooled_url: False}
+            answers[url] = connection.info.backend_pid == backend(connection)
+    assert answers == {postgres_url: True, pooled_url: False}
 
 
 @pytest.mark.usefixtures("postgres_pooler")  # skips where there is no pgbouncer

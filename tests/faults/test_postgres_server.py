@@ -1,4 +1,4 @@
-"""The server that other tests rely on: whose it is, who can reach it, and that nothing of it stays behind."""
+"""The PostgreSQL server of the tests: its owner, who can reach it, and that nothing of it is left behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from tests.keeper import MEMORY, roomy
 from tests.postgres import ForeignServer, Server, find_binaries
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 HOLDER = """
 import os, sys
 from tests.postgres import Server
@@ -140,7 +140,7 @@ def test_a_server_that_cannot_start_says_why() -> None:
 def test_nothing_stays_behind(end: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER],
-        cwd=TOP,
+        cwd=REPOSITORY,
         env={name: value for name, value in os.environ.items() if name != "HOME"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -158,10 +158,10 @@ def test_nothing_stays_behind(end: str) -> None:
             case "kill":
                 holder.kill()
             case _:
-                os.kill(keeper_of(int(pid)), signal.SIGKILL)
-    until(lambda: not alive(int(postmaster)))
+                os.kill(keeper_pid(int(pid)), signal.SIGKILL)
+    wait_until(lambda: not is_alive(int(postmaster)))
     if end != "kill the keeper":  # nobody is left to remove the folder then
-        until(lambda: not Path(folder).exists())
+        wait_until(lambda: not Path(folder).exists())
     else:
         remove(Path(folder))
 
@@ -179,7 +179,7 @@ def test_programs_that_nobody_can_reach_are_copied(tmp_path: Path) -> None:
         assert "PostgreSQL database dump" in subprocess.run(dump, capture_output=True, text=True, check=True).stdout
 
 
-def until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline, "it did not happen within 30 seconds"
@@ -193,12 +193,12 @@ def listening(pid: int, kind: str) -> set[str]:
     return {row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
 
 
-def keeper_of(pid: int) -> int:
+def keeper_pid(pid: int) -> int:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(next(child for child in children if b"keeper.py" in Path(f"/proc/{child}/cmdline").read_bytes()))
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:

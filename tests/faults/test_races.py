@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.faults.reports import caught, report
+from tests.faults.reports import is_caught, run_suite
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def contend(place: Place, contest: str, count: int, *options: str) -> dict[str, Any]:
+def run_contention(place: Place, contest: str, count: int, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.faults.contention", place.url, contest, str(count), *options]
-    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     assert result["faults"] == []
@@ -26,13 +26,13 @@ def contend(place: Place, contest: str, count: int, *options: str) -> dict[str, 
 
 @pytest.mark.smoke
 def test_of_processes_that_claim_a_thread_one_has_it(place: Place) -> None:  # R32
-    won = [each for report in contend(place, "claim", 40)["reports"] for each in report["won"]]
+    won = [each for report in run_contention(place, "claim", 40)["reports"] for each in report["won"]]
     assert sorted(won) == sorted(f"thread-{number}" for number in range(40))
 
 
 @pytest.mark.smoke
 def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place) -> None:  # R46
-    one, two = contend(place, "start", 1000)["reports"]
+    one, two = run_contention(place, "start", 1000)["reports"]
     assert len(one["won"]) + len(two["won"]) == 1000
     assert set(one["won"]) == set(two["lost"])
     assert set(two["won"]) == set(one["lost"])
@@ -40,7 +40,7 @@ def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place)
 
 @pytest.mark.smoke
 def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(place: Place) -> None:  # R24
-    reports = contend(place, "decide", 32)["reports"]
+    reports = run_contention(place, "decide", 32)["reports"]
     winners = [report["won"] for report in reports if "won" in report]
     assert len(winners) == 1
     assert {report["standing"]["by"] for report in reports if "standing" in report} == set(winners)
@@ -65,7 +65,7 @@ def test_batches_that_lock_in_another_order_would_deadlock() -> None:
 
 def race(server: Server, count: int, *options: str, database: str = "races") -> list[dict[str, Any]]:
     server.create_database(database, migrated(server))
-    reports: list[dict[str, Any]] = contend(Base(server, database), "batches", count, *options)["reports"]
+    reports: list[dict[str, Any]] = run_contention(Base(server, database), "batches", count, *options)["reports"]
     return reports
 
 
@@ -82,9 +82,9 @@ SCENES = 11
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(database: str) -> None:  # R24, R46
+def test_every_race_at_one_approval_is_linearizable(database: str) -> None:  # R24, R46
     """From threads and processes: decisions, votes, edits, undo, cancel, starts, resumes, workers, deadlines."""
-    result = report("races", "--database", database, "--rounds", "6", "--crowd", "1000")
+    result = run_suite("races", "--database", database, "--rounds", "6", "--crowd", "1000")
     assert result["wrong"] == []
     assert result["linearizable"] == result["answers"] > 1000
     assert (result["operations"], len(result["won"])) == (6 * SCENES, SCENES)
@@ -100,4 +100,4 @@ def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(data
 @pytest.mark.parametrize("broken", ["early-answer", "old-votes"])
 def test_races_over_a_broken_copy_have_no_explanation(broken: str) -> None:
     """The red control."""
-    assert caught("races", "--rounds", "10", "--broken", broken)
+    assert is_caught("races", "--rounds", "10", "--broken", broken)

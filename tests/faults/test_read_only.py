@@ -13,14 +13,14 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.postgres.connection import retry_on_lost_connection
-from tests.faults.cuts import SOCKET, Wire
-from tests.faults.read_only import follower
-from tests.faults.reports import caught, report
+from tests.faults.cuts import SOCKET, CuttingProxy
+from tests.faults.read_only import start_standby
+from tests.faults.reports import is_caught, run_suite
 from tests.places import File, migrated
 from tests.postgres import Server
 from tests.support import Clock, approve, faults, opened, pending, status
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 LOOK = """
 import asyncio, sys
 from interlock.core.errors import StoreUnavailable
@@ -34,7 +34,7 @@ except StoreUnavailable as error:
 
 @pytest.mark.parametrize("how", ["setting", "failover"])
 def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards(how: str) -> None:
-    result = report("read_only", "--how", how, "--times", "1")
+    result = run_suite("read_only", "--how", how, "--times", "1")
     assert result["wrong"] == []
     assert result["errors"]["store_unavailable"] >= 10
     assert result["succeeded"] >= result["operations"] / 2
@@ -42,7 +42,7 @@ def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards
 
 def test_a_gate_that_opens_when_nothing_can_be_recorded_would_be_noticed() -> None:
     """The red control."""
-    assert caught("read_only", "--times", "2", "--broken", "fail-open")
+    assert is_caught("read_only", "--times", "2", "--broken", "fail-open")
 
 
 async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
@@ -50,27 +50,27 @@ async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
 ) -> None:
     """Nobody cuts the connection to the standby: it is given up because it does not take what is written."""
     monkeypatch.setattr(retry_on_lost_connection, "__defaults__", (0.3,))
-    with Server(durable=False) as primary, follower(primary) as standby:
+    with Server(durable=False) as primary, start_standby(primary) as standby:
         primary.create_database("readonly", migrated(primary))
-        with Wire(tmp_path, primary.sockets / SOCKET, random.Random(0), 0) as led:
-            parts = build_services(f"postgresql://postgres@/readonly?host={quote(str(tmp_path), safe='')}")
-            await parts.store.open()
+        with CuttingProxy(tmp_path, primary.sockets / SOCKET, random.Random(0), 0) as led:
+            services = build_services(f"postgresql://postgres@/readonly?host={quote(str(tmp_path), safe='')}")
+            await services.store.open()
             try:
-                approval_id = await pending(parts)
-                follow(primary, standby)
+                approval_id = await pending(services)
+                wait_for_standby(primary, standby)
                 led.server = standby.sockets / SOCKET
                 led.end()
-                assert await status(parts, approval_id) == "pending"  # the standby can be read
+                assert await status(services, approval_id) == "pending"  # the standby can be read
                 with pytest.raises(StoreUnavailable, match="read-only"):
-                    await approve(parts, approval_id)
+                    await approve(services, approval_id)
                 led.server = primary.sockets / SOCKET
-                assert await approve(parts, approval_id) == "approved"
-                assert await faults(parts) == []
+                assert await approve(services, approval_id) == "approved"
+                assert await faults(services) == []
             finally:
-                await parts.store.close()
+                await services.store.close()
 
 
-def follow(primary: Server, standby: Server) -> None:
+def wait_for_standby(primary: Server, standby: Server) -> None:
     """Waits until the standby has all that the primary has now."""
     with primary.connect() as connection:
         target = connection.execute("select pg_current_wal_lsn()").fetchall()[0]
@@ -83,21 +83,21 @@ async def test_a_file_that_cannot_be_written_is_said_to_be_so_and_opens_again_la
     tmp_path: Path, clock: Clock
 ) -> None:
     place = File(tmp_path / "interlock.db")
-    async with opened(place, clock) as parts:
-        approval_id = await pending(parts)
-    assert "interlock.db.lock cannot be opened: " in looked_at(tmp_path, place.url)
-    async with opened(place, clock) as parts:
-        assert await approve(parts, approval_id) == "approved"
-        assert await faults(parts) == []
+    async with opened(place, clock) as services:
+        approval_id = await pending(services)
+    assert "interlock.db.lock cannot be opened: " in run_look(tmp_path, place.url)
+    async with opened(place, clock) as services:
+        assert await approve(services, approval_id) == "approved"
+        assert await faults(services) == []
 
 
-def looked_at(folder: Path, url: str) -> str:
+def run_look(folder: Path, url: str) -> str:
     """What a program says that opens the file while its folder cannot be written; root may write everywhere else."""
     look = [sys.executable, "-c", LOOK, url]
     if os.geteuid() != 0:
         for path in (*folder.iterdir(), folder):
             path.chmod(path.stat().st_mode & ~0o222)
-        done = subprocess.run(look, cwd=TOP, capture_output=True, text=True, check=False)
+        done = subprocess.run(look, cwd=REPOSITORY, capture_output=True, text=True, check=False)
         for path in (folder, *folder.iterdir()):
             path.chmod(path.stat().st_mode | 0o200)
         return done.stdout + done.stderr
@@ -105,6 +105,6 @@ def looked_at(folder: Path, url: str) -> str:
     if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("root cannot be kept from writing here")
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mounts, "-", *look], cwd=TOP, capture_output=True, text=True, check=False
+        ["unshare", "-m", "sh", "-c", mounts, "-", *look], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     return done.stdout + done.stderr

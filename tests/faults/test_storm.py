@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.reports import caught, report
+from tests.faults.reports import is_caught, run_suite
 
 # Every answer that an operation can have; what is rarer is only asked of longer storms.
 ANSWERS = {
@@ -26,7 +26,7 @@ ENDS = {"cancelled", "expired", "failed", "rejected", "responded", "succeeded", 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_in_a_storm_nothing_runs_unasked_twice_or_otherwise(database: str) -> None:  # R24, R32, R46
-    result = report("storm", "--database", database, "--operations", "20000", "--kills", "4")
+    result = run_suite("storm", "--database", database, "--operations", "20000", "--kills", "4")
     assert result["wrong"] == []
     assert result["operations"] >= 20_000
     assert result["linearizable"] == result["operations"], "every history has an explanation"
@@ -55,4 +55,4 @@ def test_in_a_storm_nothing_runs_unasked_twice_or_otherwise(database: str) -> No
 )
 def test_a_broken_copy_does_not_weather_a_storm(broken: str, noticed: str) -> None:
     """The red control."""
-    assert caught("storm", "--operations", "3000", "--kills", "1", "--broken", broken, noticed=noticed)
+    assert is_caught("storm", "--operations", "3000", "--kills", "1", "--broken", broken, noticed=noticed)

@@ -1,4 +1,4 @@
-"""A change of records, killed before and after each statement: whoever tries again finds it done once, or does it."""
+"""A change of tool items, killed before and after each statement: a retry finds it done once, or does it."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from interlock.app.bootstrap import build_services
 from tests.counting import count_up
 from tests.places import Place
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mean that nothing was tried
 
 
 @pytest.mark.smoke
 async def test_a_change_that_is_killed_anywhere_is_made_once(place: Place) -> None:  # R7
-    parts = build_services(place.url)
-    await parts.store.open()
-    records = parts.store.records("default")
+    services = build_services(place.url)
+    await services.store.open()
+    records = services.store.records("default")
     kept = killed = 0
     try:
         for number in count(1):
-            died = await _dies(place, f"key{number}", f"kill:{number}")
+            died = await _run_and_kill(place, f"key{number}", f"kill:{number}")
             kept += place.sql("select count(*) from applied where key = ?", f"key{number}") == [(1,)]
             assert await records.change(f"key{number}", count_up) == number, "once, by whoever did it"
             if not died:
                 break
             killed += 1
     finally:
-        await parts.store.close()
+        await services.store.close()
     assert killed >= LEAST[place.kind]
     assert 1 < kept <= killed, "some died after it was done, and some before"
 
 
-async def _dies(place: Place, key: str, fault: str) -> bool:
+async def _run_and_kill(place: Place, key: str, fault: str) -> bool:
     command = [sys.executable, "-m", "tests.counting", place.url, key, fault]
     pipe = asyncio.subprocess.PIPE
-    other = await asyncio.create_subprocess_exec(*command, cwd=TOP, stdin=pipe, stdout=pipe)
+    other = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdin=pipe, stdout=pipe)
     try:
         await other.communicate(b"go\n")
     finally:

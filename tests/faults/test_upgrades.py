@@ -1,4 +1,4 @@
-"""Old and new programs on one database: a migration that only adds is applied while old ones work and start."""
+"""Old and new programs on one database: an additive migration is applied while old ones run and start."""
 
 import os
 import re
@@ -14,11 +14,11 @@ import pytest
 from interlock.core.errors import Misconfigured
 from interlock.storage import migrate
 from interlock.storage.postgres.pipeline import placeholders
-from tests.faults.reports import caught, report
+from tests.faults.reports import is_caught, run_suite
 from tests.places import Place
 from tests.support import Clock, opened, pending
 
-TOP = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 EXPANDED = """-- since: 3
 alter table approvals add column colour text;
 create index approvals_colour on approvals (colour) where colour is not null;
@@ -28,10 +28,10 @@ CONTRACTED = "-- since: 99\ndrop table colours;\n"
 
 
 @pytest.fixture
-def newer(tmp_path: Path) -> Path:
+def newer_source(tmp_path: Path) -> Path:
     """The program as it will be: it knows one migration more."""
     copy = tmp_path / "newer"
-    shutil.copytree(TOP / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for kind in ("sqlite", "postgres"):
         (copy / "interlock/storage/migrations" / kind / "0098_colours.sql").write_text(EXPANDED)
     return copy
@@ -45,24 +45,24 @@ def interlock(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_old_and_new_programs_work_on_one_database_while_it_is_migrated(database: str) -> None:
-    result = report("upgrades", "--database", database, "--upgrades", "1")
+    result = run_suite("upgrades", "--database", database, "--upgrades", "1")
     assert result["wrong"] == []
     assert result["succeeded"] == result["operations"]
 
 
 def test_a_migration_that_takes_away_what_old_programs_use_would_be_noticed() -> None:
     """The red control."""
-    assert caught("upgrades", "--upgrades", "1", "--broken", "taken-away")
+    assert is_caught("upgrades", "--upgrades", "1", "--broken", "taken-away")
 
 
 async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
-    place: Place, clock: Clock, newer: Path
+    place: Place, clock: Clock, newer_source: Path
 ) -> None:
-    async with opened(place, clock) as parts:
-        await pending(parts)
+    async with opened(place, clock) as services:
+        await pending(services)
     for kind in ("sqlite", "postgres"):
-        (newer / "interlock/storage/migrations" / kind / "0099_contracted.sql").write_text(CONTRACTED)
-    done = interlock(newer, "migrate", "--database", place.url)
+        (newer_source / "interlock/storage/migrations" / kind / "0099_contracted.sql").write_text(CONTRACTED)
+    done = interlock(newer_source, "migrate", "--database", place.url)
     assert "colours, contracted" in done.stdout, done.stderr
     with pytest.raises(Misconfigured, match="Upgrade this program"):
         async with opened(place, clock):
@@ -73,7 +73,9 @@ async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
 def test_every_statement_of_older_programs_still_fits(place: Place) -> None:
     """Released statements are kept in tests/upgrades; a migration with a lower `since` must not break them."""
     newest = migrate.load_migrations(place.kind)[-1]
-    releases = [path for path in sorted((TOP / "tests/upgrades").glob("*.sql")) if int(path.stem) >= newest.since]
+    releases = [
+        path for path in sorted((REPOSITORY / "tests/upgrades").glob("*.sql")) if int(path.stem) >= newest.since
+    ]
     assert releases
     for release in releases:
         for name, statement in statements(release.read_text()).items():
@@ -81,8 +83,8 @@ def test_every_statement_of_older_programs_still_fits(place: Place) -> None:
 
 
 def statements(text: str) -> dict[str, str]:
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
+    services = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return {name: statement.strip() for name, statement in zip(services[::2], services[1::2], strict=True)}
 
 
 def prepare(place: Place, name: str, statement: str) -> None:

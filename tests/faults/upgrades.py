@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.load_runner import TOP, judge, loads, start
+from tests.faults.load_runner import REPOSITORY, check_load, run_load, start_program
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -35,7 +35,7 @@ create index approvals_colour{n} on approvals (colour{n}) where colour{n} is not
 create table colours{n} (name text primary key);
 insert into colours{n} values ('grey');
 """
-TAKEN_AWAY = "-- since: 3\nalter table payloads rename column preview to previews{n};\n"
+DROP_COLUMN = "-- since: 3\nalter table payloads rename column preview to previews{n};\n"
 
 
 def main() -> None:
@@ -45,14 +45,14 @@ def main() -> None:
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, url_of(options.database, Path(folder)) as url:
+    with tempfile.TemporaryDirectory() as folder, make_database(options.database, Path(folder)) as url:
         result = run(url, Path(folder), options)
     shape = {"suite": "upgrades", "database": options.database, "faults": options.upgrades}
     print(json.dumps({**shape, **result, "seconds": round(time.monotonic() - began, 1)}))
 
 
 @contextmanager
-def url_of(database: str, folder: Path) -> Iterator[str]:
+def make_database(database: str, folder: Path) -> Iterator[str]:
     if database == "sqlite":
         yield f"sqlite:///{folder}/interlock.db"
         return
@@ -62,25 +62,25 @@ def url_of(database: str, folder: Path) -> Iterator[str]:
 
 def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     said = []
-    with loads(url, folder, 1, *AGENTS) as made:
+    with run_load(url, folder, 1, *AGENTS) as made:
         made.patience = 10 if options.broken else made.patience
         for number in range(FIRST, FIRST + options.upgrades):
-            made.grow(what="succeeded")
-            newer = newer_program(folder, number, TAKEN_AWAY if options.broken else EXPANDED)
+            made.wait_for_lines(what="succeeded")
+            newer = newer_program(folder, number, DROP_COLUMN if options.broken else EXPANDED)
             said.append(migrate(newer, url))
-            start(made, url, folder, *AGENTS, source=newer)
-            start(made, url, folder, *AGENTS)
-        made.grow(what="succeeded")
-    judged = judge(url, made)
+            start_program(made, url, folder, *AGENTS, source=newer)
+            start_program(made, url, folder, *AGENTS)
+        made.wait_for_lines(what="succeeded")
+    judged = check_load(url, made)
     wanted = [f"applied 1 migration: colours{n}" for n in range(FIRST, FIRST + options.upgrades)]
-    judged["wrong"] += [told for told, due in zip(said, wanted, strict=False) if due not in told]
+    judged["wrong"] += [answers for answers, due in zip(said, wanted, strict=False) if due not in answers]
     return judged
 
 
 def newer_program(folder: Path, number: int, migration: str) -> Path:
     """A copy of the program as it will be, which knows this migration and those before it."""
     copy, before = folder / f"newer{number}", folder / f"newer{number - 1}"
-    source = before if before.exists() else TOP / "src"
+    source = before if before.exists() else REPOSITORY / "src"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for kind in ("sqlite", "postgres"):
         file = copy / "interlock/storage/migrations" / kind / f"{number:04}_colours{number}.sql"

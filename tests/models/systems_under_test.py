@@ -1,6 +1,6 @@
-"""What the model is compared with: the pure core, the store, and the doors. Each takes an operation and says an answer.
+"""Systems that the model is compared with: the core, the store and the services.
 
-All three hold the same scene: one workspace, a handful of calls, people who may decide and one who may not.
+All three hold the same data: one workspace, a few calls, people who may decide and one who may not.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from interlock.core.policy.policy import Allow, Ask, Deny, People, Policy
 from interlock.core.ports import ApprovalQuery, ApprovalStep, StoredStep
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
-from tests.faults.histories import of_approval, of_error, of_outcome, short
-from tests.models.model import Answer, Op
+from tests.faults.histories import answer_from_approval, answer_from_error, answer_from_outcome, short_digest
+from tests.models.model import ModelAnswer, Operation
 from tests.support import Clock
 
 TOOLS = ("send", "pay", "put", "note", "post", "wipe")
@@ -41,34 +41,34 @@ VIEWER = Reviewer("vic", "viewer")
 LEASE = 10_000
 
 
-class Situation(NamedTuple):
+class Snapshot(NamedTuple):
     """What is looked at after every step: who waits, and how many have which status."""
 
     pending: frozenset[int]
     counts: Mapping[str, int]
 
 
-class Subject(Protocol):
+class SystemUnderTest(Protocol):
     def policy(self, text: str) -> None: ...
-    def perform(self, number: int, op: Op) -> Answer: ...
+    def perform(self, number: int, op: Operation) -> ModelAnswer: ...
     def sweep(self) -> None: ...
     def grant(self, grant: Grant, maker: str) -> None: ...
     def revoke(self, grant_id: str) -> None: ...
     def restart(self) -> None: ...
-    def situation(self) -> Situation: ...
-    def faults(self) -> list[str]: ...
+    def snapshot(self) -> Snapshot: ...
+    def violations(self) -> list[str]: ...
     def close(self) -> None: ...
 
 
-def spec_of(number: int) -> ToolSpec:
+def spec_for(number: int) -> ToolSpec:
     return SPECS[TOOLS[number % len(TOOLS)]]
 
 
-def call_of(workspace: str, number: int, args: str) -> ToolCall:
-    return propose(spec_of(number).name, {"path": args}, "run", f"c{number}", workspace=workspace, requester="rita")
+def call_for(workspace: str, number: int, args: str) -> ToolCall:
+    return propose(spec_for(number).name, {"path": args}, "run", f"c{number}", workspace=workspace, requester="rita")
 
 
-def sha256_of(args: str) -> str:
+def args_digest(args: str) -> str:
     """The digest of arguments that the model knows by name."""
     return digest(propose("t", {"path": args}, "r", "c").args)
 
@@ -77,8 +77,8 @@ def person(name: str) -> Reviewer:
     return PEOPLE.get(name, VIEWER)
 
 
-def decision_of(op: Op) -> Decision:
-    seen = Acknowledgement(None if op.seen is None else sha256_of(op.seen))
+def decision_for(op: Operation) -> Decision:
+    seen = Acknowledgement(None if op.acknowledged_args is None else args_digest(op.acknowledged_args))
     match op.name:
         case "approve":
             return Approve(seen)
@@ -89,16 +89,16 @@ def decision_of(op: Op) -> Decision:
     return Reject("No.", seen)
 
 
-def payload_of(op: Op) -> Payload:
+def payload_for(op: Operation) -> Payload:
     return Payload(result=b"1") if op.ok else Payload(error="no")
 
 
-def handed_out(stored: Stored) -> Answer:
+def execution_answer(stored: Stored) -> ModelAnswer:
     """What a runner gets: the bytes that it is to run, and its fence."""
-    return Answer("ok", args=short(digest(stored.payload.args or b"")), fence=stored.approval.lease.fence)
+    return ModelAnswer("ok", args=short_digest(digest(stored.payload.args or b"")), fence=stored.approval.lease.fence)
 
 
-class Doors:
+class ServicesSystem:
     """Gate, inbox and worker over a real database, whose clock the test moves."""
 
     def __init__(self, url: str, clock: Clock, workspace: str, runner: asyncio.Runner) -> None:
@@ -114,51 +114,51 @@ class Doors:
     def policy(self, text: str) -> None:
         self.runner.run(self.parts.put_policy(self.workspace, text, "ada", {}))
 
-    def perform(self, number: int, op: Op) -> Answer:
+    def perform(self, number: int, op: Operation) -> ModelAnswer:
         try:
             return self.runner.run(self._perform(number, op))
         except Error as error:
-            return of_error(error)
+            return answer_from_error(error)
 
-    async def _perform(self, number: int, op: Op) -> Answer:
+    async def _perform(self, number: int, op: Operation) -> ModelAnswer:
         approval_id = self.ids.get(number, "nobody-knows")
         match op.name:
             case "propose":
-                outcome = await self.parts.gate.check(call_of(self.workspace, number, op.args), spec_of(number))
+                outcome = await self.parts.gate.check(call_for(self.workspace, number, op.args), spec_for(number))
                 self.ids[number] = getattr(outcome, "approval_id", "") or approval_id
-                return of_outcome(outcome)
+                return answer_from_outcome(outcome)
             case "look":
-                return of_approval((await self.parts.store.get(self.workspace, approval_id)).approval)
+                return answer_from_approval((await self.parts.store.get(self.workspace, approval_id)).approval)
             case "start":
-                return handed_out(await self.start(approval_id, op))
-        return of_approval(await self.change(approval_id, op))
+                return execution_answer(await self.start(approval_id, op))
+        return answer_from_approval(await self.change(approval_id, op))
 
-    async def start(self, approval_id: str, op: Op) -> Stored:
-        started = await self.parts.gate.start(self.workspace, approval_id, op.who, LEASE)
+    async def start(self, approval_id: str, op: Operation) -> Stored:
+        started = await self.parts.gate.start(self.workspace, approval_id, op.actor, LEASE)
         stored = await self.parts.store.get(self.workspace, approval_id)
         return Stored(
             replace(stored.approval, lease=stored.approval.lease._replace(fence=started.fence)),
             Payload(args=started.args),
         )
 
-    async def change(self, approval_id: str, op: Op) -> Approval:
+    async def change(self, approval_id: str, op: Operation) -> Approval:
         gate, inbox, place = self.parts.gate, self.parts.inbox, (self.workspace, approval_id)
         match op.name:
             case "undo":
-                return await inbox.undo(*place, person(op.who))
+                return await inbox.undo(*place, person(op.actor))
             case "cancel":
-                return await gate.cancel(*place, op.who)
+                return await gate.cancel(*place, op.actor)
             case "renew":
                 return await gate.renew(*place, op.fence, LEASE)
             case "finish":
-                return await gate.finish(*place, op.fence, ok=op.ok, payload=payload_of(op))
+                return await gate.finish(*place, op.fence, ok=op.ok, payload=payload_for(op))
             case "abandon":
                 return await gate.abandon(*place, op.fence)
             case "resolve":
-                return await inbox.resolve_unknown(*place, person(op.who), ok=op.ok, note="I looked.")
+                return await inbox.resolve_unknown(*place, person(op.actor), ok=op.ok, note="I looked.")
             case "delegate":
-                return await inbox.delegate(*place, People(frozenset({"vic"})), person(op.who))
-        return await inbox.decide(*place, decision_of(op), person(op.who))
+                return await inbox.delegate(*place, People(frozenset({"vic"})), person(op.actor))
+        return await inbox.decide(*place, decision_for(op), person(op.actor))
 
     def sweep(self) -> None:
         self.runner.run(self.parts.worker.sweep())
@@ -175,13 +175,13 @@ class Doors:
         self._open()
         self.runner.run(self.parts.put_policy(self.workspace, None, "", {}))
 
-    def situation(self) -> Situation:
+    def snapshot(self) -> Snapshot:
         page = self.runner.run(self.parts.inbox.list(self.workspace, ApprovalQuery(statuses=("pending",), limit=500)))
         counts = self.runner.run(self.parts.store.stats(self.workspace)).by_status
         waiting = frozenset(int(stored.approval.subject.call_id[1:]) for stored in page.items)
-        return Situation(waiting, {status: n for status, n in counts.items() if n})
+        return Snapshot(waiting, {status: n for status, n in counts.items() if n})
 
-    def faults(self) -> list[str]:
+    def violations(self) -> list[str]:
         report = self.runner.run(verify(self.parts.store, self.workspace))
         return [fault.message for fault in report.violations]
 
@@ -189,41 +189,41 @@ class Doors:
         self.runner.run(self.parts.store.close())
 
 
-class Port(Doors):
-    """The store alone: every change is a step of the core that it is given, without a door in between."""
+class StoreSystem(ServicesSystem):
+    """The store alone: every change is a step of the core, without a service in between."""
 
-    async def start(self, approval_id: str, op: Op) -> Stored:
+    async def start(self, approval_id: str, op: Operation) -> Stored:
         return await self.parts.store.transition_stored(self.workspace, approval_id, start_step(op))
 
-    async def change(self, approval_id: str, op: Op) -> Approval:
-        step = step_of(op, self.parts.gate.policy)
+    async def change(self, approval_id: str, op: Operation) -> Approval:
+        step = approval_step(op, self.parts.gate.policy)
         return await self.parts.store.transition(self.workspace, approval_id, step)
 
 
-def start_step(op: Op) -> StoredStep:
-    return lambda stored, moment, _=(): execute.start(stored, op.who, LEASE, "", moment, runner_is_dead=False)
+def start_step(op: Operation) -> StoredStep:
+    return lambda stored, moment, _=(): execute.start(stored, op.actor, LEASE, "", moment, runner_is_dead=False)
 
 
-def step_of(op: Op, policy: Policy) -> ApprovalStep:
-    who, payload = person(op.who), payload_of(op)
+def approval_step(op: Operation, policy: Policy) -> ApprovalStep:
+    who, payload = person(op.actor), payload_for(op)
     steps: dict[str, ApprovalStep] = {
         "undo": lambda a, m: approvals.undo(a, who, m),
-        "cancel": lambda a, m: approvals.cancel(a, op.who, "", m),
+        "cancel": lambda a, m: approvals.cancel(a, op.actor, "", m),
         "renew": lambda a, m: execute.renew(a, op.fence, LEASE, m),
         "finish": lambda a, m: execute.finish(a, op.fence, payload, m, ok=op.ok),
         "abandon": lambda a, m: execute.abandon(a, op.fence, m),
         "resolve": lambda a, m: approvals.resolve_unknown(a, "I looked.", who, None, m, ok=op.ok),
         "delegate": lambda a, m: approvals.delegate(a, People(frozenset({"vic"})), who, m),
     }
-    decide: ApprovalStep = lambda a, m: approvals.decide(a, decision_of(op), who, m, prepared(a, op, policy))  # noqa: E731
+    decide: ApprovalStep = lambda a, m: approvals.decide(a, decision_for(op), who, m, prepare_edit(a, op, policy))  # noqa: E731
     return steps.get(op.name, decide)
 
 
-def prepared(approval: Approval, op: Op, policy: Policy) -> PreparedEdit | None:
-    """As the inbox does it: the edited call is judged by the policy of now."""
+def prepare_edit(approval: Approval, op: Operation, policy: Policy) -> PreparedEdit | None:
+    """As the inbox does it: the current policy judges the edited call."""
     if op.name != "edit":
         return None
-    call = call_of(approval.subject.workspace, TOOLS.index(approval.subject.tool), op.args)
+    call = call_for(approval.subject.workspace, TOOLS.index(approval.subject.tool), op.args)
     verdict = policy.judge(call, SPECS[call.tool])
     terms = verdict if isinstance(verdict, Ask) else approval.terms
     return PreparedEdit(
@@ -237,7 +237,7 @@ def prepared(approval: Approval, op: Op, policy: Policy) -> PreparedEdit | None:
     )
 
 
-class Core:
+class CoreSystem:
     """The rules alone, over rows in a dictionary and a ledger in a list."""
 
     def __init__(self, clock: Clock) -> None:
@@ -250,25 +250,25 @@ class Core:
     def policy(self, text: str) -> None:
         self.judge = load_policy(text, compile_condition, known_names((), PolicyChannelSettings()), {}).policy
 
-    def perform(self, number: int, op: Op) -> Answer:
+    def perform(self, number: int, op: Operation) -> ModelAnswer:
         try:
             return self._propose(number, op) if op.name == "propose" else self._perform(number, op)
         except Error as error:
-            return of_error(error)
+            return answer_from_error(error)
 
-    def _perform(self, number: int, op: Op) -> Answer:
+    def _perform(self, number: int, op: Operation) -> ModelAnswer:
         stored = self.rows.get(number)
         if stored is None:
             raise NotFound("There is no such approval.")
         if op.name == "start":
             self._keep(number, start_step(op)(stored, Moment(self.clock())))
-            return handed_out(self.rows[number])
+            return execution_answer(self.rows[number])
         if op.name != "look":
-            self._keep(number, step_of(op, self.judge)(stored.approval, Moment(self.clock())))
-        return of_approval(self.rows[number].approval)
+            self._keep(number, approval_step(op, self.judge)(stored.approval, Moment(self.clock())))
+        return answer_from_approval(self.rows[number].approval)
 
-    def _propose(self, number: int, op: Op) -> Answer:
-        call, moment = call_of("default", number, op.args), Moment(self.clock())
+    def _propose(self, number: int, op: Operation) -> ModelAnswer:
+        call, moment = call_for("default", number, op.args), Moment(self.clock())
         spec = SPECS[call.tool]
         if number in self.rows:
             request.check_same_call(self.rows[number].approval, call)
@@ -278,10 +278,10 @@ class Core:
             shown = redact(call.args, spec, b"key")
             proposal = Proposal(f"id{number}", "nonce", call, spec, shown, spec.sentence(shown.value))
             if isinstance(verdict, Deny):
-                return Answer("ok", "denied")
+                return ModelAnswer("ok", "denied")
             self._born(number, proposal, verdict, moment)
         stored = self.rows[number]
-        return of_outcome(approval_outcome(stored.approval, stored.payload, moment.now))
+        return answer_from_outcome(approval_outcome(stored.approval, stored.payload, moment.now))
 
     def _born(self, number: int, proposal: Proposal, verdict: Allow | Ask, moment: Moment) -> None:
         if isinstance(verdict, Allow):
@@ -338,12 +338,12 @@ class Core:
     def restart(self) -> None:
         """It has nothing to lose."""
 
-    def situation(self) -> Situation:
+    def snapshot(self) -> Snapshot:
         statuses = {number: stored.approval.status for number, stored in self.rows.items()}
         counts = {status: list(statuses.values()).count(status) for status in statuses.values()}
-        return Situation(frozenset(n for n, status in statuses.items() if status == "pending"), counts)
+        return Snapshot(frozenset(n for n, status in statuses.items() if status == "pending"), counts)
 
-    def faults(self) -> list[str]:
+    def violations(self) -> list[str]:
         verifier = Verifier("default", self.head)
         verifier.feed(self.entries)
         verifier.finish(self.head)

@@ -1,4 +1,4 @@
-"""Random programs against one small model: the core, the store and the doors all have to say what it says.
+"""Random operations against one small model: core, store and services have to answer as it does.
 
 The same programs every time; `python -m tests.faults.models` plays others, and more of them.
 """
@@ -14,8 +14,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import execute
-from tests.models.state_machine import Program
-from tests.models.systems_under_test import Core, Doors, Port, Subject
+from tests.models.state_machine import ApprovalMachine
+from tests.models.systems_under_test import CoreSystem, ServicesSystem, StoreSystem, SystemUnderTest
 from tests.places import Place
 from tests.support import Clock
 
@@ -29,7 +29,7 @@ BOUNDED = settings(
     suppress_health_check=CHECKS,
 )
 LONG = settings(BOUNDED, max_examples=160)
-BRIEF = settings(BOUNDED, max_examples=10)  # each move of the clock is a statement of its own there
+SHORT = settings(BOUNDED, max_examples=10)  # each move of the clock is a statement of its own there
 UNSHRUNK = settings(BOUNDED, max_examples=200, phases=[Phase.generate])
 ALWAYS = {
     "propose ok", "propose call_mismatch", "approve ok", "approve already_decided", "approve forbidden",
@@ -40,7 +40,7 @@ ALWAYS = {
     "resolve conflict", "resolve forbidden", "succeeded", "failed", "unknown", "expired", "rejected", "responded",
     "cancelled", "approved", "running", "pending",
 }  # fmt: skip
-Make = Callable[[], Subject]
+MakeSystem = Callable[[], SystemUnderTest]
 
 
 @pytest.fixture
@@ -49,7 +49,9 @@ def runner() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-def doors(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[Doors] = Doors) -> Make:
+def make_services_system(
+    place: Place, clock: Clock, runner: asyncio.Runner, kind: type[ServicesSystem] = ServicesSystem
+) -> MakeSystem:
     """A workspace of its own for every program; the clock only goes forward, so that none stands behind its ledger."""
     clock.lead(place)
     numbers = itertools.count()
@@ -57,30 +59,30 @@ def doors(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[Doors] 
 
 
 def examples(place: Place) -> settings:
-    return BOUNDED if place.kind == "sqlite" else BRIEF
+    return BOUNDED if place.kind == "sqlite" else SHORT
 
 
-def play(make: Make, clock: Clock, how: settings) -> Counter[str]:
+def run_machine(make: MakeSystem, clock: Clock, how: settings) -> Counter[str]:
     seen: Counter[str] = Counter()
-    run_state_machine_as_test(lambda: Program(make, clock, seen), settings=how)
+    run_state_machine_as_test(lambda: ApprovalMachine(make, clock, seen), settings=how)
     return seen
 
 
 @pytest.mark.timeout(600)
-def test_the_core_says_what_the_model_says(clock: Clock) -> None:  # R46, R47
-    seen = play(lambda: Core(clock), clock, LONG)
+def test_the_core_answers_as_the_model(clock: Clock) -> None:  # R46, R47
+    seen = run_machine(lambda: CoreSystem(clock), clock, LONG)
     assert ALWAYS - set(seen) == set()
 
 
 @pytest.mark.timeout(600)
-def test_the_store_says_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
-    seen = play(doors(place, clock, runner, Port), clock, examples(place))
+def test_the_store_answers_as_the_model(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
+    seen = run_machine(make_services_system(place, clock, runner, StoreSystem), clock, examples(place))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
 @pytest.mark.timeout(600)
-def test_the_doors_say_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
-    seen = play(doors(place, clock, runner), clock, examples(place))
+def test_the_services_answer_as_the_model(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
+    seen = run_machine(make_services_system(place, clock, runner), clock, examples(place))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
@@ -112,11 +114,11 @@ def test_a_broken_core_says_something_else(
     """The red control."""
     break_it(monkeypatch)
     with pytest.raises(AssertionError):
-        play(lambda: Core(clock), clock, UNSHRUNK)
+        run_machine(lambda: CoreSystem(clock), clock, UNSHRUNK)
 
 
 @pytest.mark.parametrize("break_it", [keep_votes, take_late_results])
-def test_broken_doors_say_something_else(
+def test_broken_services_answer_differently(
     place: Place,
     clock: Clock,
     runner: asyncio.Runner,
@@ -125,4 +127,4 @@ def test_broken_doors_say_something_else(
 ) -> None:
     break_it(monkeypatch)
     with pytest.raises(AssertionError):
-        play(doors(place, clock, runner), clock, UNSHRUNK)
+        run_machine(make_services_system(place, clock, runner), clock, UNSHRUNK)

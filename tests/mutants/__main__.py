@@ -1,4 +1,4 @@
-"""Makes the mistakes of `mutations` in the rules and in the verifier, one at a time, and sees whether a test notices.
+"""Mutation tests: one mistake at a time in the rules and in the verifier; does a test notice?
 
 python -m tests.mutants                          all of them
 python -m tests.mutants --only core/ledger/invariants.py      those of one module
@@ -19,13 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.mutants.mutations import Mutant, mutants_of
-from tests.mutants.runner import Result, try_all
+from tests.mutants.mutations import Mutant, find_mutants
+from tests.mutants.runner import Result, run_mutants
 
-TOP = Path(__file__).resolve().parents[2]
-PACKAGE = TOP / "src" / "interlock"
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "src" / "interlock"
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
-ELSEWHERE = ("conditions", "policy_file", "schemas", "settings", "templates")  # what they are about is not mutated
+TESTED_ELSEWHERE = (
+    "conditions",
+    "policy_file",
+    "schemas",
+    "settings",
+    "templates",
+)  # what they are about is not mutated
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Area:
 AREAS = {
     "core": Area(
         ("core/**/*.py", "app/audit.py", "app/ledger_file.py"),
-        ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in ELSEWHERE)),
+        ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in TESTED_ELSEWHERE)),
     ),
     "outside": Area(
         (
@@ -61,7 +67,7 @@ def main() -> None:
     began = time.monotonic()
     area = AREAS[options.area]
     mutants = [
-        each for path in area.paths() for each in mutants_of(path.relative_to(PACKAGE).as_posix(), path.read_text())
+        each for path in area.paths() for each in find_mutants(path.relative_to(PACKAGE).as_posix(), path.read_text())
     ]
     known, gone = _equivalents(mutants)
     if gone and not options.sample:
@@ -69,8 +75,8 @@ def main() -> None:
     chosen = [mutant for mutant in mutants if str(mutant) not in known and mutant.path.startswith(options.only)]
     if options.sample:
         chosen = sorted(Random(options.seed).sample(chosen, options.sample), key=chosen.index)
-    results = try_all(chosen, PACKAGE, area.tests, options.workers)
-    _tell(results)
+    results = run_mutants(chosen, PACKAGE, area.tests, options.workers)
+    _print_results(results)
     found = Counter(results.values())
     tried = found["killed"] + found["survived"]
     score = round(found["killed"] / tried, 4) if tried else 0
@@ -96,7 +102,7 @@ def _equivalents(mutants: list[Mutant]) -> tuple[set[str], set[str]]:
     return lines & there, lines - there
 
 
-def _tell(results: dict[Mutant, Result]) -> None:
+def _print_results(results: dict[Mutant, Result]) -> None:
     by_module: dict[str, Counter[str]] = {mutant.path: Counter() for mutant in results}
     for mutant, result in results.items():
         by_module[mutant.path][result] += 1

@@ -1,4 +1,4 @@
-"""Small mistakes that a program could have: a mutant is a module with one of them made."""
+"""Mutants: a module with one small mistake."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 CONTEXT = 30  # characters that are shown on both sides of a change
-MARK = "XX"  # stands for the first two characters, so that nothing is left of a short text
+MARKER = "XX"  # stands for the first two characters, so that nothing is left of a short text
 NOTHING_AT_RUN_TIME = {"annotation", "returns", "decorator_list", "bases", "format_spec", "cls"}
 TYPES_ONLY = {"Literal", "ClassVar", "Callable", "Mapping", "TypeVar"}
 PAIRS = (
@@ -29,7 +29,7 @@ HAVE_OTHERS = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Constant)  # conditions
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePosition:
     """`function` is the line where the outermost function begins; 0 where code runs when the module is loaded."""
 
     statement: ast.AST
@@ -43,7 +43,7 @@ class Mutant:
 
     path: str
     tree: ast.Module
-    place: Place
+    place: CodePosition
     lines: range
     change: str
     node: ast.AST
@@ -59,25 +59,25 @@ class Mutant:
         return ast.fix_missing_locations(self.tree)
 
 
-def mutants_of(path: str, source: str) -> Iterator[Mutant]:
+def find_mutants(path: str, source: str) -> Iterator[Mutant]:
     """Those that read alike are numbered, so that a name means one."""
     seen: Counter[str] = Counter()
     tree = ast.parse(source)
-    for place, node, field, value in _below(tree, Place(tree)):
-        change = _shown(place.statement, node, field, value)
+    for place, node, field, value in _walk(tree, CodePosition(tree)):
+        change = _describe_change(place.statement, node, field, value)
         mutant = Mutant(path, tree, place, _lines(place.statement, node), change, node, field, value)
         seen[str(mutant)] += 1
         again = seen[str(mutant)]
         yield replace(mutant, change=f"{change} ({again})") if again > 1 else mutant
 
 
-def _below(node: ast.AST, place: Place) -> Iterator[tuple[Place, ast.AST, str, object]]:
+def _walk(node: ast.AST, place: CodePosition) -> Iterator[tuple[CodePosition, ast.AST, str, object]]:
     if isinstance(node, ast.stmt | ast.match_case):
         place = replace(place, statement=node)
-    for sort in (_operators, _values, _conditions, _missing):
+    for sort in (_operators, _values, _conditions, _removals):
         yield from ((place, node, field, value) for field, value in sort(node))
     for child, inner in _children(node, place):
-        yield from _below(child, inner)
+        yield from _walk(child, inner)
 
 
 # What a field could be instead
@@ -103,11 +103,11 @@ def _values(node: ast.AST) -> Changes:
         case ast.Constant(value=int() | float() as value):
             yield "value", value + 1
         case ast.Constant(value=str(value)):
-            yield "value", MARK + value[len(MARK) :]
+            yield "value", MARKER + value[len(MARKER) :]
         case ast.Constant(value=bytes(value)):
-            yield "value", MARK.encode() + value[len(MARK) :]
+            yield "value", MARKER.encode() + value[len(MARKER) :]
         case ast.JoinedStr(values=values):
-            yield "values", [ast.Constant(MARK), *values]
+            yield "values", [ast.Constant(MARKER), *values]
         case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
             yield "value", ast.Constant(None)
 
@@ -128,7 +128,7 @@ def _conditions(node: ast.AST) -> Changes:
                 yield "guard", None
 
 
-def _missing(node: ast.AST) -> Changes:
+def _removals(node: ast.AST) -> Changes:
     match node:
         case ast.Call(keywords=keywords):
             named = [number for number, keyword in enumerate(keywords) if keyword.arg]
@@ -142,7 +142,7 @@ def _missing(node: ast.AST) -> Changes:
 # Where to look
 
 
-def _children(node: ast.AST, place: Place) -> Iterator[tuple[ast.AST, Place]]:
+def _children(node: ast.AST, place: CodePosition) -> Iterator[tuple[ast.AST, CodePosition]]:
     """Not into what only the type checker reads."""
     inside = place
     match node:
@@ -188,7 +188,7 @@ def _counts(node: ast.AST, part: object) -> bool:
             return isinstance(part, ast.AST)
 
 
-# How it is told
+# Descriptions
 
 
 def _lines(statement: ast.AST, node: ast.AST) -> range:
@@ -198,18 +198,18 @@ def _lines(statement: ast.AST, node: ast.AST) -> range:
     return range(min(line, getattr(statement, "lineno", line)), last + 1)
 
 
-def _shown(statement: ast.AST, node: ast.AST, field: str, value: object) -> str:
+def _describe_change(statement: ast.AST, node: ast.AST, field: str, value: object) -> str:
     """What was and what became of it, with a little of what stands around."""
     before, kept = _first_line(statement), getattr(node, field)
     setattr(node, field, value)
     after = _first_line(statement)
     setattr(node, field, kept)
-    start = max(0, _alike(before, after) - CONTEXT)
-    end = max(0, _alike(before[start:][::-1], after[start:][::-1]) - CONTEXT)
+    start = max(0, _read_alike(before, after) - CONTEXT)
+    end = max(0, _read_alike(before[start:][::-1], after[start:][::-1]) - CONTEXT)
     return f"{before[start : len(before) - end]} -> {after[start : len(after) - end]}"
 
 
-def _alike(one: str, other: str) -> int:
+def _read_alike(one: str, other: str) -> int:
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
 
 

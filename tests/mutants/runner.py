@@ -1,4 +1,4 @@
-"""Runs tests against mutants: each in a process of its own, forked from one that has all tests collected.
+"""The mutation runner: runs tests against each mutant in a process forked after collection.
 
 A mistake inside of a function is put into the function as it was loaded, and the tests that pass through its line are
 run. Any other needs the package to be loaded again; then those are run that pass through its module.
@@ -29,20 +29,22 @@ from hypothesis import Phase, is_hypothesis_test, settings
 from tests.mutants.mutations import Mutant
 
 Result = Literal["killed", "survived", "discarded"]
-PLAIN = ("--assert=plain",) if sys.flags.optimize else ()  # the interpreter leaves assertions out, pytest would not
-QUIET = ("-qq", "--no-header", "--no-summary", "-s", "-p", "no:cacheprovider", *PLAIN)
+PLAIN_ASSERTS = (
+    ("--assert=plain",) if sys.flags.optimize else ()
+)  # the interpreter leaves assertions out, pytest would not
+NO_OUTPUT = ("-qq", "--no-header", "--no-summary", "-s", "-p", "no:cacheprovider", *PLAIN_ASSERTS)
 EXPECTED = ("PytestAssertRewriteWarning", "PytestConfigWarning")  # some is loaded already; asserts can be left out
 SLOW = "random_lives or long_names_over_many or linear_time"  # seconds each, and a thousand mutants pass through them
-OPTIONS = (*QUIET, f"-knot ({SLOW})", *(f"-Wignore::pytest.{name}" for name in EXPECTED))
+OPTIONS = (*NO_OUTPUT, f"-knot ({SLOW})", *(f"-Wignore::pytest.{name}" for name in EXPECTED))
 MEMORY = 4 << 30
 CHECKED = 200  # tests that have to pass as they are in such a process: else all mutants would seem to be killed
-FEW = {"max_examples": 25, "derandomize": True, "database": None, "phases": (Phase.explicit, Phase.generate)}
+FEW_TESTS = {"max_examples": 25, "derandomize": True, "database": None, "phases": (Phase.explicit, Phase.generate)}
 SURVIVED, KILLED, INTERRUPTED, DISCARDED, BROKEN = 0, 1, 2, 98, 99
 EXITS: dict[int, Result] = {SURVIVED: "survived", KILLED: "killed", INTERRUPTED: "killed", DISCARDED: "discarded"}
 
 
-def try_all(mutants: Sequence[Mutant], package: Path, tests: Sequence[str], workers: int) -> dict[Mutant, Result]:
-    trials = Trials(mutants, package, workers)
+def run_mutants(mutants: Sequence[Mutant], package: Path, tests: Sequence[str], workers: int) -> dict[Mutant, Result]:
+    trials = MutationRunner(mutants, package, workers)
     code = pytest.main([*tests, *OPTIONS], plugins=[trials])
     if len(trials.results) != len(mutants):
         sys.exit(f"The tests could not be run: {code!r}")
@@ -50,7 +52,7 @@ def try_all(mutants: Sequence[Mutant], package: Path, tests: Sequence[str], work
 
 
 @dataclass
-class Paths:
+class TestPaths:
     """Which tests pass where, by file and line, and how long each takes; some try many examples, some fail anyway."""
 
     lines: dict[str, dict[int, list[str]]]
@@ -64,16 +66,16 @@ class Paths:
 
     def through_module(self, file: str) -> list[str]:
         """Its own tests first, then the files of which a test passes; a test of a table passes through no line."""
-        passed = {_file_of(test) for tests in self.lines.get(file, {}).values() for test in tests}
-        tests = {test for test in self.seconds if not passed or _file_of(test) in passed}
-        own = {test for test in self.seconds if _file_of(test).endswith(f"/test_{Path(file).stem}.py")}
+        passed = {_test_file(test) for tests in self.lines.get(file, {}).values() for test in tests}
+        tests = {test for test in self.seconds if not passed or _test_file(test) in passed}
+        own = {test for test in self.seconds if _test_file(test).endswith(f"/test_{Path(file).stem}.py")}
         return [*self._quickest_first(own), *self._quickest_first(tests - own - self.properties)]
 
     def _quickest_first(self, tests: Iterable[str]) -> list[str]:
         return sorted(set(tests) - self.failed, key=lambda test: (self.seconds[test], test))
 
 
-class Trials:
+class MutationRunner:
     """A pytest plugin that runs the tests in its own way."""
 
     def __init__(self, mutants: Sequence[Mutant], package: Path, workers: int) -> None:
@@ -86,7 +88,7 @@ class Trials:
         self._seconds: dict[str, float] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        _search_little(items)
+        _reduce_examples(items)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._failed |= {report.nodeid} if report.failed else set()
@@ -115,23 +117,23 @@ class Trials:
         """Whether its lines were passed while the tests were loaded: then it came too late to change that."""
         return not set(mutant.lines).isdisjoint(self._loading.get_data().lines(self._file(mutant)) or ())
 
-    def _measure(self, items: list[pytest.Item]) -> Paths:
+    def _measure(self, items: list[pytest.Item]) -> TestPaths:
         """In a process of its own, so that this one remembers nothing of what functions gave."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "paths"
-            measuring = _forked(lambda: self._write_paths(items, file))
-            unchanged = _forked(lambda: self._run(items[:CHECKED]))
+            measuring = _fork(lambda: self._write_paths(items, file))
+            unchanged = _fork(lambda: self._run(items[:CHECKED]))
             ends = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in (measuring, unchanged)]
             if ends != [SURVIVED, SURVIVED] and not sys.flags.optimize:  # without assertions some must fail
                 sys.exit("The tests fail without any mutant.")
-            paths: Paths = pickle.loads(file.read_bytes())  # noqa: S301  written above
+            paths: TestPaths = pickle.loads(file.read_bytes())  # noqa: S301  written above
             return paths
 
     def _write_paths(self, items: list[pytest.Item], file: Path) -> int:
         file.write_bytes(pickle.dumps(self._paths(items)))
         return KILLED if self._failed else SURVIVED
 
-    def _paths(self, items: list[pytest.Item]) -> Paths:
+    def _paths(self, items: list[pytest.Item]) -> TestPaths:
         measured = self._coverage()
         for item, after in _pairs(items):
             measured.switch_context(item.nodeid)
@@ -143,9 +145,9 @@ class Trials:
             for file in data.measured_files()
         }
         properties = {item.nodeid for item in items if is_hypothesis_test(getattr(item, "obj", None))}
-        return Paths(lines, self._seconds, properties, self._failed)
+        return TestPaths(lines, self._seconds, properties, self._failed)
 
-    def _try(self, mutant: Mutant, in_place: bool, paths: Paths, items: dict[str, pytest.Item]) -> int:
+    def _try(self, mutant: Mutant, in_place: bool, paths: TestPaths, items: dict[str, pytest.Item]) -> int:
         file = self._file(mutant)
 
         def attempt() -> int:
@@ -153,15 +155,15 @@ class Trials:
                 code = compile(mutant.apply(), file, "exec", dont_inherit=True)
             except SyntaxError:  # a case that leaves nothing for those behind it
                 return DISCARDED
-            if in_place and _put_in(mutant, code):
+            if in_place and _install(mutant, code):
                 tests = paths.through_lines(file, mutant.lines)
                 _limit(tests, paths)
                 return self._run([items[test] for test in tests])
             tests = paths.through_module(file)
             _limit(tests, paths)
-            return _run_loaded_again(mutant, code, tests, paths)
+            return _run_in_new_process(mutant, code, tests, paths)
 
-        return _forked(attempt)
+        return _fork(attempt)
 
     def _run(self, items: list[pytest.Item]) -> int:
         for item, after in _pairs(items):
@@ -185,7 +187,7 @@ def _result(mutant: Mutant, code: int) -> Result:
     return EXITS.get(code, "killed")  # by a signal: it took too long, or too much
 
 
-def _forked(act: Callable[[], int]) -> int:
+def _fork(act: Callable[[], int]) -> int:
     """The process that does it, and ends with what it gives."""
     process = os.fork()
     if not process:
@@ -200,14 +202,14 @@ def _forked(act: Callable[[], int]) -> int:
     return process
 
 
-def _limit(tests: list[str], paths: Paths) -> None:
+def _limit(tests: list[str], paths: TestPaths) -> None:
     seconds = 5 + int(4 * sum(paths.seconds[test] for test in tests))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _put_in(mutant: Mutant, module: CodeType) -> bool:
+def _install(mutant: Mutant, module: CodeType) -> bool:
     """Whether the function that was loaded could be given the code."""
     code = next(each for each in _functions_in(module) if each.co_firstlineno == mutant.place.function)
     found: Any = sys.modules[_name(mutant)]
@@ -232,7 +234,7 @@ def _functions_in(code: CodeType) -> Iterator[CodeType]:
             yield from [inner] if is_function else _functions_in(inner)
 
 
-def _run_loaded_again(mutant: Mutant, code: CodeType, tests: list[str], paths: Paths) -> int:
+def _run_in_new_process(mutant: Mutant, code: CodeType, tests: list[str], paths: TestPaths) -> int:
     for name in [name for name in sys.modules if name.split(".")[0] in ("interlock", "tests", "conftest")]:
         del sys.modules[name]
     as_written = SourceFileLoader.get_code
@@ -243,11 +245,11 @@ def _run_loaded_again(mutant: Mutant, code: CodeType, tests: list[str], paths: P
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
     try:
         importlib.import_module(_name(mutant))
-    except Exception:  # noqa: BLE001  whatever it is, nobody would get as far as to a test
+    except Exception:  # noqa: BLE001  any error here means that no test would run
         return DISCARDED
-    files = list(dict.fromkeys(map(_file_of, tests)))
+    files = list(dict.fromkeys(map(_test_file, tests)))
     for some in filter(None, (files[:1], files[1:])):  # most are noticed by the first; loading all takes its time
-        ended = pytest.main([*some, *OPTIONS, "-x"], plugins=[Chosen(tests, paths)])
+        ended = pytest.main([*some, *OPTIONS, "-x"], plugins=[SelectedTests(tests, paths)])
         if ended == pytest.ExitCode.USAGE_ERROR:  # what the tests share could not be loaded: noticed
             return KILLED
         if ended not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -255,27 +257,27 @@ def _run_loaded_again(mutant: Mutant, code: CodeType, tests: list[str], paths: P
     return SURVIVED
 
 
-class Chosen:
+class SelectedTests:
     """A pytest plugin that leaves out other tests, and brings these into their order."""
 
-    def __init__(self, tests: list[str], paths: Paths) -> None:
+    def __init__(self, tests: list[str], paths: TestPaths) -> None:
         self._order = {test: number for number, test in enumerate(tests)}
         self._known = paths.seconds
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         kept = [item for item in items if item.nodeid in self._order or item.nodeid not in self._known]
         items[:] = sorted(kept, key=lambda item: self._order.get(item.nodeid, -1))
-        _search_little(items)
+        _reduce_examples(items)
 
 
-def _search_little(items: list[pytest.Item]) -> None:
+def _reduce_examples(items: list[pytest.Item]) -> None:
     """The same few examples of each property every time; how a failure is put best does not matter."""
     for test in {getattr(item, "obj", None) for item in items}:
         if is_hypothesis_test(test):
-            test._hypothesis_internal_use_settings = settings(test._hypothesis_internal_use_settings, **FEW)
+            test._hypothesis_internal_use_settings = settings(test._hypothesis_internal_use_settings, **FEW_TESTS)
 
 
-def _file_of(test: str) -> str:
+def _test_file(test: str) -> str:
     return test.partition("::")[0]
 
 

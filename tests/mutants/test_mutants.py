@@ -1,4 +1,4 @@
-"""The tests notice mistakes: a sample of mutants dies of them, and lives where nothing is asserted."""
+"""A sample of mutants is killed by the tests, and survives where nothing is asserted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.mutations import mutants_of
+from tests.mutants.mutations import find_mutants
 
 TOP = Path(__file__).resolve().parents[2]
 LEAST = 0.85  # with 9 of 10 killed overall, 98 of 100 samples of 150 are above this
@@ -77,18 +77,20 @@ return '' -> return 'XX'
 
 
 def test_a_mutant_is_the_module_with_one_mistake() -> None:
-    assert [mutant.change for mutant in mutants_of("any.py", SOURCE)] == CHANGES.strip().splitlines()
+    assert [mutant.change for mutant in find_mutants("any.py", SOURCE)] == CHANGES.strip().splitlines()
 
 
 def test_a_mutant_knows_where_it_is() -> None:
-    places = {(mutant.place.scope, mutant.place.function, mutant.lines[-1]) for mutant in mutants_of("any.py", SOURCE)}
+    places = {
+        (mutant.place.scope, mutant.place.function, mutant.lines[-1]) for mutant in find_mutants("any.py", SOURCE)
+    }
     assert ("", 0, 4) in places, "a constant is there when the module is loaded"
     assert ("short", 0, 8) in places, "so is a default"
     assert {("short", 8, 11), ("kind_of", 15, 18)} <= places
 
 
 def test_mutants_that_read_alike_are_numbered() -> None:
-    assert [str(mutant) for mutant in mutants_of("a.py", "f(1)\nf(1)")] == [
+    assert [str(mutant) for mutant in find_mutants("a.py", "f(1)\nf(1)")] == [
         "a.py module: f(1) -> pass",
         "a.py module: f(1) -> f(2)",
         "a.py module: f(1) -> pass (2)",

@@ -1,4 +1,4 @@
-"""Small builders: each gives one honest value, and every field can be set otherwise."""
+"""Builders of test values: each returns one valid value, and every field can be overridden."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,8 +38,8 @@ def at(now: int = NOW) -> Moment:
     return Moment(now)
 
 
-def behind(now: int = NOW) -> Moment:
-    """The clock stands before the ledger's last entry."""
+def at_with_clock_behind(now: int = NOW) -> Moment:
+    """The clock is behind the ledger's last entry."""
     return Moment(now, is_clock_behind=True)
 
 
@@ -53,14 +53,14 @@ def call(args: object = ARGS, tool: str = "pay", **more: object) -> ToolCall:
 
 def proposal(spec: ToolSpec = PAY, **more: object) -> Proposal:
     """Keyword arguments go to the call if it has such a field, else to the proposal."""
-    own = set(Proposal._fields)
-    extra: dict[str, Any] = {name: more.pop(name) for name in list(more) if name in own}
-    made = call(**more)
-    shown = redact(made.args, spec, KEY)
-    return Proposal("id", "nonce", made, spec, shown, "Pay?")._replace(**extra)
+    proposal_fields = set(Proposal._fields)
+    extra: dict[str, Any] = {name: more.pop(name) for name in list(more) if name in proposal_fields}
+    tool_call = call(**more)
+    redacted = redact(tool_call.args, spec, KEY)
+    return Proposal("id", "nonce", tool_call, spec, redacted, "Pay?")._replace(**extra)
 
 
-def requested(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Stored:  # noqa: B008  frozen
+def pending_with_payload(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Stored:  # noqa: B008  frozen
     """A pending approval and its payload."""
     change = request_approval(proposal(spec, **more), terms, at())
     assert change.payload is not None
@@ -68,10 +68,10 @@ def requested(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Store
 
 
 def pending(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Approval:  # noqa: B008  frozen
-    return requested(terms, spec, **more).approval
+    return pending_with_payload(terms, spec, **more).approval
 
 
-def in_status(status: str, **more: Any) -> Approval:
+def approval_in_status(status: str, **more: Any) -> Approval:
     """An approval as it would lie in the database; `idempotent` chooses the tool."""
     spec = replace(PAY, idempotent=more.pop("idempotent", False))
     base = pending(more.pop("terms", Ask()), spec)
@@ -80,51 +80,51 @@ def in_status(status: str, **more: Any) -> Approval:
         "approved": {"start_by": NOW + 3_600_000},
         "running": {"start_by": NOW + 3_600_000, "fence": 1, "until": NOW + LEASE, "runner": "r1"},
     }
-    return with_fields(base, status=status, **{**times.get(status, {}), **more})
+    return replace_fields(base, status=status, **{**times.get(status, {}), **more})
 
 
-GROUPS = ("deadlines", "findings", "timers", "lease", "discussion")
+GROUPED_VALUES = ("deadlines", "findings", "timers", "lease", "discussion")
 
 
-def with_fields(approval: Approval, **changes: Any) -> Approval:
+def replace_fields(approval: Approval, **changes: Any) -> Approval:
     """The approval with other values; a field of a grouped value is given by its own name."""
     for name, value in changes.items():
-        group = next((each for each in GROUPS if name in getattr(approval, each)._fields), "")
+        group = next((each for each in GROUPED_VALUES if name in getattr(approval, each)._fields), "")
         changed = getattr(approval, group)._replace(**{name: value}) if group else value
         approval = replace(approval, **{group or name: changed})
     return approval
 
 
-def stored(approval: Approval, args: object = ARGS) -> Stored:
+def store_row(approval: Approval, args: object = ARGS) -> Stored:
     return Stored(approval, Payload(args=canonical(args)))
 
 
-def started(approval: Approval, now: int = NOW, *, args: object = ARGS, runner: str = "r1") -> Change[Approval]:
-    return start(stored(approval, args), runner, LEASE, "", at(now), runner_is_dead=False)
+def start_call(approval: Approval, now: int = NOW, *, args: object = ARGS, runner: str = "r1") -> Change[Approval]:
+    return start(store_row(approval, args), runner, LEASE, "", at(now), runner_is_dead=False)
 
 
-def seen(approval: Approval, *acknowledged: str, **more: str) -> Acknowledgement:
+def acknowledge(approval: Approval, *acknowledged: str, **more: str) -> Acknowledgement:
     return Acknowledgement(approval.args_sha256, acknowledged, **more)
 
 
 def approve(approval: Approval, *acknowledged: str, **more: str) -> Approve:
-    return Approve(seen(approval, *acknowledged, **more))
+    return Approve(acknowledge(approval, *acknowledged, **more))
 
 
 def reject(approval: Approval, **more: str) -> Reject:
-    return Reject("", seen(approval, **more))
+    return Reject("", acknowledge(approval, **more))
 
 
 def respond(approval: Approval, message: str = "Use the other account.") -> Respond:
-    return Respond(message, None, seen(approval))
+    return Respond(message, None, acknowledge(approval))
 
 
 def edit(approval: Approval, args: object = OTHER_ARGS, *acknowledged: str) -> Edit:
-    return Edit(canonical(args), seen(approval, *acknowledged))
+    return Edit(canonical(args), acknowledge(approval, *acknowledged))
 
 
-def prepared(approval: Approval, args: object = OTHER_ARGS, terms: Ask | None = None, *alarms: str) -> PreparedEdit:
-    """What the inbox works out before the transaction."""
+def prepare_edit(approval: Approval, args: object = OTHER_ARGS, terms: Ask | None = None, *alarms: str) -> PreparedEdit:
+    """The edit as the inbox prepares it before the transaction."""
     data = canonical(args)
     return PreparedEdit(
         replaces=approval.args_sha256,
@@ -141,10 +141,10 @@ _names = st.sampled_from(["alice", "bob", "carol", "dave", "rita"])
 _teams = st.sampled_from(["finance", "legal", "ops"])
 people = st.builds(People, st.frozensets(_names, max_size=3), st.frozensets(_teams, max_size=2))
 stages = st.builds(Stage, st.none() | people, st.integers(1, 3))
-rungs = st.builds(
+escalation_steps = st.builds(
     EscalationStep, st.integers(1, 9) | st.just(5), people, st.lists(st.just("pager"), max_size=1).map(tuple)
 )
-asks = st.builds(
+ask_verdicts = st.builds(
     Ask,
     st.sampled_from(["one", "two"]),
     st.lists(stages, min_size=1, max_size=3).map(tuple),
@@ -155,7 +155,9 @@ asks = st.builds(
     priority=st.sampled_from(["low", "medium", "high"]),
     expires_in=st.integers(1, 10**9),
     on_expiry=st.sampled_from(["reject", "escalate", "approve"]),
-    ladder=st.lists(rungs, max_size=2).map(lambda found: tuple(sorted(found, key=lambda rung: rung.after))),
+    ladder=st.lists(escalation_steps, max_size=2).map(
+        lambda found: tuple(sorted(found, key=lambda escalation_step: escalation_step.after))
+    ),
     remind=st.lists(st.integers(1, 99), max_size=2).map(tuple),
     undo_window=st.integers(0, 99),
     start_within=st.integers(0, 99),

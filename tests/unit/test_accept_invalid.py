@@ -1,4 +1,4 @@
-"""Arguments that do not fit their tool, and were taken in all the same."""
+"""Arguments that do not match the tool's schema and were accepted all the same."""
 
 import pytest
 
@@ -9,15 +9,27 @@ from interlock.core.card import Finding
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.ledger.erasure import erase_content
 from interlock.core.policy.policy import Ask
-from tests.unit.builders import ALICE, NOW, approve, at, call, edit, pending, prepared, reject, requested, respond
+from tests.unit.builders import (
+    ALICE,
+    NOW,
+    approve,
+    at,
+    call,
+    edit,
+    pending,
+    pending_with_payload,
+    prepare_edit,
+    reject,
+    respond,
+)
 
-MISFITS = (Problem("/amount", "not a number"), Problem("", "to is missing"))
+SCHEMA_ERRORS = (Problem("/amount", "not a number"), Problem("", "to is missing"))
 ALARMS = ("misfit:/amount", "misfit:")
 
 
 # R22, R27
 def test_each_place_that_does_not_fit_is_one_alarm() -> None:
-    twice = (*MISFITS, Problem("/amount", "too\u202esmall"))
+    twice = (*SCHEMA_ERRORS, Problem("/amount", "too\u202esmall"))
     assert schema_findings(twice) == (
         Finding(ALARMS[0], "misfit", "alarm", "/amount", "Does not fit the tool: not a number; too\\u{202e}small."),
         Finding(ALARMS[1], "misfit", "alarm", "", "Does not fit the tool: to is missing."),
@@ -26,8 +38,8 @@ def test_each_place_that_does_not_fit_is_one_alarm() -> None:
 
 
 # R22, R27, R41
-def test_a_misfit_cannot_be_approved_whatever_was_acknowledged() -> None:
-    approval = pending(alarms=ALARMS, misfits=MISFITS)
+def test_an_invalid_call_cannot_be_approved_even_if_acknowledged() -> None:
+    approval = pending(alarms=ALARMS, misfits=SCHEMA_ERRORS)
     change = decide(approval, approve(approval, *ALARMS), ALICE, at())
     assert change.state is approval
     assert [event.kind for event in change.events] == ["decision_refused"]
@@ -45,29 +57,29 @@ def test_a_misfit_cannot_be_approved_whatever_was_acknowledged() -> None:
 
 
 # R22, R27
-def test_a_misfit_can_be_rejected_answered_and_edited_into_something_that_fits() -> None:
-    approval = pending(alarms=ALARMS, misfits=MISFITS)
+def test_an_invalid_call_can_be_rejected_answered_and_edited_into_a_valid_one() -> None:
+    approval = pending(alarms=ALARMS, misfits=SCHEMA_ERRORS)
     assert decide(approval, reject(approval), ALICE, at()).state.status == "rejected"
     assert decide(approval, respond(approval), ALICE, at()).state.status == "responded"
-    edited = decide(approval, edit(approval), ALICE, at(), prepared(approval)).state
+    edited = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval)).state
     assert (edited.status, edited.findings.alarms, edited.findings.misfits) == ("approved", (), ())
 
 
 # R28
-def test_silence_does_not_approve_a_misfit() -> None:
-    approval = pending(Ask(on_expiry="approve"), alarms=ALARMS, misfits=MISFITS)
+def test_silence_does_not_approve_an_invalid_call() -> None:
+    approval = pending(Ask(on_expiry="approve"), alarms=ALARMS, misfits=SCHEMA_ERRORS)
     assert expire(approval, at(NOW + 10**9)).state.status == "expired"
 
 
 # R41
 def test_the_record_says_what_did_not_fit_and_erasing_takes_it() -> None:
-    stored = requested(alarms=ALARMS, misfits=MISFITS)
-    assert stored.approval.findings.misfits == MISFITS
+    stored = pending_with_payload(alarms=ALARMS, misfits=SCHEMA_ERRORS)
+    assert stored.approval.findings.misfits == SCHEMA_ERRORS
     assert erase_content(stored.approval, "ada", NOW).findings.misfits == ()
 
 
 # R22, R24
-def test_a_call_that_is_known_under_another_id_is_told_so() -> None:
+def test_a_call_known_under_another_id_is_refused_with_that_id() -> None:
     approval = pending()
     check_same_call(approval, call())
     check_same_call(approval, call(), approval.id)
@@ -78,14 +90,14 @@ def test_a_call_that_is_known_under_another_id_is_told_so() -> None:
 
 
 # R22, R24
-def test_an_id_that_is_taken_is_told_so() -> None:
+def test_an_id_that_is_taken_is_refused() -> None:
     error = id_taken_error()
     assert error.message == "This approval id belongs to another call. Use a new one."
     assert (error.code, error.ids) == ("call_mismatch", {})
 
 
-def test_a_program_is_told_each_place_that_does_not_fit() -> None:
-    error = schema_error(MISFITS)
+def test_the_error_names_each_invalid_argument() -> None:
+    error = schema_error(SCHEMA_ERRORS)
     assert error.ids["problems"][0] == {"pointer": "/amount", "message": "not a number"}  # type: ignore[index]
     assert "/amount: not a number; /: to is missing" in error.message
 

@@ -1,4 +1,4 @@
-"""What people type into boxes becomes what the schema says or is refused; what agents write stays a quotation."""
+"""Text fields of Agent Inbox: coerced to what the schema says, or refused; text of agents stays a quotation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interlock.server.protocols.agent_inbox import (
     to_input_text,
 )
 
-POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
+POINTER = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
 KINDS: dict[str, Any] = {
     "text": {"type": "string"},
     "whole": {"type": "integer"},
@@ -29,7 +29,7 @@ KINDS: dict[str, Any] = {
     "flag": {"type": "boolean"},
     "nothing": {"type": "null"},
     "list": {"type": "array", "items": {"type": "integer"}},
-    "point": POINT,
+    "point": POINTER,
     "named": {"$ref": "#/$defs/point"},
     "perhaps": {"type": ["integer", "null"]},
     "text_or_null": {"anyOf": [{"type": "string"}, {"type": "null"}]},
@@ -37,7 +37,7 @@ KINDS: dict[str, Any] = {
     "colour": {"enum": ["red", 1, None]},
     "anything": {},
 }
-SCHEMA = {"type": "object", "properties": KINDS, "required": ["text"], "$defs": {"point": POINT}}
+SCHEMA = {"type": "object", "properties": KINDS, "required": ["text"], "$defs": {"point": POINTER}}
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -48,25 +48,25 @@ JSON = st.recursive(
     max_leaves=8,
 )
 
-WHOLE = st.integers(-(10**30), 10**30)
-NUMBER = WHOLE | st.floats(allow_nan=False, allow_infinity=False)
-FITTING: dict[str, st.SearchStrategy[object]] = {
+WHOLE_NUMBER = st.integers(-(10**30), 10**30)
+NUMBER = WHOLE_NUMBER | st.floats(allow_nan=False, allow_infinity=False)
+VALID_TEXTS: dict[str, st.SearchStrategy[object]] = {
     "text": st.text(),
-    "whole": WHOLE,
+    "whole": WHOLE_NUMBER,
     "number": NUMBER,
     "flag": st.booleans(),
     "nothing": st.none(),
-    "list": st.lists(WHOLE),
-    "point": st.fixed_dictionaries({"x": WHOLE}),
-    "named": st.fixed_dictionaries({"x": WHOLE}),
-    "perhaps": WHOLE | st.none(),
+    "list": st.lists(WHOLE_NUMBER),
+    "point": st.fixed_dictionaries({"x": WHOLE_NUMBER}),
+    "named": st.fixed_dictionaries({"x": WHOLE_NUMBER}),
+    "perhaps": WHOLE_NUMBER | st.none(),
     "text_or_null": st.text() | st.none(),
     "text_or_number": st.text() | NUMBER,
     "colour": st.sampled_from(["red", 1, None]),
 }
 
 
-def typed(name: str, text: str, current: object) -> object:
+def coerce_one(name: str, text: str, current: object) -> object:
     return coerce_args({name: text}, {name: current}, SCHEMA)[name]
 
 
@@ -104,7 +104,7 @@ def typed(name: str, text: str, current: object) -> object:
     ],
 )
 def test_a_typed_text_is_what_the_schema_says(name: str, text: str, current: object, meant: object) -> None:
-    read = typed(name, text, current)
+    read = coerce_one(name, text, current)
     assert read == meant
     assert type(read) is type(meant)
 
@@ -133,7 +133,7 @@ def test_a_typed_text_that_does_not_fit_or_could_be_two_things_is_refused(
     name: str, text: str, current: object
 ) -> None:
     with pytest.raises(InvalidDecision) as refused:
-        typed(name, text, current)
+        coerce_one(name, text, current)
     assert {problem.pointer.split("/")[1] for problem in refused.value.problems} == {name}
     assert f"/{name}" in refused.value.message
 
@@ -158,15 +158,13 @@ def test_an_argument_that_the_schema_does_not_name_is_what_it_says_of_all_others
         coerce_args({"more": "4"}, {"more": 3}, {"properties": {"text": {}}, "additionalProperties": False})
 
 
-@given(st.sampled_from(sorted(FITTING)).flatmap(lambda name: st.tuples(st.just(name), FITTING[name])), JSON)
-def test_what_a_box_would_show_of_a_value_is_read_as_that_value_or_refused(
-    made: tuple[str, object], current: object
-) -> None:
+@given(st.sampled_from(sorted(VALID_TEXTS)).flatmap(lambda name: st.tuples(st.just(name), VALID_TEXTS[name])), JSON)
+def test_text_shown_for_a_value_parses_to_that_value_or_is_refused(made: tuple[str, object], current: object) -> None:
     """Unless the box shows what it showed before, or held a text and so holds one."""
     name, value = made
     text = to_input_text(value)
     try:
-        read = typed(name, text, current)
+        read = coerce_one(name, text, current)
     except InvalidDecision:
         assert name.startswith("text_or_")  # only these leave a choice
         return
@@ -176,8 +174,8 @@ def test_what_a_box_would_show_of_a_value_is_read_as_that_value_or_refused(
 
 
 @given(JSON)
-def test_a_box_that_nobody_changed_keeps_its_value(value: object) -> None:
-    read = typed("unknown", to_input_text(value), value)
+def test_an_unchanged_text_field_keeps_its_value(value: object) -> None:
+    read = coerce_one("unknown", to_input_text(value), value)
     assert read == value
     assert type(read) is type(value)
 
@@ -250,7 +248,7 @@ def test_a_code_span_is_ended_by_nothing_inside(text: str) -> None:
     assert (inline.children or [])[0].content == card.sentence
 
 
-def test_the_arguments_stand_in_the_description_as_they_would_run() -> None:
+def test_the_description_shows_the_arguments_as_they_would_run() -> None:
     card = make_card(
         tool="t", sentence="s", risk="low", facts=(), args={"to": "<!-- bob -->", "text": "x" * 3_000}, findings=()
     )

@@ -1,4 +1,4 @@
-"""What an agent may be, wherever it is written down."""
+"""Agent settings: validation, whichever way they are configured."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def test_tools_are_named_by_name_pack_pattern_or_source(wanted: str) -> None:  #
 
 
 @pytest.mark.parametrize("wanted", ["cms_read_pos[t]", "cm", "CMS", "cms_read", "post", "mcp:files", ""])
-def test_other_words_name_no_tool(wanted: str) -> None:  # R9
+def test_other_patterns_name_no_tool(wanted: str) -> None:  # R9
     assert matches_tool(wanted, "cms_read_post", "cms") == (
         wanted == "cms_read"
     )  # the beginning of a name, as with packs
 
 
-def test_what_is_not_known_is_ignored_and_said() -> None:  # R9
+def test_unknown_settings_are_ignored_with_a_warning() -> None:  # R9
     agent = AgentSettings(
         tools=("pay", "bank", "pya", "*"), tool_approvals={"pya": True, "agent_b": True, "agent_c": True}, agents=("b",)
     )
@@ -162,7 +162,7 @@ def test_hints_stay_few_however_much_is_unknown() -> None:
     assert not any(";" in line for line in find_agent_warnings("a", agent, many, {"a": agent}))
 
 
-def test_what_is_stored_stands_over_the_file_field_by_field() -> None:  # R9
+def test_stored_settings_override_the_file_field_by_field() -> None:  # R9
     base = AgentSettings(
         "openai:x",
         instructions="Be kind.",
@@ -178,7 +178,7 @@ def test_what_is_stored_stands_over_the_file_field_by_field() -> None:  # R9
     assert overlay_stored_agent('{"tool_approvals":{"pay":false},"of_later":1}', base).tool_approvals == {"pay": False}
 
 
-# What an agent is told
+# The system prompt of an agent
 
 
 def tool(name: str, confirm: str = "") -> Tool:

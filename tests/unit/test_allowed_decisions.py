@@ -1,4 +1,4 @@
-"""What one person could decide now."""
+"""The decisions that one person could make now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.builders import ALICE, BOB, CAROL, FINANCE, LEGAL, NOW, TWO_OF_F
 
 
 # R48
-def test_whoever_may_decide_may_do_all_that_the_rule_allows() -> None:
+def test_an_approver_may_make_every_decision_that_the_rule_allows() -> None:
     assert set(decision_blockers(pending(TWO_OF_FINANCE), ALICE, NOW).values()) == {""}
     found = decision_blockers(pending(Ask(decisions=("approve", "reject"))), ALICE, NOW)
     assert [kind for kind, hindrance in found.items() if not hindrance] == ["approve", "reject"]
@@ -18,7 +18,7 @@ def test_whoever_may_decide_may_do_all_that_the_rule_allows() -> None:
 
 
 # R48
-def test_others_are_told_who_may() -> None:
+def test_others_get_the_names_of_the_approvers() -> None:
     for person in (CAROL, VIEWER):
         found = decision_blockers(pending(TWO_OF_FINANCE), person, NOW)
         assert all("It needs team finance" in hindrance for hindrance in found.values())
@@ -31,7 +31,7 @@ def test_who_sits_in_a_later_stage_may_end_it_and_not_approve_yet() -> None:
 
 
 # R48
-def test_who_has_voted_is_told_so() -> None:
+def test_a_voter_learns_that_the_vote_counted() -> None:
     voted = decide(pending(TWO_OF_FINANCE), approve(pending(TWO_OF_FINANCE)), ALICE, at()).state
     assert decision_blockers(voted, ALICE, NOW)["approve"] == ALREADY_VOTED
     assert decision_blockers(voted, ALICE, NOW)["reject"] == ""
@@ -39,7 +39,7 @@ def test_who_has_voted_is_told_so() -> None:
 
 
 # R53
-def test_findings_stand_in_nobodys_way_who_looks_at_them() -> None:
+def test_findings_block_no_decision_once_acknowledged() -> None:
     assert decision_blockers(replace(pending(), findings=Findings(alarms=("bidi:/to",))), ALICE, NOW)["approve"] == ""
 
 

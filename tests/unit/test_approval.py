@@ -1,4 +1,4 @@
-"""One call that waits on people: what they may say, in which order it is checked, and what it leaves behind."""
+"""Decisions on an approval: which are allowed, the order of the checks, and the events that they leave."""
 
 from dataclasses import replace
 
@@ -44,24 +44,24 @@ from tests.unit.builders import (
     OTHER_ARGS,
     TWO_OF_FINANCE,
     VIEWER,
+    acknowledge,
+    approval_in_status,
     approve,
     at,
-    behind,
+    at_with_clock_behind,
     edit,
-    in_status,
     pending,
-    prepared,
+    prepare_edit,
     reject,
     respond,
-    seen,
     users,
 )
 
-END = NOW + Ask().expires_in
-WRONG = Acknowledgement("f" * 64)
+DEADLINE = NOW + Ask().expires_in
+WRONG_ACKNOWLEDGEMENT = Acknowledgement("f" * 64)
 
 
-def refused(change: Change[Approval], approval: Approval) -> Error:
+def assert_refused(change: Change[Approval], approval: Approval) -> Error:
     """A refused attempt changes nothing and leaves one event."""
     assert change.state is approval
     assert change.payload is None
@@ -145,7 +145,7 @@ def test_without_a_digest_an_approval_counts_only_while_nothing_was_edited_or_fo
         replace(clean, findings=clean.findings._replace(alarms=("f1",))),
     ):
         for decision in (Approve(Acknowledgement(acknowledged=("f1",))), Edit(b"{}")):
-            error = refused(decide(doubtful, decision, ALICE, at()), doubtful)
+            error = assert_refused(decide(doubtful, decision, ALICE, at()), doubtful)
             assert isinstance(error, DigestMismatch)
             assert error.ids == {"approval_id": "id", "args_sha256": doubtful.args_sha256}
         assert decide(doubtful, Reject(), ALICE, at()).state.status == "rejected"
@@ -153,10 +153,18 @@ def test_without_a_digest_an_approval_counts_only_while_nothing_was_edited_or_fo
 
 
 # R47
-@pytest.mark.parametrize("decision", [Approve(WRONG), Edit(b"{}", WRONG), Respond("x", None, WRONG), Reject("", WRONG)])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Approve(WRONG_ACKNOWLEDGEMENT),
+        Edit(b"{}", WRONG_ACKNOWLEDGEMENT),
+        Respond("x", None, WRONG_ACKNOWLEDGEMENT),
+        Reject("", WRONG_ACKNOWLEDGEMENT),
+    ],
+)
 def test_who_saw_other_arguments_decides_nothing(decision: Decision) -> None:
     approval = pending()
-    error = refused(decide(approval, decision, ALICE, at(), prepared(approval)), approval)
+    error = assert_refused(decide(approval, decision, ALICE, at(), prepare_edit(approval)), approval)
     assert isinstance(error, DigestMismatch)
     assert error.ids == {"approval_id": "id", "args_sha256": approval.args_sha256}
 
@@ -165,7 +173,7 @@ def test_who_saw_other_arguments_decides_nothing(decision: Decision) -> None:
 def test_findings_are_acknowledged_one_by_one() -> None:
     approval = pending(alarms=("f1", "f2"))
     for acknowledged in ((), ("f1",), ("f2",), ("f3",)):
-        error = refused(decide(approval, approve(approval, *acknowledged), ALICE, at()), approval)
+        error = assert_refused(decide(approval, approve(approval, *acknowledged), ALICE, at()), approval)
         assert isinstance(error, FindingsNotAcknowledged)
         assert error.ids["approval_id"] == "id"
         assert error.ids["findings"] == [each for each in ("f1", "f2") if each not in acknowledged]
@@ -189,11 +197,19 @@ LOCKED = Ask(stages=(Stage(FINANCE),), decisions=("approve", "reject"))
 
 # R41, R48
 @pytest.mark.parametrize("reviewer", [CAROL, VIEWER, Reviewer("alice", "agent")])
-@pytest.mark.parametrize("decision", [Approve(WRONG), Edit(b"{}", WRONG), Respond("x", None, WRONG), Reject("", WRONG)])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Approve(WRONG_ACKNOWLEDGEMENT),
+        Edit(b"{}", WRONG_ACKNOWLEDGEMENT),
+        Respond("x", None, WRONG_ACKNOWLEDGEMENT),
+        Reject("", WRONG_ACKNOWLEDGEMENT),
+    ],
+)
 def test_who_may_not_decide_learns_nothing_else(reviewer: Reviewer, decision: Decision) -> None:
     approval = pending(LOCKED, alarms=("f1",))
     hint = InvalidDecision("The policy forbids the edited call.", [Problem("/args", "secret rule")])
-    error = refused(decide(approval, decision, reviewer, at(), hint), approval)
+    error = assert_refused(decide(approval, decision, reviewer, at(), hint), approval)
     assert isinstance(error, Forbidden)
     assert error.ids == {"approval_id": "id"}
     assert approval.args_sha256 not in error.message
@@ -202,18 +218,18 @@ def test_who_may_not_decide_learns_nothing_else(reviewer: Reviewer, decision: De
 # R48
 def test_a_later_stage_waits_before_it_is_told_about_digests() -> None:
     approval = pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL))))
-    for decision in (Approve(WRONG), Edit(b"{}", WRONG)):
-        error = refused(decide(approval, decision, CAROL, at()), approval)
+    for decision in (Approve(WRONG_ACKNOWLEDGEMENT), Edit(b"{}", WRONG_ACKNOWLEDGEMENT)):
+        error = assert_refused(decide(approval, decision, CAROL, at()), approval)
         assert isinstance(error, Forbidden)
         assert "Another stage" in error.message
     assert decide(approval, reject(approval), CAROL, at()).state.status == "rejected"
 
 
 # R11
-@pytest.mark.parametrize("decision", [Edit(b"{}", WRONG), Respond("x", None, WRONG)])
+@pytest.mark.parametrize("decision", [Edit(b"{}", WRONG_ACKNOWLEDGEMENT), Respond("x", None, WRONG_ACKNOWLEDGEMENT)])
 def test_an_answer_that_the_rule_does_not_allow_is_refused_before_its_content_is_looked_at(decision: Decision) -> None:
     approval = pending(LOCKED)
-    error = refused(decide(approval, decision, ALICE, at(), Conflict("never said")), approval)
+    error = assert_refused(decide(approval, decision, ALICE, at(), Conflict("never said")), approval)
     assert isinstance(error, InvalidDecision)
     assert error.message.endswith("allowed: approve, reject.")
     assert error.ids == {"approval_id": "id"}
@@ -224,13 +240,13 @@ def test_what_was_found_wrong_before_the_transaction_refuses_the_answer() -> Non
     approval = pending()
     wrong = InvalidDecision("Too much.", [Problem("/args/amount", "too much")])
     for decision in (edit(approval), respond(approval)):
-        assert refused(decide(approval, decision, ALICE, at(), wrong), approval) is wrong
+        assert assert_refused(decide(approval, decision, ALICE, at(), wrong), approval) is wrong
 
 
 # R41
 def test_a_refused_attempt_is_kept_with_what_the_person_had_seen() -> None:
     approval = pending(LOCKED)
-    (event,) = decide(approval, Approve(WRONG), CAROL, at()).events
+    (event,) = decide(approval, Approve(WRONG_ACKNOWLEDGEMENT), CAROL, at()).events
     assert event.actor == "carol"
     assert event.content == {"kind": "approve", "args_sha256": "f" * 64, "via": "web"}
 
@@ -257,9 +273,9 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
 
 
 # R11, R22
-def test_a_reason_can_stand_beside_what_was_seen() -> None:
+def test_a_reason_can_accompany_an_acknowledgement() -> None:
     approval = pending()
-    change = decide(approval, Reject(seen=seen(approval, reason="too much")), ALICE, at())
+    change = decide(approval, Reject(seen=acknowledge(approval, reason="too much")), ALICE, at())
     assert change.state.decision == DecisionRecord("reject", "alice", NOW, via="web", reason="too much")
     assert only_event(change)[3]["reason"] == "too much"
 
@@ -270,7 +286,7 @@ def test_a_reason_can_stand_beside_what_was_seen() -> None:
 )
 def test_a_response_is_the_result(message: str, answer: object, result: bytes) -> None:
     approval = pending()
-    change = decide(approval, Respond(message, answer, seen(approval, comment="c")), ALICE, at())
+    change = decide(approval, Respond(message, answer, acknowledge(approval, comment="c")), ALICE, at())
     assert (change.state.status, change.payload) == ("responded", Payload(result=result))
     assert change.state.decision == DecisionRecord("respond", "alice", NOW, via="web", reason="", comment="c")
     kind, _, _, content = only_event(change)
@@ -283,7 +299,7 @@ def test_a_response_is_the_result(message: str, answer: object, result: bytes) -
 # R12, R50
 def test_an_edit_is_also_the_editors_approval() -> None:
     approval = pending()
-    wanted = prepared(approval)
+    wanted = prepare_edit(approval)
     change = decide(approval, edit(approval), ALICE, at(NOW + 3), wanted)
     approved = change.state
     assert (approved.status, approved.version, approved.editors) == ("approved", 2, ("alice",))
@@ -306,7 +322,7 @@ def test_an_edit_is_also_the_editors_approval() -> None:
 # R47
 def test_an_edit_with_secrets_binds_the_bytes_that_run() -> None:
     approval = pending()
-    hiding = replace(prepared(approval), shown=b'{"p":1}', args_sha256=digest(b'{"p":1}'))
+    hiding = replace(prepare_edit(approval), shown=b'{"p":1}', args_sha256=digest(b'{"p":1}'))
     one = decide(approval, edit(approval), ALICE, at(), hiding)
     other = decide(approval, edit(approval), ALICE, at(), replace(hiding, args=b"{}"))
     assert one.state.args_sha256 == other.state.args_sha256
@@ -318,7 +334,7 @@ def test_an_edit_with_secrets_binds_the_bytes_that_run() -> None:
 def test_an_edit_voids_earlier_votes() -> None:
     approval = pending(TWO_OF_FINANCE)
     once = decide(approval, approve(approval), ALICE, at()).state
-    edited = decide(once, edit(once), BOB, at(), prepared(once)).state
+    edited = decide(once, edit(once), BOB, at(), prepare_edit(once)).state
     assert (edited.status, [vote.by for vote in edited.votes]) == ("pending", ["bob"])
     assert {vote.args_sha256 for vote in edited.votes} == {edited.args_sha256}
     assert decide(edited, approve(edited), ALICE, at()).state.status == "approved"
@@ -327,12 +343,12 @@ def test_an_edit_voids_earlier_votes() -> None:
 # R48
 def test_an_excluded_editor_does_not_approve_what_they_wrote() -> None:
     approval = pending(Ask(exclude=frozenset({"editor"})))
-    change = decide(approval, edit(approval), ALICE, at(), prepared(approval))
+    change = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval))
     assert (change.state.status, change.state.votes, change.state.version) == ("pending", (), 2)
     assert [event.kind for event in change.events] == ["edited"]
     assert change.payload is not None
     again = decide(change.state, approve(change.state), ALICE, at())
-    assert isinstance(refused(again, change.state), Forbidden)
+    assert isinstance(assert_refused(again, change.state), Forbidden)
     assert decide(change.state, approve(change.state), BOB, at()).state.status == "approved"
 
 
@@ -340,7 +356,7 @@ def test_an_excluded_editor_does_not_approve_what_they_wrote() -> None:
 def test_an_edit_into_a_stricter_rule_stays_pending_under_it() -> None:
     approval = pending()
     strict = Ask("two of legal", (Stage(LEGAL, 2),), decisions=("approve", "reject"), start_within=5)
-    edited = decide(approval, edit(approval), ALICE, at(), prepared(approval, OTHER_ARGS, strict)).state
+    edited = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval, OTHER_ARGS, strict)).state
     assert (edited.status, edited.terms.stages, edited.terms.decisions) == ("pending", strict.stages, strict.decisions)
     assert edited.terms.rule == "two of legal"
     assert edited.binding == approval.subject.binding(edited.args_sha256, edited.terms.sha256)
@@ -353,14 +369,14 @@ def test_an_edit_into_a_stricter_rule_stays_pending_under_it() -> None:
 # R50
 def test_an_edit_into_a_looser_rule_keeps_the_old_terms() -> None:
     approval = pending(TWO_OF_FINANCE)
-    edited = decide(approval, edit(approval), ALICE, at(), prepared(approval, OTHER_ARGS, Ask("loose"))).state
+    edited = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval, OTHER_ARGS, Ask("loose"))).state
     assert (edited.status, edited.terms) == ("pending", TWO_OF_FINANCE)
 
 
 # R50
 def test_an_edit_where_nobody_may_approve_counts_as_no_vote() -> None:
     approval = pending(Ask(decisions=("edit", "reject")))
-    edited = decide(approval, edit(approval), ALICE, at(), prepared(approval)).state
+    edited = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval)).state
     assert (edited.status, edited.votes) == ("pending", ())
 
 
@@ -368,7 +384,7 @@ def test_an_edit_where_nobody_may_approve_counts_as_no_vote() -> None:
 def test_an_editor_of_a_later_stage_starts_again_at_the_first() -> None:
     approval = pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL))))
     second = decide(approval, approve(approval), ALICE, at()).state
-    edited = decide(second, edit(second), CAROL, at(), prepared(second)).state
+    edited = decide(second, edit(second), CAROL, at(), prepare_edit(second)).state
     assert (edited.status, edited.votes, edited.editors) == ("pending", (), ("carol",))
 
 
@@ -377,15 +393,15 @@ def test_editors_are_named_once_each() -> None:
     approval = pending(replace(TWO_OF_FINANCE, stages=(Stage(FINANCE, 3),)))
     for number, reviewer in enumerate((ALICE, BOB, ALICE)):
         args = {"amount": 10 + number}
-        approval = decide(approval, edit(approval, args), reviewer, at(), prepared(approval, args)).state
+        approval = decide(approval, edit(approval, args), reviewer, at(), prepare_edit(approval, args)).state
     assert approval.editors == ("alice", "bob")
 
 
 # R53
 def test_findings_of_the_edit_itself_are_acknowledged() -> None:
     approval = pending()
-    odd = prepared(approval, OTHER_ARGS, None, "f9")
-    error = refused(decide(approval, edit(approval), ALICE, at(), odd), approval)
+    odd = prepare_edit(approval, OTHER_ARGS, None, "f9")
+    error = assert_refused(decide(approval, edit(approval), ALICE, at(), odd), approval)
     assert isinstance(error, FindingsNotAcknowledged)
     change = decide(approval, edit(approval, OTHER_ARGS, "f9"), ALICE, at(), odd)
     assert (change.state.status, change.state.findings.alarms) == ("approved", ("f9",))
@@ -394,17 +410,17 @@ def test_findings_of_the_edit_itself_are_acknowledged() -> None:
 # R53
 def test_an_edit_that_takes_the_findings_away_needs_no_acknowledgement() -> None:
     approval = pending(alarms=("f1",))
-    change = decide(approval, edit(approval), ALICE, at(), prepared(approval))
+    change = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval))
     assert (change.state.status, change.state.findings.alarms) == ("approved", ())
 
 
 # R47
 def test_an_edit_of_arguments_that_changed_meanwhile_is_refused() -> None:
     approval = pending(TWO_OF_FINANCE)
-    stale = prepared(approval)
-    edited = decide(approval, edit(approval, {"amount": 9}), BOB, at(), prepared(approval, {"amount": 9})).state
+    stale = prepare_edit(approval)
+    edited = decide(approval, edit(approval, {"amount": 9}), BOB, at(), prepare_edit(approval, {"amount": 9})).state
     for late in (stale, None):
-        error = refused(decide(edited, edit(edited), ALICE, at(), late), edited)
+        error = assert_refused(decide(edited, edit(edited), ALICE, at(), late), edited)
         assert isinstance(error, DigestMismatch)
         assert error.ids == {"approval_id": "id"}
 
@@ -416,10 +432,10 @@ def test_an_edit_of_arguments_that_changed_meanwhile_is_refused() -> None:
 @pytest.mark.parametrize("make", [approve, reject, respond])
 def test_a_decision_counts_up_to_the_last_millisecond(make: object) -> None:
     approval = pending()
-    in_time = decide(approval, make(approval), ALICE, at(END - 1))
+    in_time = decide(approval, make(approval), ALICE, at(DEADLINE - 1))
     assert in_time.error is None
     assert in_time.state.status != "pending"
-    for now in (END, END + 1, END + 10**12):
+    for now in (DEADLINE, DEADLINE + 1, DEADLINE + 10**12):
         late = decide(approval, make(approval), ALICE, at(now))
         assert (late.state.status, late.state.version) == ("expired", 2)
         assert isinstance(late.error, Expired)
@@ -436,7 +452,7 @@ def test_a_decision_counts_up_to_the_last_millisecond(make: object) -> None:
 # R5
 def test_an_edit_at_the_deadline_is_too_late() -> None:
     approval = pending()
-    late = decide(approval, edit(approval), ALICE, at(END), prepared(approval))
+    late = decide(approval, edit(approval), ALICE, at(DEADLINE), prepare_edit(approval))
     assert (late.state.status, late.state.args_sha256) == ("expired", approval.args_sha256)
     assert isinstance(late.error, Expired)
 
@@ -444,8 +460,8 @@ def test_an_edit_at_the_deadline_is_too_late() -> None:
 # R28, R43
 def test_only_a_rule_that_says_so_approves_when_time_is_up() -> None:
     generous = pending(Ask("auto", on_expiry="approve", start_within=50))
-    change = decide(generous, reject(generous), ALICE, at(END))
-    assert (change.state.status, change.state.deadlines.start_by) == ("approved", END + 50)
+    change = decide(generous, reject(generous), ALICE, at(DEADLINE))
+    assert (change.state.status, change.state.deadlines.start_by) == ("approved", DEADLINE + 50)
     assert change.state.decision is not None
     assert (change.state.decision.by, change.state.decision.kind) == (SYSTEM_ACTOR, "approve")
     assert "nobody answers in time" in change.state.decision.reason
@@ -453,14 +469,14 @@ def test_only_a_rule_that_says_so_approves_when_time_is_up() -> None:
     kind, actor, data, _ = only_event(change)
     assert (kind, actor, data["by"]) == ("approved", SYSTEM_ACTOR, "expiry")
     for terms in (Ask(), Ask(on_expiry="escalate"), Ask(on_expiry="reject")):
-        assert expire(pending(terms), at(END)).state.status == "expired"
+        assert expire(pending(terms), at(DEADLINE)).state.status == "expired"
 
 
 # R28, R53
 def test_time_approves_nothing_that_may_deceive_and_nothing_while_the_clock_is_behind() -> None:
     auto = Ask("auto", on_expiry="approve")
-    assert expire(pending(auto, alarms=("f1",)), at(END)).state.status == "expired"
-    assert expire(pending(auto), behind(END)).state.status == "expired"
+    assert expire(pending(auto, alarms=("f1",)), at(DEADLINE)).state.status == "expired"
+    assert expire(pending(auto), at_with_clock_behind(DEADLINE)).state.status == "expired"
 
 
 # design rule 7
@@ -468,10 +484,12 @@ def test_while_the_clock_is_behind_nothing_is_approved_and_anything_can_be_refus
     approval = pending()
     for decision in (approve(approval), edit(approval)):
         with pytest.raises(ClockBehind):
-            decide(approval, decision, ALICE, behind(), prepared(approval))
-    assert decide(approval, reject(approval), ALICE, behind()).state.status == "rejected"
-    assert decide(approval, respond(approval), ALICE, behind()).state.status == "responded"
-    assert isinstance(decide(approval, Approve(WRONG), ALICE, behind()).error, DigestMismatch)
+            decide(approval, decision, ALICE, at_with_clock_behind(), prepare_edit(approval))
+    assert decide(approval, reject(approval), ALICE, at_with_clock_behind()).state.status == "rejected"
+    assert decide(approval, respond(approval), ALICE, at_with_clock_behind()).state.status == "responded"
+    assert isinstance(
+        decide(approval, Approve(WRONG_ACKNOWLEDGEMENT), ALICE, at_with_clock_behind()).error, DigestMismatch
+    )
 
 
 # --- after the decision
@@ -492,12 +510,12 @@ def test_a_second_decision_is_refused_with_the_first() -> None:
 
 
 # R21
-def test_who_comes_late_is_told_what_stands() -> None:
-    expired = already_decided_error(in_status("expired"))
+def test_a_late_decision_gets_the_recorded_decision() -> None:
+    expired = already_decided_error(approval_in_status("expired"))
     assert isinstance(expired, Expired)
     assert "propose the call again" in expired.message
     assert expired.ids == {"approval_id": "id"}
-    bare = already_decided_error(in_status("succeeded"))
+    bare = already_decided_error(approval_in_status("succeeded"))
     assert isinstance(bare, AlreadyDecided)
     assert (bare.ids["decision"], "succeeded" in bare.message) == (None, True)
 
@@ -505,14 +523,14 @@ def test_who_comes_late_is_told_what_stands() -> None:
 # --- undo
 
 
-def rejected(terms: Ask = Ask()) -> Approval:  # noqa: B008  frozen
+def rejected_approval(terms: Ask = Ask()) -> Approval:  # noqa: B008  frozen
     approval = pending(terms)
     return decide(approval, reject(approval), ALICE, at()).state
 
 
 # R14
 def test_a_rejection_can_be_undone_until_the_agent_hears_of_it() -> None:
-    approval = rejected()
+    approval = rejected_approval()
     change = undo(approval, ALICE, at(NOW + 7_999))
     assert (change.state.status, change.state.version) == ("pending", 3)
     assert (change.state.decision, change.state.deadlines.release_at) == (None, None)
@@ -524,18 +542,18 @@ def test_a_rejection_can_be_undone_until_the_agent_hears_of_it() -> None:
 
 # R14
 def test_a_rejection_cannot_be_undone_at_the_deadline() -> None:
-    approval = rejected(Ask(undo_window=10**9))
-    assert undo(approval, ALICE, at(END - 1)).state.status == "pending"
+    approval = rejected_approval(Ask(undo_window=10**9))
+    assert undo(approval, ALICE, at(DEADLINE - 1)).state.status == "pending"
     with pytest.raises(Expired):
-        undo(approval, ALICE, at(END))
+        undo(approval, ALICE, at(DEADLINE))
 
 
 # R14, R41, R48
 def test_only_who_rejected_or_an_admin_can_undo() -> None:
-    approval = rejected()
+    approval = rejected_approval()
     assert undo(approval, ADMIN, at()).events[0].actor == "root"
     change = undo(approval, BOB, at())
-    assert isinstance(refused(change, approval), Forbidden)
+    assert isinstance(assert_refused(change, approval), Forbidden)
     assert change.events[0].content == {"kind": "undo", "via": "slack"}
 
 
@@ -551,14 +569,14 @@ def test_undo_keeps_the_votes_that_others_gave() -> None:
 # design rule 7
 def test_undo_is_refused_while_the_clock_is_behind() -> None:
     with pytest.raises(ClockBehind):
-        undo(rejected(), ALICE, behind())
+        undo(rejected_approval(), ALICE, at_with_clock_behind())
 
 
 # R14
 def test_a_rejection_without_a_record_cannot_be_undone() -> None:
-    done = rejected()
+    done = rejected_approval()
     with pytest.raises(Conflict, match="Only a rejection"):
-        undo(replace(rejected(), decision=None), ADMIN, at())
+        undo(replace(rejected_approval(), decision=None), ADMIN, at())
     with pytest.raises(Expired):
         undo(replace(done, deadlines=done.deadlines._replace(release_at=None)), ADMIN, at())
 
@@ -567,7 +585,7 @@ def test_a_rejection_without_a_record_cannot_be_undone() -> None:
 
 
 # R40
-def test_a_delegation_is_recorded_with_whom_it_names() -> None:
+def test_a_delegation_is_recorded_with_its_delegates() -> None:
     approval = pending(TWO_OF_FINANCE)
     change = delegate(approval, users("dave", "carol"), ALICE, at())
     assert (change.state.status, change.state.version, len(change.state.delegations)) == ("pending", 2, 1)
@@ -581,19 +599,19 @@ def test_only_those_who_may_decide_can_delegate_and_only_in_time() -> None:
     approval = pending(TWO_OF_FINANCE)
     for reviewer in (CAROL, VIEWER):
         change = delegate(approval, users("dave"), reviewer, at())
-        assert isinstance(refused(change, approval), Forbidden)
+        assert isinstance(assert_refused(change, approval), Forbidden)
         assert change.events[0].content == {"kind": "delegate", "via": reviewer.via}
-    late = delegate(approval, users("dave"), ALICE, at(END))
+    late = delegate(approval, users("dave"), ALICE, at(DEADLINE))
     assert (late.state.status, late.state.delegations) == ("expired", ())
     assert isinstance(late.error, Expired)
     with pytest.raises(AlreadyDecided):
-        delegate(rejected(), users("dave"), ALICE, at())
+        delegate(rejected_approval(), users("dave"), ALICE, at())
 
 
 # R55
 @pytest.mark.parametrize("status", ["pending", "approved"])
 def test_a_call_that_has_not_started_can_be_withdrawn(status: str) -> None:
-    change = cancel(in_status(status), "agent:helper", "changed my mind", at(NOW + 1))
+    change = cancel(approval_in_status(status), "agent:helper", "changed my mind", at(NOW + 1))
     assert (change.state.status, change.state.version) == ("cancelled", 2)
     assert change.state.decision == DecisionRecord("cancel", "agent:helper", NOW + 1, via="", reason="changed my mind")
     assert only_event(change)[0] == "cancelled"
@@ -605,14 +623,14 @@ def test_a_call_that_has_not_started_can_be_withdrawn(status: str) -> None:
 @pytest.mark.parametrize("status", ["running", "succeeded", "failed", "unknown"])
 def test_a_call_that_started_cannot_be_withdrawn(status: str) -> None:
     with pytest.raises(AlreadyStarted, match=status):
-        cancel(in_status(status), "agent", "", at())
+        cancel(approval_in_status(status), "agent", "", at())
 
 
 def test_a_call_that_people_ended_cannot_be_withdrawn() -> None:
     with pytest.raises(AlreadyDecided):
-        cancel(in_status("rejected"), "agent", "", at())
+        cancel(approval_in_status("rejected"), "agent", "", at())
     with pytest.raises(Expired):
-        cancel(in_status("expired"), "agent", "", at())
+        cancel(approval_in_status("expired"), "agent", "", at())
 
 
 def test_a_person_who_may_not_decide_is_told_who_has_to() -> None:
@@ -627,14 +645,14 @@ def test_a_person_who_may_not_decide_is_told_who_has_to() -> None:
 
 def test_an_edit_that_leaves_no_answer_is_refused() -> None:
     approval = pending(terms=Ask(decisions=("edit", "reject")))
-    edited = prepared(approval, terms=Ask("other", decisions=("approve", "respond")))
+    edited = prepare_edit(approval, terms=Ask("other", decisions=("approve", "respond")))
     change = decide(approval, edit(approval), ALICE, at(), edited)
     assert (change.state, type(change.error)) == (approval, InvalidDecision)
 
 
 # R46
 def test_a_person_who_looked_says_how_an_unknown_call_ended() -> None:
-    unknown = in_status("unknown")
+    unknown = approval_in_status("unknown")
     ok = resolve_unknown(unknown, "seen in the bank", ALICE, b"5", at(), ok=True)
     assert (ok.state.status, ok.payload) == ("succeeded", Payload(result=b"5"))
     failed = resolve_unknown(unknown, "not there", ADMIN, b"5", at(), ok=False)
@@ -657,15 +675,15 @@ def test_a_person_who_looked_says_how_an_unknown_call_ended() -> None:
     ],
 )
 def test_only_those_who_may_decide_a_call_resolve_its_outcome(terms: Ask, reviewer: Reviewer, may: bool) -> None:
-    change = resolve_unknown(in_status("unknown", terms=terms), "", reviewer, None, at(), ok=True)
+    change = resolve_unknown(approval_in_status("unknown", terms=terms), "", reviewer, None, at(), ok=True)
     assert change.state.status == ("succeeded" if may else "unknown")
     assert may or isinstance(change.error, Forbidden)
 
 
 def test_only_reviewers_resolve_and_only_what_is_unknown() -> None:
-    unknown = in_status("unknown")
+    unknown = approval_in_status("unknown")
     change = resolve_unknown(unknown, "", VIEWER, None, at(), ok=True)
-    assert isinstance(refused(change, unknown), Forbidden)
+    assert isinstance(assert_refused(change, unknown), Forbidden)
     assert change.events[0].content == {"kind": "resolve", "via": "library"}
     with pytest.raises(Conflict, match="running"):
-        resolve_unknown(in_status("running"), "", ALICE, None, at(), ok=True)
+        resolve_unknown(approval_in_status("running"), "", ALICE, None, at(), ok=True)

@@ -1,4 +1,4 @@
-"""Where people are sent to see an approval: it has to lead there from any folder, and to hold no password."""
+"""Links to an approval: absolute, and without a password."""
 
 from __future__ import annotations
 

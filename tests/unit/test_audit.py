@@ -1,4 +1,4 @@
-"""The verifier over a store: the chain, the laws and the rows, in one go or in parts, while others write."""
+"""The verifier over a store: chain, invariants and rows, at once or in parts, during concurrent writes."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from tests.support import OK, START, Clock, approve, opened, pending
 
 MAIL = ToolSpec("send_mail", "write")
 PAY = ToolSpec("pay", "destructive", secret=("key",))
-ENDED, WAITS = "call1", "call2"
+ENDED_CALL, PENDING_CALL = "call1", "call2"
 OTHER_DIGEST = "Its arguments were altered: they do not have the digest that people saw."
 OTHER_BINDING = "Its row was altered: call, terms and arguments do not give its binding."
 BOUND_ELSEWHERE = "Its row is bound to other arguments than the ledger says."
 
 
 @pytest.fixture(scope="module")
-def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def seed_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A mail that was sent, and a payment with a secret that waits."""
     path = tmp_path_factory.mktemp("seed") / "interlock.db"
 
     async def play() -> None:
-        async with opened(path, Clock()) as parts:
-            sent = await pending(parts, 1, MAIL, args={"to": "bob"})
-            await approve(parts, sent)
-            started = await parts.gate.start("default", sent, "runner", 60_000)
-            await parts.gate.finish("default", sent, started.fence, ok=True, payload=OK)
-            await pending(parts, 2, PAY, args={"amount": 5, "key": "hunter2"})
+        async with opened(path, Clock()) as services:
+            sent = await pending(services, 1, MAIL, args={"to": "bob"})
+            await approve(services, sent)
+            started = await services.gate.start("default", sent, "runner", 60_000)
+            await services.gate.finish("default", sent, started.fence, ok=True, payload=OK)
+            await pending(services, 2, PAY, args={"amount": 5, "key": "hunter2"})
 
     asyncio.run(play())
     return path
 
 
 @pytest.fixture
-def place(seed: Path, tmp_path: Path) -> File:
-    return File(Path(shutil.copy(seed, tmp_path / "interlock.db")))
+def place(seed_database: Path, tmp_path: Path) -> File:
+    return File(Path(shutil.copy(seed_database, tmp_path / "interlock.db")))
 
 
 @pytest.fixture
-async def parts(place: File) -> AsyncIterator[AppServices]:
-    async with opened(place, Clock()) as parts:
-        yield parts
+async def services(place: File) -> AsyncIterator[AppServices]:
+    async with opened(place, Clock()) as services:
+        yield services
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "ENTRIES_PER_READ", 2)
 
 
-def found(report: AuditReport) -> list[tuple[int, str]]:
+def violations(report: AuditReport) -> list[tuple[int, str]]:
     return [(fault.seq, fault.message) for fault in report.violations]
 
 
@@ -80,15 +80,15 @@ def tamper(place: File, *statements: str) -> None:
         place.sql(statement)
 
 
-def id_of(place: File, call_id: str) -> str:
+def find_approval_id(place: File, call_id: str) -> str:
     return str(place.sql("select id from approvals where call_id = ?", call_id)[0][0])
 
 
 # --- a sound record
 
 
-async def test_a_sound_record_is_reported_with_its_figures(parts: AppServices) -> None:
-    report, head = await verify(parts.store, "default"), await parts.store.head("default")
+async def test_a_sound_record_is_reported_with_its_figures(services: AppServices) -> None:
+    report, head = await verify(services.store, "default"), await services.store.head("default")
     assert report == AuditReport(entries=5, approvals=2, erased=0, head=head, violations=())
     assert report.to_json() == {
         "valid": True,
@@ -103,25 +103,29 @@ async def test_a_sound_record_is_reported_with_its_figures(parts: AppServices) -
     }
 
 
-async def test_a_record_of_several_pages_is_read_to_its_end(parts: AppServices, place: File, small_pages: None) -> None:
+async def test_a_record_of_several_pages_is_read_to_its_end(
+    services: AppServices, place: File, small_pages: None
+) -> None:
     read: list[tuple[int, int]] = []
-    report = await verify(parts.store, "default", None, lambda *seen: read.append(seen))
+    report = await verify(services.store, "default", None, lambda *seen: read.append(seen))
     assert (report.entries, report.violations) == (5, ())
     assert read == [(2, 5), (4, 5), (5, 5)]
     tamper(place, "delete from payloads")
-    assert len({fault.row for fault in (await verify(parts.store, "default")).violations}) == 2
+    assert len({fault.row for fault in (await verify(services.store, "default")).violations}) == 2
 
 
-async def test_an_empty_workspace_is_sound(parts: AppServices) -> None:
-    assert await verify(parts.store, "nowhere") == AuditReport(
+async def test_an_empty_workspace_is_sound(services: AppServices) -> None:
+    assert await verify(services.store, "nowhere") == AuditReport(
         entries=0, approvals=0, erased=0, head=Head("nowhere"), violations=()
     )
 
 
-async def test_what_was_erased_is_counted_and_attributed(parts: AppServices, place: File) -> None:
-    async for _ in parts.store.erase("default", Erasure("approval", id_of(place, ENDED), "wish", "ann")):
+async def test_what_was_erased_is_counted_and_attributed(services: AppServices, place: File) -> None:
+    async for _ in services.store.erase(
+        "default", Erasure("approval", find_approval_id(place, ENDED_CALL), "wish", "ann")
+    ):
         pass
-    report = await verify(parts.store, "default")
+    report = await verify(services.store, "default")
     assert (report.violations, report.entries, report.erased) == ((), 6, 3)
     assert [taken.to_json() for taken in report.erasures] == report.to_json()["erasures"]
     assert report.to_json()["erasures"] == [
@@ -145,128 +149,144 @@ async def test_what_was_erased_is_counted_and_attributed(parts: AppServices, pla
     [
         (
             "update approvals set status = 'approved' where call_id = 'call2'",
-            WAITS,
+            PENDING_CALL,
             "status is approved in its row; the ledger says pending.",
         ),
-        ("update approvals set binding = args_sha256 where call_id = 'call2'", WAITS, BOUND_ELSEWHERE),
-        ("update approvals set args_sha256 = binding where call_id = 'call2'", WAITS, OTHER_DIGEST),
-        ("update payloads set args = cast('{}' as blob) where shown is null", ENDED, OTHER_DIGEST),
-        ("update payloads set shown = cast('{}' as blob) where shown is not null", WAITS, OTHER_DIGEST),
-        ("update payloads set args = cast('{}' as blob) where shown is not null", WAITS, OTHER_BINDING),
-        ("update approvals set tool = 'drop_table' where call_id = 'call1'", ENDED, OTHER_BINDING),
-        ("delete from payloads where shown is null", ENDED, "Its arguments are gone and nothing says who erased them."),
-        ("delete from approvals where call_id = 'call2'", WAITS, "The ledger speaks of it, but its row is gone."),
+        ("update approvals set binding = args_sha256 where call_id = 'call2'", PENDING_CALL, BOUND_ELSEWHERE),
+        ("update approvals set args_sha256 = binding where call_id = 'call2'", PENDING_CALL, OTHER_DIGEST),
+        ("update payloads set args = cast('{}' as blob) where shown is null", ENDED_CALL, OTHER_DIGEST),
+        ("update payloads set shown = cast('{}' as blob) where shown is not null", PENDING_CALL, OTHER_DIGEST),
+        ("update payloads set args = cast('{}' as blob) where shown is not null", PENDING_CALL, OTHER_BINDING),
+        ("update approvals set tool = 'drop_table' where call_id = 'call1'", ENDED_CALL, OTHER_BINDING),
+        (
+            "delete from payloads where shown is null",
+            ENDED_CALL,
+            "Its arguments are gone and nothing says who erased them.",
+        ),
+        (
+            "delete from approvals where call_id = 'call2'",
+            PENDING_CALL,
+            "The ledger speaks of it, but its row is gone.",
+        ),
     ],
 )
 async def test_a_row_that_was_altered_is_told_by_its_id(
-    parts: AppServices, place: File, statement: str, call_id: str, said: str
+    services: AppServices, place: File, statement: str, call_id: str, said: str
 ) -> None:
-    approval_id = id_of(place, call_id)
+    approval_id = find_approval_id(place, call_id)
     tamper(place, statement)
-    report = await verify(parts.store, "default")
-    assert f"approval {approval_id}: {said}" in [message for _, message in found(report)]
-    told = report.to_json()
-    assert (told["valid"], {fault.row for fault in report.violations}) == (False, {approval_id})
-    assert told["faults"] == [fault.to_json() for fault in report.violations]
+    report = await verify(services.store, "default")
+    assert f"approval {approval_id}: {said}" in [message for _, message in violations(report)]
+    result = report.to_json()
+    assert (result["valid"], {fault.row for fault in report.violations}) == (False, {approval_id})
+    assert result["faults"] == [fault.to_json() for fault in report.violations]
 
 
-async def test_a_row_of_which_the_ledger_knows_nothing_is_told(parts: AppServices, place: File) -> None:
+async def test_a_row_of_which_the_ledger_knows_nothing_is_told(services: AppServices, place: File) -> None:
     tamper(
         place,
         "create table copy as select * from approvals where call_id = 'call2'",
         "update copy set id = 'forged', call_id = 'forged'",
         "insert into approvals select * from copy",
     )
-    assert found(await verify(parts.store, "default")) == [(0, "approval forged: The ledger knows nothing of it.")]
+    assert violations(await verify(services.store, "default")) == [
+        (0, "approval forged: The ledger knows nothing of it.")
+    ]
 
 
-async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(parts: AppServices, place: File) -> None:
+async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(services: AppServices, place: File) -> None:
     tamper(place, "update payloads set args = 'a text' where shown is null")
-    ((_, said),) = found(await verify(parts.store, "default"))
-    assert said.startswith(f"approval {id_of(place, ENDED)}: Its row cannot be read: ")
+    ((_, said),) = violations(await verify(services.store, "default"))
+    assert said.startswith(f"approval {find_approval_id(place, ENDED_CALL)}: Its row cannot be read: ")
 
 
-async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(parts: AppServices, place: File) -> None:
-    waits = id_of(place, WAITS)
+async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(services: AppServices, place: File) -> None:
+    waits = find_approval_id(place, PENDING_CALL)
     tamper(place, "update approvals set decision = 'nonsense'", "delete from approvals where call_id = 'call2'")
-    said = [message for _, message in found(await verify(parts.store, "default"))]
-    assert said[0].startswith(f"approval {id_of(place, ENDED)}: Its row cannot be read: ")
+    said = [message for _, message in violations(await verify(services.store, "default"))]
+    assert said[0].startswith(f"approval {find_approval_id(place, ENDED_CALL)}: Its row cannot be read: ")
     assert said[1:] == [f"approval {waits}: The ledger speaks of it, but its row is gone."]
 
 
-async def test_an_entry_that_is_no_json_is_told_for_its_row_too(parts: AppServices, place: File) -> None:
+async def test_an_entry_that_is_no_json_is_told_for_its_row_too(services: AppServices, place: File) -> None:
     tamper(place, "update events set data = 'nonsense' where seq = 1")
-    said = [message for _, message in found(await verify(parts.store, "default"))]
-    assert [each for each in said if each.startswith(f"approval {id_of(place, ENDED)}: The entry cannot be read: ")]
+    said = [message for _, message in violations(await verify(services.store, "default"))]
+    assert [
+        each
+        for each in said
+        if each.startswith(f"approval {find_approval_id(place, ENDED_CALL)}: The entry cannot be read: ")
+    ]
 
 
-async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(parts: AppServices, place: File) -> None:
+async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(
+    services: AppServices, place: File
+) -> None:
     tamper(
         place,
         "update contents set content = cast('{}' as blob) where seq = 5",
         "delete from contents where seq = 1",
         "delete from payloads where shown is null",
     )
-    report = await verify(parts.store, "default")
-    assert [seq for seq, _ in found(report)][:2] == [1, 5]
+    report = await verify(services.store, "default")
+    assert [seq for seq, _ in violations(report)][:2] == [1, 5]
     assert {fault.table for fault in report.violations[2:]} == {"approvals"}
 
 
-async def test_missing_rows_come_in_the_order_of_their_ids(parts: AppServices, place: File) -> None:
+async def test_missing_rows_come_in_the_order_of_their_ids(services: AppServices, place: File) -> None:
     for number in range(3, 9):
-        await pending(parts, number)
+        await pending(services, number)
     ids = [each for (each,) in place.sql("select id from approvals order by id")]
     tamper(place, "delete from approvals")
-    said = [message.split()[1].rstrip(":") for _, message in found(await verify(parts.store, "default"))]
+    said = [message.split()[1].rstrip(":") for _, message in violations(await verify(services.store, "default"))]
     assert (said, len(said)) == (ids, 8)
 
 
-async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(parts: AppServices) -> None:
-    older = await head_at(parts.store, "default", 3)
-    assert (await verify(parts.store, "default", older)).violations == ()
-    assert len((await verify(parts.store, "default", Head("default", 3, "f" * 64, START))).violations) == 1
+async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(services: AppServices) -> None:
+    older = await head_at(services.store, "default", 3)
+    assert (await verify(services.store, "default", older)).violations == ()
+    assert len((await verify(services.store, "default", Head("default", 3, "f" * 64, START))).violations) == 1
 
 
-async def test_a_stored_head_beyond_the_last_entry_is_found(parts: AppServices, place: File) -> None:
+async def test_a_stored_head_beyond_the_last_entry_is_found(services: AppServices, place: File) -> None:
     tamper(place, "update heads set seq = 6")
-    assert len((await verify(parts.store, "default")).violations) == 1
+    assert len((await verify(services.store, "default")).violations) == 1
 
 
 # --- in parts
 
 
-async def test_the_head_at_an_entry_is_that_entry(parts: AppServices) -> None:
-    entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
-    assert await head_at(parts.store, "default", 0) == Head("default")
+async def test_the_head_at_an_entry_is_that_entry(services: AppServices) -> None:
+    entries = [entry async for chunk in services.store.entries("default") for entry in chunk]
+    assert await head_at(services.store, "default", 0) == Head("default")
     for entry in entries:
-        assert await head_at(parts.store, "default", entry.seq) == Head("default", entry.seq, entry.link, entry.at)
-    assert await head_at(parts.store, "default", 6) is None
+        assert await head_at(services.store, "default", entry.seq) == Head("default", entry.seq, entry.link, entry.at)
+    assert await head_at(services.store, "default", 6) is None
 
 
-async def test_there_is_no_head_at_an_entry_that_is_missing(parts: AppServices, place: File) -> None:
+async def test_there_is_no_head_at_an_entry_that_is_missing(services: AppServices, place: File) -> None:
     tamper(place, "delete from events where seq = 3")
-    assert await head_at(parts.store, "default", 3) is None
-    assert await verify_part(parts.store, "default", 3, 5, None) is None
+    assert await head_at(services.store, "default", 3) is None
+    assert await verify_part(services.store, "default", 3, 5, None) is None
 
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize(("after", "until", "read"), [(0, 3, [(2, 3), (3, 3)]), (1, 2, [(1, 1)]), (3, 5, [(2, 2)])])
 async def test_a_part_is_read_up_to_its_end_and_no_further(
-    parts: AppServices, after: int, until: int, read: list[tuple[int, int]]
+    services: AppServices, after: int, until: int, read: list[tuple[int, int]]
 ) -> None:
     seen: list[tuple[int, int]] = []
-    part = await verify_part(parts.store, "default", after, until, None, lambda *each: seen.append(each))
+    part = await verify_part(services.store, "default", after, until, None, lambda *each: seen.append(each))
     assert part is not None
-    assert (part.head, part.violations, seen) == (await head_at(parts.store, "default", until), [], read)
+    assert (part.head, part.violations, seen) == (await head_at(services.store, "default", until), [], read)
 
 
-async def test_a_part_is_held_against_the_head_too(parts: AppServices) -> None:
-    part = await verify_part(parts.store, "default", 2, 4, Head("default", 3, "f" * 64, START))
+async def test_a_part_is_held_against_the_head_too(services: AppServices) -> None:
+    part = await verify_part(services.store, "default", 2, 4, Head("default", 3, "f" * 64, START))
     assert part is not None
     assert len(part.violations) == 1
 
 
-def cut_at(store: Store, *cuts: int) -> Any:
+def truncate_at(store: Store, *cuts: int) -> Any:
     """Parts as the command makes them, but one after the other."""
 
     async def every(
@@ -279,36 +299,36 @@ def cut_at(store: Store, *cuts: int) -> Any:
 
 
 @pytest.mark.parametrize("cuts", [(2,), (1, 4), (1, 2, 3, 4)])
-async def test_parts_give_the_report_of_the_whole(parts: AppServices, place: File, cuts: tuple[int, ...]) -> None:
-    store, read = parts.store, []  # type: Store, list[tuple[int, int]]
+async def test_parts_give_the_report_of_the_whole(services: AppServices, place: File, cuts: tuple[int, ...]) -> None:
+    store, read = services.store, []  # type: Store, list[tuple[int, int]]
     whole = await verify(store, "default")
-    assert await verify(store, "default", None, lambda *seen: read.append(seen), cut_at(store, *cuts)) == whole
+    assert await verify(store, "default", None, lambda *seen: read.append(seen), truncate_at(store, *cuts)) == whole
     assert read == [(until - after,) * 2 for after, until in zip((0, *cuts), (*cuts, 5), strict=True)]
     tamper(place, "update events set actor = 'mallory' where seq = 2", "delete from payloads")
     altered = await verify(store, "default")
-    assert await verify(store, "default", parts=cut_at(store, *cuts)) == altered
+    assert await verify(store, "default", parts=truncate_at(store, *cuts)) == altered
     assert len(altered.violations) > 2
 
 
-async def test_a_part_that_cannot_begin_has_all_read_again(parts: AppServices, place: File) -> None:
+async def test_a_part_that_cannot_begin_has_all_read_again(services: AppServices, place: File) -> None:
     tamper(place, "delete from events where seq = 2")
-    whole = await verify(parts.store, "default")
-    assert whole == await verify(parts.store, "default", parts=cut_at(parts.store, 2))
+    whole = await verify(services.store, "default")
+    assert whole == await verify(services.store, "default", parts=truncate_at(services.store, 2))
     assert whole.violations
 
 
-async def test_a_kept_head_counts_when_parts_are_read_again(parts: AppServices, place: File) -> None:
-    kept = await parts.store.head("default")
+async def test_a_kept_head_counts_when_parts_are_read_again(services: AppServices, place: File) -> None:
+    kept = await services.store.head("default")
     tamper(place, "delete from events where seq = 5", "update heads set seq = 4")
-    whole = await verify(parts.store, "default", kept)
-    assert whole == await verify(parts.store, "default", kept, parts=cut_at(parts.store, 2))
-    assert any("The chain ends before the head" in message for _, message in found(whole))
+    whole = await verify(services.store, "default", kept)
+    assert whole == await verify(services.store, "default", kept, parts=truncate_at(services.store, 2))
+    assert any("The chain ends before the head" in message for _, message in violations(whole))
 
 
 # --- while others write
 
 
-class Busy:
+class ConcurrentStore:
     """The store, with something done by somebody else before its n-th answer of one sort."""
 
     def __init__(self, store: Store, sort: str, turn: int, meanwhile: Callable[[], Awaitable[object]]) -> None:
@@ -316,7 +336,7 @@ class Busy:
         self._sort = sort
         self._left = turn
         self._meanwhile = meanwhile
-        self.audit_reader = BusyChecking(store.audit_reader, self.answering)
+        self.audit_reader = ConcurrentVerificationReader(store.audit_reader, self.answering)
 
     async def answering(self, sort: str) -> None:
         self._left -= sort == self._sort
@@ -334,7 +354,7 @@ class Busy:
             yield entries
 
 
-class BusyChecking:
+class ConcurrentVerificationReader:
     def __init__(self, checking: AuditReader, answering: Callable[[str], Awaitable[None]]) -> None:
         self._checking = checking
         self._answering = answering
@@ -358,63 +378,71 @@ class BusyChecking:
         return await self._checking.has_used(*wanted)
 
 
-TURNS = [("head", 1), ("head", 2), ("head", 3), ("entries", 1), ("entries", 2), ("approvals", 1), ("approvals", 2)]
-TURNS += [("checked entries", 1), ("checked entries", 2), ("rows", 1), ("rows", 2), ("rows", 3)]
+WRITES_BETWEEN = [
+    ("head", 1),
+    ("head", 2),
+    ("head", 3),
+    ("entries", 1),
+    ("entries", 2),
+    ("approvals", 1),
+    ("approvals", 2),
+]
+WRITES_BETWEEN += [("checked entries", 1), ("checked entries", 2), ("rows", 1), ("rows", 2), ("rows", 3)]
 
 
 @pytest.mark.usefixtures("small_pages")
-@pytest.mark.parametrize(("sort", "turn"), TURNS)
+@pytest.mark.parametrize(("sort", "turn"), WRITES_BETWEEN)
 async def test_what_others_write_meanwhile_is_read_and_is_no_fault(
-    parts: AppServices, place: File, sort: str, turn: int
+    services: AppServices, place: File, sort: str, turn: int
 ) -> None:
     async def meanwhile() -> None:
-        await approve(parts, id_of(place, WAITS))
-        await pending(parts, 3)
-        await parts.accounts.add_user("default", "ann", "viewer", "ada")
+        await approve(services, find_approval_id(place, PENDING_CALL))
+        await pending(services, 3)
+        await services.accounts.add_user("default", "ann", "viewer", "ada")
 
-    report = await verify(Busy(parts.store, sort, turn, meanwhile), "default")  # type: ignore[arg-type]
+    report = await verify(ConcurrentStore(services.store, sort, turn, meanwhile), "default")  # type: ignore[arg-type]
     assert (report.entries, report.approvals, report.violations) == (8, 3, ())
 
 
-async def test_a_person_who_is_forgotten_meanwhile_is_no_fault(parts: AppServices) -> None:
-    await parts.accounts.add_user("default", "ann", "viewer", "ada", frozenset({"finance"}))
-    await parts.accounts.remove_user("default", "ann", "ada")
+async def test_a_person_who_is_forgotten_meanwhile_is_no_fault(services: AppServices) -> None:
+    await services.accounts.add_user("default", "ann", "viewer", "ada", frozenset({"finance"}))
+    await services.accounts.remove_user("default", "ann", "ada")
 
     async def meanwhile() -> None:
-        async for _ in parts.store.erase("default", Erasure("person", "ann", "", "ada")):
+        async for _ in services.store.erase("default", Erasure("person", "ann", "", "ada")):
             pass
 
-    report = await verify(Busy(parts.store, "rows", 1, meanwhile), "default")  # type: ignore[arg-type]
+    report = await verify(ConcurrentStore(services.store, "rows", 1, meanwhile), "default")  # type: ignore[arg-type]
     assert report.violations == ()
 
 
 # --- exports
 
 
-async def exported(store: Store, since: int = 0, read: list[tuple[int, int]] | None = None) -> bytes:
+async def export_ledger(store: Store, since: int = 0, read: list[tuple[int, int]] | None = None) -> bytes:
     seen: list[tuple[int, int]] = [] if read is None else read
     blocks = export(store, "default", since, lambda head: sign(head, None, START), lambda *each: seen.append(each))
     return b"".join([block async for block in blocks])
 
 
-async def checked(*files: bytes) -> AuditReport:
+async def verify_files(*files: bytes) -> AuditReport:
     sources = [ExportFile("export", io.BytesIO(file)) for file in files]
     return (await verify_exports(sources, None, lambda _: ""))[0]
 
 
-def compact(body: object) -> bytes:
+def compact_json(body: object) -> bytes:
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 # R49
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("since", [0, 2, 5])
-async def test_an_export_is_the_entries_between_two_heads(parts: AppServices, since: int) -> None:
-    entries = [entry async for chunk in parts.store.entries("default", since) for entry in chunk]
-    start, end = await head_at(parts.store, "default", since), await parts.store.head("default")
+async def test_an_export_is_the_entries_between_two_heads(services: AppServices, since: int) -> None:
+    entries = [entry async for chunk in services.store.entries("default", since) for entry in chunk]
+    start, end = await head_at(services.store, "default", since), await services.store.head("default")
     assert start is not None
-    first, *rows, last, rest = (await exported(parts.store, since)).split(b"\n")
-    assert first == compact(
+    first, *rows, last, rest = (await export_ledger(services.store, since)).split(b"\n")
+    assert first == compact_json(
         {"format": "interlock-ledger", "version": 1, "workspace": "default", "after": start.to_json()}
     )
     assert rows == [
@@ -423,37 +451,37 @@ async def test_an_export_is_the_entries_between_two_heads(parts: AppServices, si
         )
         for entry in entries
     ]
-    assert (last, rest) == (compact(end.to_json()), b"")
+    assert (last, rest) == (compact_json(end.to_json()), b"")
     assert any(entry.salt is None for entry in entries) == (since < 5)
 
 
 # R49
 @pytest.mark.usefixtures("small_pages")
-async def test_an_export_tells_how_far_it_has_come(parts: AppServices) -> None:
+async def test_an_export_tells_how_far_it_has_come(services: AppServices) -> None:
     read: list[tuple[int, int]] = []
-    await exported(parts.store, 1, read)
+    await export_ledger(services.store, 1, read)
     assert read == [(2, 4), (4, 4)]
 
 
 # R49
 @pytest.mark.usefixtures("small_pages")
-async def test_what_is_written_during_an_export_is_in_it(parts: AppServices) -> None:
-    busy: Any = Busy(parts.store, "head", 2, lambda: pending(parts, 3))
-    whole = await exported(busy)
-    assert (await checked(whole)).head == await parts.store.head("default")
+async def test_what_is_written_during_an_export_is_in_it(services: AppServices) -> None:
+    busy: Any = ConcurrentStore(services.store, "head", 2, lambda: pending(services, 3))
+    whole = await export_ledger(busy)
+    assert (await verify_files(whole)).head == await services.store.head("default")
     assert whole.count(b"\n") == 8
 
 
 # R49
-async def test_a_head_that_is_not_there_is_exported_as_the_store_says(parts: AppServices, place: File) -> None:
+async def test_a_head_that_is_not_there_is_exported_as_the_store_says(services: AppServices, place: File) -> None:
     tamper(place, "update heads set seq = 9")
-    assert b'"seq":9,' in (await exported(parts.store)).splitlines()[-1]
+    assert b'"seq":9,' in (await export_ledger(services.store)).splitlines()[-1]
 
 
 # R49
-async def test_an_export_goes_on_only_from_an_entry_that_is_there(parts: AppServices) -> None:
+async def test_an_export_goes_on_only_from_an_entry_that_is_there(services: AppServices) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        await exported(parts.store, 6)
+        await export_ledger(services.store, 6)
     assert caught.value.message == "The ledger has no entry 6 to go on from; its newest is 5."
 
 
@@ -467,11 +495,11 @@ async def test_an_export_goes_on_only_from_an_entry_that_is_there(parts: AppServ
     ],
 )
 async def test_an_entry_that_would_break_its_line_is_not_exported(
-    parts: AppServices, place: File, statement: str
+    services: AppServices, place: File, statement: str
 ) -> None:
     tamper(place, statement)
     with pytest.raises(Conflict) as caught:
-        await exported(parts.store)
+        await export_ledger(services.store)
     assert caught.value.to_json() == {
         "error": "conflict",
         "message": "Entry 2 was altered and cannot be written as a line. See: interlock audit verify",

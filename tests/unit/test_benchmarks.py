@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: the figures themselves are nobody's business here."""
+"""The benchmark programs: what they measure and report; the figures themselves are not checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from benchmarks import __main__ as program
 from benchmarks import comparison, docs_page, newer_sqlite, peer_process, peers, plot, report
 from benchmarks.tables import Table
-from benchmarks.targets import all_aims
+from benchmarks.targets import all_targets
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -34,36 +34,38 @@ def options(folder: Path, peer: str, task: str, seconds: float = 0.05) -> argpar
     )
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", peers.peer_names())
 def test_every_peer_says_what_it_is_even_where_it_is_not_installed(name: str) -> None:
-    about = peers.about(name)
+    about = peers.peer_info(name)
     assert about.title
     assert about.packages
     assert set(about.databases) <= set(comparison.LABELS)
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", peers.peer_names())
 def test_every_peer_runs_in_an_environment_that_is_installed_with_its_packages(name: str) -> None:
-    about = peers.about(name)
+    about = peers.peer_info(name)
     folder, _, framework = about.environment.partition("/")
-    made = re.findall(r"^BENCH_FRAMEWORKS := (.*)$", (peers.TOP / "Makefile").read_text(), re.MULTILINE)[0].split()
+    made = re.findall(r"^BENCH_FRAMEWORKS := (.*)$", (peers.REPOSITORY / "Makefile").read_text(), re.MULTILINE)[
+        0
+    ].split()
     assert (folder, framework) == ("", "") or (folder == ".venv-frameworks" and framework in made)
-    locked = peers.TOP / "requirements" / (f"frameworks/{framework}.txt" if framework else "bench.txt")
+    locked = peers.REPOSITORY / "requirements" / (f"frameworks/{framework}.txt" if framework else "bench.txt")
     pinned = set(re.findall(r"^([\w-]+)==", locked.read_text(), re.MULTILINE)) | {"interlock-gate"}
     assert set(about.packages) <= pinned
 
 
 def test_a_peer_is_run_by_the_python_of_its_environment() -> None:
-    about = peers.About("x", "X", ("sqlite",), ())
+    about = peers.PeerInfo("x", "X", ("sqlite",), ())
     assert about.interpreter() == Path(sys.executable)
-    elsewhere = peers.About("x", "X", ("sqlite",), (), ".venv-frameworks/x")
-    assert elsewhere.interpreter() == peers.TOP / ".venv-frameworks/x/bin/python"
+    elsewhere = peers.PeerInfo("x", "X", ("sqlite",), (), ".venv-frameworks/x")
+    assert elsewhere.interpreter() == peers.REPOSITORY / ".venv-frameworks/x/bin/python"
 
 
 def test_a_peer_whose_environment_is_not_there_says_so() -> None:
-    who = comparison.Contestant(peers.About("x", "X", ("sqlite",), (), ".venv-nowhere"), "sqlite")
+    who = comparison.Participant(peers.PeerInfo("x", "X", ("sqlite",), (), ".venv-nowhere"), "sqlite")
     server: Any = None  # nothing is asked of it
-    comparison.Course(server).turn(who, 0.1, (1,))
+    comparison.Comparison(server).turn(who, 0.1, (1,))
     assert who.error == "not installed (there is no .venv-nowhere; `make bench` makes it)"
 
 
@@ -72,45 +74,48 @@ def test_a_newer_sqlite_is_loaded_only_where_it_is_needed_and_found(
 ) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 40, 1))
-    assert newer_sqlite.variables((3, 42)) == {}  # none is found
+    assert newer_sqlite.environment((3, 42)) == {}  # none is found
     library = tmp_path / "pyproj.libs" / "libsqlite3-341faa0b.so.0.8.6"
     library.parent.mkdir()
     library.touch()
-    assert newer_sqlite.variables((3, 42)) == {"LD_PRELOAD": str(library)}
-    assert newer_sqlite.variables((3, 40)) == newer_sqlite.variables(()) == {}
+    assert newer_sqlite.environment((3, 42)) == {"LD_PRELOAD": str(library)}
+    assert newer_sqlite.environment((3, 40)) == newer_sqlite.environment(()) == {}
 
 
 async def test_interlock_is_measured_as_everybody_is(tmp_path: Path) -> None:
-    figures = await peer_process.cycles(options(tmp_path, "interlock_gate", "cycles"))
+    figures = await peer_process.measure_cycles(options(tmp_path, "interlock_gate", "cycles"))
     assert figures["durable"] == "journal_mode=WAL, synchronous=FULL"
     assert [figures[at_once]["cycles_per_second"] > 0 for at_once in ("1", "4")] == [True, True]
 
 
 async def test_a_pause_that_is_resumed_twice_runs_once(tmp_path: Path) -> None:
-    assert await peer_process.twice(options(tmp_path, "interlock_gate", "twice")) == {"afterwards": 1, "at_once": 1}
+    assert await peer_process.resume_twice(options(tmp_path, "interlock_gate", "twice")) == {
+        "afterwards": 1,
+        "at_once": 1,
+    }
 
 
 async def test_all_that_wait_are_listed(tmp_path: Path) -> None:
-    figures = await peer_process.park(options(tmp_path, "interlock_gate", "park", seconds=10.0))
+    figures = await peer_process.park_calls(options(tmp_path, "interlock_gate", "park", seconds=10.0))
     assert (figures["parked"], figures["listed"]) == (20, 25)
 
 
 def test_a_peer_that_is_not_installed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "restate", None)
     monkeypatch.delitem(sys.modules, "benchmarks.peers.restate", raising=False)
-    assert peer_process.figures_of(options(tmp_path, "restate", "cycles"))["error"].startswith("not installed")
+    assert peer_process.measure(options(tmp_path, "restate", "cycles"))["error"].startswith("not installed")
 
 
 def test_a_peer_that_dies_or_hangs_has_its_reason(tmp_path: Path) -> None:
     dying = [sys.executable, "-c", "import sys; sys.exit('no such thing')"]
     hanging = [sys.executable, "-c", "import signal; signal.pause()"]
-    assert comparison.child(dying, 60, tmp_path / "errors") == {"error": "ended with 1: no such thing"}
-    assert comparison.child(hanging, 0.1, tmp_path / "errors") == {"error": "took longer than 0 s"}
+    assert comparison.run_child(dying, 60, tmp_path / "errors") == {"error": "ended with 1: no such thing"}
+    assert comparison.run_child(hanging, 0.1, tmp_path / "errors") == {"error": "took longer than 0 s"}
 
 
 def test_a_peer_is_started_with_the_variables_that_it_needs(tmp_path: Path) -> None:
     printing = [sys.executable, "-c", "import json, os; print(json.dumps({'it': os.environ['IT'], **os.environ}))"]
-    found = comparison.child(printing, 60, tmp_path / "errors", {"IT": "is set"})
+    found = comparison.run_child(printing, 60, tmp_path / "errors", {"IT": "is set"})
     assert found["it"] == "is set"
     assert "PATH" in found
 
@@ -118,11 +123,11 @@ def test_a_peer_is_started_with_the_variables_that_it_needs(tmp_path: Path) -> N
 def test_the_end_of_a_run_names_every_peer_that_was_not_measured_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = figures()
+    found = example_figures()
     found["contest"][1]["twice"] = {"error": "took longer than 60 s"}
     found["unasked"]["Other"] = {"error": "ImportError: no RunState"}
     found["parked"].append({"title": "Other, SQLite", "error": "ended with 1: out of memory"})
-    assert shown(found, tmp_path, monkeypatch) == 0
+    assert run_main(found, tmp_path, monkeypatch) == 0
     assert capsys.readouterr().err.splitlines() == [
         "",
         "Not measured:",
@@ -134,20 +139,20 @@ def test_the_end_of_a_run_names_every_peer_that_was_not_measured_and_why(
 
 
 def test_a_strict_run_fails_if_a_peer_was_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(figures(), tmp_path, monkeypatch) == 0
-    assert shown(figures(), tmp_path, monkeypatch, "--strict") == 1
+    assert run_main(example_figures(), tmp_path, monkeypatch) == 0
+    assert run_main(example_figures(), tmp_path, monkeypatch, "--strict") == 1
 
 
 def test_a_strict_run_that_measured_all_says_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = figures()
+    found = example_figures()
     found["contest"] = [peer for peer in found["contest"] if not peer["error"]]
-    assert shown(found, tmp_path, monkeypatch, "--strict") == 0
+    assert run_main(found, tmp_path, monkeypatch, "--strict") == 0
     assert capsys.readouterr().err == ""
 
 
-def shown(found: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
+def run_main(found: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
     """The program's exit code, for figures that were kept."""
     kept = folder / "figures.json"
     kept.write_text(json.dumps(found))
@@ -156,14 +161,14 @@ def shown(found: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_the_page_has_every_table_and_every_failure() -> None:
-    text = docs_page.text(figures())
-    assert [table.title for table in report.tables(figures()) if f"## {table.title}\n" not in text] == []
+    text = docs_page.page_text(example_figures())
+    assert [table.title for table in report.tables(example_figures()) if f"## {table.title}\n" not in text] == []
     assert "Other, PostgreSQL: not installed." in text
     assert "| langgraph | 1.0 |" in text
 
 
 def test_an_aim_is_reached_or_not() -> None:
-    found = {row[0]: row[3] for row in (aim.row() for aim in all_aims(figures()))}
+    found = {row[0]: row[3] for row in (aim.row() for aim in all_targets(example_figures()))}
     assert found["SQLite: share of the same statements, 1 at once"] == "yes"
     assert found["SQLite: times the best of the others, 32 at once"] == "no"
 
@@ -179,8 +184,8 @@ def test_a_table_is_aligned() -> None:
 
 
 def test_the_plot_has_a_row_for_everybody_and_no_text_over_another() -> None:
-    drawn = ElementTree.fromstring(plot.draw(figures()))  # noqa: S314  it is our own
-    texts = [(box(each), each.text) for each in drawn.iter(f"{SVG}text")]
+    drawn = ElementTree.fromstring(plot.draw(example_figures()))  # noqa: S314  it is our own
+    texts = [(bounding_box(each), each.text) for each in drawn.iter(f"{SVG}text")]
     labels = {text for _, text in texts}
     assert {"Interlock, SQLite", "Other, SQLite", "Other, PostgreSQL", "not installed"} <= labels
     assert [text for (left, right, _), text in texts if left < 0 or right > plot.WIDTH] == []
@@ -190,10 +195,10 @@ def test_the_plot_has_a_row_for_everybody_and_no_text_over_another() -> None:
 
 @pytest.mark.parametrize(("speed", "text"), [(2.35, "2.4"), (55.3, "55"), (2932.4, "2,932")])
 def test_a_slow_peer_keeps_a_decimal_in_the_plot(speed: float, text: str) -> None:
-    assert plot.rounded(speed) == text
+    assert plot.round_speed(speed) == text
 
 
-def box(text: ElementTree.Element) -> tuple[float, float, float]:
+def bounding_box(text: ElementTree.Element) -> tuple[float, float, float]:
     """Left, right and base line, with a generous width for each character."""
     x, width = float(text.get("x", "0")), 7.0 * len(text.text or "")
     width *= 1.2 if text.get("class") == "title" else 0.9 if text.get("class") == "small" else 1.0
@@ -205,7 +210,7 @@ def overlap(one: tuple[float, float, float], two: tuple[float, float, float]) ->
     return abs(one[2] - two[2]) < 11 and one[0] < two[1] and two[0] < one[1]
 
 
-def figures() -> dict[str, Any]:
+def example_figures() -> dict[str, Any]:
     """Of a run that never was."""
     rates = {"1": [100.0, 120.0], "32": [900.0, 1_000.0], "256": [2_000.0, 2_100.0]}
     speed = {at: {"cycles_per_second": each, "p50_ms": [1.0, 1.1], "p99_ms": [2.0, 2.2]} for at, each in rates.items()}

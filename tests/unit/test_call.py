@@ -1,4 +1,4 @@
-"""What an agent wants: bounded, hidden where it is secret, and bound to everything that an approval covers."""
+"""Tool calls: size limits, redaction of secrets, and the binding that an approval covers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,10 +28,10 @@ from interlock.core.call import (
 from interlock.core.canonical import canonical, digest, read_canonical
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.core.policy.claims import ANY_EFFECT
-from tests.unit.builders import KEY, PAY, any_text, call, json_values, requested
+from tests.unit.builders import KEY, PAY, any_text, call, json_values, pending_with_payload
 
 
-def mark(value: object, key: bytes = KEY) -> dict[str, str]:
+def fingerprint_mark(value: object, key: bytes = KEY) -> dict[str, str]:
     return {SECRET_MARKER: fingerprint(value, key)}
 
 
@@ -57,7 +57,7 @@ def test_what_the_caller_changes_later_does_not_reach_the_call() -> None:
     assert made.parsed_args == {"to": ["ann"]}
 
 
-def test_a_call_can_be_named_anew_and_stays_the_same_otherwise() -> None:
+def test_a_call_can_be_renamed_and_is_otherwise_unchanged() -> None:
     made = call()
     assert made.with_call_id("second") == replace(made, call_id="second")
     assert made.with_call_id("second").parsed_args == made.parsed_args
@@ -72,7 +72,7 @@ def test_the_path_runs_from_the_outermost_agent_to_the_one_that_calls(
     agent: str, agent_path: tuple[str, ...], path: tuple[str, ...]
 ) -> None:
     assert call(agent=agent, agent_path=agent_path).path == path
-    assert requested(agent=agent, agent_path=agent_path).approval.subject.path == path
+    assert pending_with_payload(agent=agent, agent_path=agent_path).approval.subject.path == path
 
 
 # R27
@@ -185,7 +185,7 @@ def test_a_tool_with_an_odd_definition_is_refused(fields: dict[str, str]) -> Non
         ToolSpec(**{"name": "pay", **fields})
 
 
-FULL = ToolSpec(
+FULL_SUBJECT = ToolSpec(
     "pay",
     "destructive",
     schema={"type": "object", "properties": {"a": {"type": "string"}}},
@@ -200,7 +200,7 @@ FULL = ToolSpec(
 
 
 # R47
-@pytest.mark.parametrize("spec", [PAY, FULL, ToolSpec("x"), replace(FULL, schema=None)])
+@pytest.mark.parametrize("spec", [PAY, FULL_SUBJECT, ToolSpec("x"), replace(FULL_SUBJECT, schema=None)])
 def test_a_definition_can_be_read_back(spec: ToolSpec) -> None:
     assert parse_spec(spec.definition) == spec
     assert parse_spec(spec.definition).sha256 == spec.sha256 == digest(spec.definition)
@@ -208,7 +208,7 @@ def test_a_definition_can_be_read_back(spec: ToolSpec) -> None:
 
 # R47
 def test_code_is_no_part_of_the_definition() -> None:
-    spec = replace(FULL, describe=lambda _: "Pay!", preview=lambda _: "rows")
+    spec = replace(FULL_SUBJECT, describe=lambda _: "Pay!", preview=lambda _: "rows")
     again = parse_spec(spec.definition)
     assert again.sha256 == spec.sha256
     assert (again.describe, again.preview) == ("", None)
@@ -229,8 +229,8 @@ def test_code_is_no_part_of_the_definition() -> None:
         {"declared": False},
     ],
 )
-def test_whatever_changes_in_a_definition_changes_its_digest(fields: dict[str, object]) -> None:
-    assert replace(FULL, **fields).sha256 != FULL.sha256
+def test_every_change_of_a_definition_changes_its_digest(fields: dict[str, object]) -> None:
+    assert replace(FULL_SUBJECT, **fields).sha256 != FULL_SUBJECT.sha256
 
 
 # R53
@@ -257,13 +257,13 @@ def test_a_tool_describes_a_call_in_one_sentence() -> None:
     assert ToolSpec("x", describe=lambda args: f"Create {args['title']}").sentence(shown) == "Create Fix login"
 
 
-def trips(_: Args) -> str:
+def raise_error(_: Args) -> str:
     raise RuntimeError
 
 
 # R2
 @pytest.mark.parametrize(
-    "describe", ["", "Create {missing}", "{", "{0}", "{a.b}", trips, lambda _: "", lambda _: None, lambda: "x"]
+    "describe", ["", "Create {missing}", "{", "{0}", "{a.b}", raise_error, lambda _: "", lambda _: None, lambda: "x"]
 )
 def test_without_a_sentence_the_name_of_the_tool_has_to_do(describe: str) -> None:
     assert ToolSpec("pay", describe=describe).sentence({"a": 1}) == "Execute pay?"
@@ -288,7 +288,7 @@ ARGS = {
 }
 
 
-def hidden(*secret: str) -> tuple[Mapping[str, object], frozenset[str]]:
+def redact_fields(*secret: str) -> tuple[Mapping[str, object], frozenset[str]]:
     shown = redact(canonical(ARGS), ToolSpec("x", secret=secret), KEY)
     assert shown.data == canonical(shown.value)
     assert shown.sha256 == digest(shown.data)
@@ -323,11 +323,11 @@ def test_without_secrets_people_see_the_very_bytes() -> None:
     ],
 )
 def test_a_pointer_hides_what_it_points_at_and_nothing_else(secret: str, pointers: set[str]) -> None:
-    value, found = hidden(secret)
+    value, found = redact_fields(secret)
     assert found == pointers
     assert {pointer for pointer, _ in differences(ARGS, value)} == pointers
     for _, (old, new) in differences(ARGS, value):
-        assert new == mark(old)
+        assert new == fingerprint_mark(old)
 
 
 def differences(old: object, new: object, pointer: str = "") -> list[tuple[str, tuple[object, object]]]:
@@ -344,9 +344,9 @@ def differences(old: object, new: object, pointer: str = "") -> list[tuple[str, 
 
 # design rule 11
 def test_overlapping_pointers_hide_the_outer_value_whole() -> None:
-    value, found = hidden("/cards/0/number", "/cards/0", "password")
+    value, found = redact_fields("/cards/0/number", "/cards/0", "password")
     assert found == {"/cards/0", "/password"}
-    assert value["cards"] == [mark(ARGS["cards"][0]), ARGS["cards"][1]]
+    assert value["cards"] == [fingerprint_mark(ARGS["cards"][0]), ARGS["cards"][1]]
 
 
 def test_a_fingerprint_is_keyed_short_and_tells_values_apart() -> None:
@@ -381,19 +381,27 @@ def test_an_edit_can_replace_a_secret() -> None:
 # R12
 def test_a_fingerprint_of_no_stored_secret_is_a_problem_at_its_place() -> None:
     spec = ToolSpec("x", secret=("password", "/list/*"))
-    _, problems = restore({"password": mark("guess"), "list": [mark("p"), mark("hunter2")]}, canonical(ARGS), spec, KEY)
+    _, problems = restore(
+        {"password": fingerprint_mark("guess"), "list": [fingerprint_mark("p"), fingerprint_mark("hunter2")]},
+        canonical(ARGS),
+        spec,
+        KEY,
+    )
     assert problems == (Problem("/password", "This fingerprint belongs to no stored secret."),)
 
 
 # design rule 11
 def test_a_fingerprint_outside_of_the_secret_fields_is_only_text() -> None:
     spec = ToolSpec("x", secret=("password",))
-    stolen = {"note": mark("hunter2"), "password": mark("hunter2")}
-    assert restore(stolen, canonical(ARGS), spec, KEY) == ({"note": mark("hunter2"), "password": "hunter2"}, ())
+    stolen = {"note": fingerprint_mark("hunter2"), "password": fingerprint_mark("hunter2")}
+    assert restore(stolen, canonical(ARGS), spec, KEY) == (
+        {"note": fingerprint_mark("hunter2"), "password": "hunter2"},
+        (),
+    )
 
 
 @pytest.mark.parametrize(
-    "odd", [{SECRET_MARKER: 5}, {SECRET_MARKER: mark("hunter2")[SECRET_MARKER], "more": 1}, {}, "x", None]
+    "odd", [{SECRET_MARKER: 5}, {SECRET_MARKER: fingerprint_mark("hunter2")[SECRET_MARKER], "more": 1}, {}, "x", None]
 )
 def test_what_is_no_fingerprint_is_taken_as_it_is(odd: object) -> None:
     spec = ToolSpec("x", secret=("password",))
@@ -477,16 +485,16 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "doubted", "told"),
+    ("known", "doubted", "result"),
     [("write", "", "write"), ("write", "read", "write"), ("write", "destructive", "destructive"), ("", "read", "read")],
 )
-def test_of_a_doubted_call_people_are_told_the_stricter_effect(known: str, doubted: str, told: str) -> None:
+def test_people_see_the_stricter_effect_of_a_doubted_call(known: str, doubted: str, result: str) -> None:
     doubtful = replace(call(), objection=Objection(doubt="Why?", declared_effect=doubted))
-    assert make_subject(doubtful, replace(PAY, effect=known), "medium", "n").effect == told
+    assert make_subject(doubtful, replace(PAY, effect=known), "medium", "n").effect == result
 
 
 @pytest.mark.parametrize(
-    ("claimed", "effects", "told"),
+    ("claimed", "effects", "result"),
     [
         ("read", ANY_EFFECT, ""),
         ("write", ANY_EFFECT, "write"),
@@ -496,10 +504,10 @@ def test_of_a_doubted_call_people_are_told_the_stricter_effect(known: str, doubt
     ],
 )
 def test_an_effect_that_is_not_believed_looks_no_more_harmless_than_none(
-    claimed: str, effects: tuple[str, ...], told: str
+    claimed: str, effects: tuple[str, ...], result: str
 ) -> None:
     spec = replace(PAY, effect=claimed, declared=True)
-    assert make_subject(call(), spec, "medium", "n", effects).effect == told
+    assert make_subject(call(), spec, "medium", "n", effects).effect == result
 
 
 def test_a_call_has_no_other_fields() -> None:

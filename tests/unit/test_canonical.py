@@ -1,4 +1,4 @@
-"""One spelling per value: what is stored, hashed and executed can be read in one way only."""
+"""Canonical JSON: one spelling for each value that is stored, hashed and executed."""
 
 import json
 import math
@@ -27,20 +27,20 @@ from interlock.core.errors import InvalidRequest
 from tests.unit.builders import any_text, json_values
 
 
-def double(bits: str) -> float:
+def double_from_bits(bits: str) -> float:
     (number,) = struct.unpack(">d", bytes.fromhex(bits))
     assert isinstance(number, float)
     return number
 
 
-def nested(depth: int) -> object:
+def nested_list(depth: int) -> object:
     value: object = []
     for _ in range(depth - 1):
         value = [value]
     return value
 
 
-def refused(data: bytes | str) -> str:
+def refusal_message(data: bytes | str) -> str:
     with pytest.raises(InvalidRequest) as caught:
         parse_json(data)
     return caught.value.message
@@ -83,7 +83,7 @@ def test_a_number_is_written_out_as_far_as_its_digits_reach() -> None:
     ],
 )
 def test_numbers_are_written_as_the_standard_says(bits: str, text: str) -> None:
-    assert canonical(double(bits)) == text.encode()
+    assert canonical(double_from_bits(bits)) == text.encode()
 
 
 # R47: the sample of RFC 8785, section 3.2
@@ -138,7 +138,7 @@ def test_more_than_40_digits_are_refused(number: int) -> None:
 # R27
 @pytest.mark.parametrize("text", ["1" + "0" * 40, "-1" + "0" * 40, pytest.param("9" * 5_000, id="5,000 digits")])
 def test_more_than_40_digits_are_refused_in_a_body(text: str) -> None:
-    assert "40 digits" in refused(text)
+    assert "40 digits" in refusal_message(text)
 
 
 # R47
@@ -207,7 +207,7 @@ def test_half_a_surrogate_pair_is_refused(value: object) -> None:
 
 # R27
 def test_64_levels_are_accepted_and_65_are_not() -> None:
-    deepest = nested(MAX_DEPTH)
+    deepest = nested_list(MAX_DEPTH)
     assert canonical(parse_json(canonical(deepest))) == b"[" * 64 + b"]" * 64
     with pytest.raises(InvalidRequest, match="64 levels"):
         canonical([deepest])
@@ -218,9 +218,9 @@ def test_64_levels_are_accepted_and_65_are_not() -> None:
 # R27
 @pytest.mark.parametrize("depth", [65, 5_000, 200_000])
 def test_a_deep_body_is_refused_before_it_is_parsed(depth: int) -> None:
-    assert "64 levels" in refused(b"[" * depth)
-    assert "64 levels" in refused(b'{"a":' * depth)
-    assert "64 levels" in refused(b"[" * depth + b"]" * depth)
+    assert "64 levels" in refusal_message(b"[" * depth)
+    assert "64 levels" in refusal_message(b'{"a":' * depth)
+    assert "64 levels" in refusal_message(b"[" * depth + b"]" * depth)
 
 
 # R27
@@ -233,7 +233,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
 def test_depth_is_counted_up_and_down() -> None:
     deepest = b"[" * 64 + b"]" * 63
     assert parse_json(deepest + b",[]]") == parse_json(b"[[]," + deepest[1:] + b"]")[::-1]  # type: ignore[index]
-    assert "64 levels" in refused(b"[" + b"[]," * 9 + b"[" * 64 + b"]" * 65)
+    assert "64 levels" in refusal_message(b"[" + b"[]," * 9 + b"[" * 64 + b"]" * 65)
 
 
 # R27
@@ -244,7 +244,7 @@ def test_brackets_inside_texts_do_not_count_as_depth() -> None:
 
 # R27
 def test_brackets_behind_an_escaped_quote_still_count() -> None:
-    assert "64 levels" in refused(b'["\\"",' + b"[" * 64)
+    assert "64 levels" in refusal_message(b'["\\"",' + b"[" * 64)
 
 
 # R27
@@ -254,32 +254,32 @@ def test_one_mebibyte_is_accepted_and_one_byte_more_is_not() -> None:
     assert parse_json(b'"' + longest.encode() + b'"') == longest
     with pytest.raises(InvalidRequest, match="1,048,577 bytes"):
         canonical(longest + "x")
-    assert "1,048,577 bytes" in refused(b'"' + longest.encode() + b'x"')
-    assert "bytes" in refused('"' + "é" * (MAX_BYTES // 2) + '"'), "bytes count, not characters"
+    assert "1,048,577 bytes" in refusal_message(b'"' + longest.encode() + b'x"')
+    assert "bytes" in refusal_message('"' + "é" * (MAX_BYTES // 2) + '"'), "bytes count, not characters"
 
 
 # R27
 @pytest.mark.parametrize("body", ['{"to":"safe","to":"evil"}', '[{"a":{"b":1,"b":1}}]', '{"a":1,"\\u0061":2}'])
 def test_a_name_that_appears_twice_is_refused(body: str) -> None:
-    assert "appears twice" in refused(body)
+    assert "appears twice" in refusal_message(body)
 
 
 # R27
 @pytest.mark.parametrize("body", ["NaN", '{"a":Infinity}', "[-Infinity]"])
 def test_constants_that_are_not_json_are_refused(body: str) -> None:
-    assert "is not JSON" in refused(body)
+    assert "is not JSON" in refusal_message(body)
 
 
 # R27
 @pytest.mark.parametrize("body", ["1e400", "[-1e309]", pytest.param("1" + "0" * 400 + ".0", id="400 zeros")])
 def test_numbers_that_no_double_holds_are_refused(body: str) -> None:
-    assert "too large" in refused(body)
+    assert "too large" in refusal_message(body)
 
 
 # R27
 @pytest.mark.parametrize("body", [r'"\u0000"', r'{"a\u0000":1}', r'["\ud800"]', r'"\udc00\ud800"'])
 def test_escapes_let_neither_nul_nor_half_a_pair_in(body: str) -> None:
-    assert refused(body)
+    assert refusal_message(body)
 
 
 # R27
@@ -305,18 +305,18 @@ def test_other_escapes_are_welcome() -> None:
     ],
 )
 def test_what_is_not_json_is_refused(body: bytes) -> None:
-    assert "not JSON" in refused(body)
+    assert "not JSON" in refusal_message(body)
 
 
 # R27
 @pytest.mark.parametrize("body", [b'"\xff"', b'"\xed\xa0\x80"', '{"a":1}'.encode("utf-16")])
 def test_what_is_not_utf8_is_refused(body: bytes) -> None:
-    assert "UTF-8" in refused(body)
+    assert "UTF-8" in refusal_message(body)
 
 
 # R27
 def test_a_text_body_with_half_a_pair_is_refused() -> None:
-    assert "surrogate" in refused('"\ud800"')
+    assert "surrogate" in refusal_message('"\ud800"')
 
 
 def test_texts_and_bytes_are_parsed_alike() -> None:
@@ -343,13 +343,13 @@ def test_a_float_is_read_back_as_the_same_number(number: float) -> None:
     assert Decimal(text) == Decimal(repr(number)), "the shortest digits that tell it apart"
 
 
-def meaning(value: object) -> object:
+def json_meaning(value: object) -> object:
     """Equal exactly when two values are the same JSON; Python alone says True == 1. Spelled without `canonical`."""
     match value:
         case Mapping():
-            return ("object", frozenset((name, meaning(member)) for name, member in value.items()))
+            return ("object", frozenset((name, json_meaning(member)) for name, member in value.items()))
         case list() | tuple():
-            return ("array", tuple(map(meaning, value)))
+            return ("array", tuple(map(json_meaning, value)))
         case float() if value.is_integer() and abs(value) < 1e21:
             return ("number", int(Decimal(repr(value))))  # such a float is written with all its digits
         case bool() | None | str():
@@ -361,23 +361,23 @@ def meaning(value: object) -> object:
 # R47, R53
 @given(json_values, json_values)
 def test_two_values_share_bytes_exactly_when_they_mean_the_same(one: object, other: object) -> None:
-    assert (canonical(one) == canonical(other)) == (meaning(one) == meaning(other))
+    assert (canonical(one) == canonical(other)) == (json_meaning(one) == json_meaning(other))
 
 
 # R47, R53
 @given(json_values, st.randoms(use_true_random=False))
 def test_the_order_of_members_leaves_no_trace(value: object, random: object) -> None:
-    assert canonical(shuffled(value, random)) == canonical(value)
+    assert canonical(shuffle_keys(value, random)) == canonical(value)
 
 
-def shuffled(value: object, random: object) -> object:
+def shuffle_keys(value: object, random: object) -> object:
     match value:
         case dict():
-            items = [(name, shuffled(member, random)) for name, member in value.items()]
+            items = [(name, shuffle_keys(member, random)) for name, member in value.items()]
             random.shuffle(items)
             return dict(items)
         case list():
-            return [shuffled(item, random) for item in value]
+            return [shuffle_keys(item, random) for item in value]
         case _:
             return value
 

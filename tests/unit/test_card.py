@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - letters that look alike are what this file is about
-"""The card: nothing hides, nothing looks alike, honest writing of any language passes."""
+"""The approval card: hidden and look-alike characters are visible, ordinary text of any language passes."""
 
 import dataclasses
 import json
@@ -29,7 +29,7 @@ from interlock.core.card import (
 )
 from interlock.core.errors import InvalidRequest
 
-UNSEEN = set("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\ufeff\uffa0") | {
+INVISIBLE = set("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\ufeff\uffa0") | {
     chr(code)
     for start, end in ((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0xFE00, 0xFE0F), (0xE0000, 0xE01EF))
     for code in range(start, end + 1)
@@ -50,38 +50,38 @@ json_values = st.recursive(
 json_objects = st.dictionaries(any_text, json_values, max_size=4)
 
 
-def card_of(args: Mapping[str, object], secrets: frozenset[str] = frozenset()) -> Card:
+def build_card(args: Mapping[str, object], secrets: frozenset[str] = frozenset()) -> Card:
     findings = find_findings(args, secrets=secrets)
     return make_card(tool="t", sentence="s", risk="low", facts=(), args=args, findings=findings, secrets=secrets)
 
 
-def shown(args: Mapping[str, object]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((field.pointer, field.type, field.text) for field in card_of(args).fields)
+def shown_fields(args: Mapping[str, object]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((field.pointer, field.type, field.text) for field in build_card(args).fields)
 
 
-def kinds(value: object, level: str = "alarm") -> set[str]:
+def finding_kinds(value: object, level: str = "alarm") -> set[str]:
     return {finding.kind for finding in find_findings({"a": value}) if finding.level == level}
 
 
-def message(value: str) -> str:
+def finding_message(value: str) -> str:
     (finding,) = (finding for finding in find_findings({"a": value}) if finding.level == "alarm")
     return finding.message
 
 
-def strict(value: object) -> object:
+def strict_kinds(value: object) -> object:
     """Equal exactly when the canonical bytes are: Python says True == 1 and we do not; 1.0 and 1 are one number."""
     match value:
         case dict():
-            return ("object", tuple((key, strict(member)) for key, member in value.items()))
+            return ("object", tuple((key, strict_kinds(member)) for key, member in value.items()))
         case list():
-            return ("array", tuple(map(strict, value)))
+            return ("array", tuple(map(strict_kinds, value)))
         case bool() | None | str():
             return (type(value).__name__, value)
         case _:
             return ("number", canonical(value))
 
 
-def rebuilt(fields: tuple[tuple[str, str, str], ...]) -> object:
+def rebuild_args(fields: tuple[tuple[str, str, str], ...]) -> object:
     """The inverse of a card's fields: that there is one is what makes the card injective."""
     places: dict[str, object] = {"": {}}
     for pointer, kind, text in fields:
@@ -119,7 +119,7 @@ def test_different_texts_never_look_alike_even_after_normalisation(one: str, oth
 @given(any_text)
 def test_visible_text_has_nothing_that_hides(text: str) -> None:
     for ch in visible(text):
-        assert ch not in UNSEEN
+        assert ch not in INVISIBLE
         assert ch == " " or unicodedata.category(ch)[0] not in "CZ"
 
 
@@ -157,28 +157,28 @@ def test_a_backslash_and_an_escape_never_look_alike() -> None:
 
 @given(json_objects)
 def test_the_arguments_can_be_rebuilt_from_what_is_shown(args: dict[str, object]) -> None:
-    assert strict(rebuilt(shown(args))) == strict(args)
+    assert strict_kinds(rebuild_args(shown_fields(args))) == strict_kinds(args)
 
 
 @given(json_objects, st.data())
 def test_one_changed_value_shows(args: dict[str, object], data: st.DataObject) -> None:
     changed = {key: data.draw(st.just(value) | json_values) for key, value in args.items()}
-    assert (shown(args) == shown(changed)) <= (strict(args) == strict(changed))
+    assert (shown_fields(args) == shown_fields(changed)) <= (strict_kinds(args) == strict_kinds(changed))
 
 
 @given(json_objects)
 def test_nothing_on_a_card_hides(args: dict[str, object]) -> None:
-    card = card_of(args)
+    card = build_card(args)
     texts = [field.name + field.text for field in card.fields] + [finding.message for finding in card.findings]
     for ch in "".join(texts):
-        assert ch not in UNSEEN
+        assert ch not in INVISIBLE
         assert ch == " " or unicodedata.category(ch)[0] not in "CZ"
 
 
 @given(json_objects)
 def test_a_card_is_made_the_same_way_twice_and_points_to_its_findings(args: dict[str, object]) -> None:
-    card = card_of(args)
-    assert card == card_of(deepcopy(args))
+    card = build_card(args)
+    assert card == build_card(deepcopy(args))
     ids = [finding.id for finding in card.findings]
     assert len(ids) == len(set(ids))
     assert [id for field in card.fields for id in field.findings] == ids
@@ -186,12 +186,12 @@ def test_a_card_is_made_the_same_way_twice_and_points_to_its_findings(args: dict
 
 def test_values_that_read_the_same_differ_by_type_and_quotation() -> None:
     values = [1, "1", True, "true", None, "null", {}, "{}", [], "[]", {"a": 1}, [1], '"1"', 1.5, ""]
-    assert len({shown({"x": value}) for value in values}) == len(values)
+    assert len({shown_fields({"x": value}) for value in values}) == len(values)
 
 
 def test_fields_come_flat_in_document_order_with_exact_pointers() -> None:
     args = {"b": {"x/y": [1, {}], "m~n": None}, "a": "hi"}
-    assert shown(args) == (
+    assert shown_fields(args) == (
         ("/b", "object", ""),
         ("/b/x~1y", "array", ""),
         ("/b/x~1y/0", "number", "1"),
@@ -220,17 +220,17 @@ def test_fields_come_flat_in_document_order_with_exact_pointers() -> None:
     ],
 )
 def test_a_value_is_shown_exactly(value: object, text: str) -> None:
-    assert card_of({"x": value}).fields[0].text == text
+    assert build_card({"x": value}).fields[0].text == text
 
 
 def test_a_name_with_spaces_at_its_edge_is_not_taken_for_the_plain_one() -> None:
-    names = [field.name for field in card_of({"to": 1, " to": 2, "to ": 3, "to\u200b": 4, "a b": 5}).fields]
+    names = [field.name for field in build_card({"to": 1, " to": 2, "to ": 3, "to\u200b": 4, "a b": 5}).fields]
     assert names == ["to", r"\u{20}to", r"to\u{20}", r"to\u{200b}", "a b"]
 
 
 def test_a_long_value_is_whole_and_carries_length_and_digest() -> None:
     text = "ä" * (LONG_TEXT + 1)
-    assert card_of({"x": text}).fields == (
+    assert build_card({"x": text}).fields == (
         CardField(
             pointer="/x",
             name="x",
@@ -241,23 +241,23 @@ def test_a_long_value_is_whole_and_carries_length_and_digest() -> None:
             findings=("long:/x",),
         ),
     )
-    assert card_of({"x": "ä" * LONG_TEXT}).fields[0].sha256 == ""
+    assert build_card({"x": "ä" * LONG_TEXT}).fields[0].sha256 == ""
 
 
 def test_length_counts_characters_of_scalars_and_members_of_containers() -> None:
-    lengths = [field.length for field in card_of({"s": "a\nb", "n": 125, "o": {"k": []}}).fields]
+    lengths = [field.length for field in build_card({"s": "a\nb", "n": 125, "o": {"k": []}}).fields]
     assert lengths == [3, 3, 1, 0]
 
 
 def test_what_is_not_json_makes_no_card() -> None:
     with pytest.raises(InvalidRequest, match="set"):
-        card_of({"x": {1, 2}})
+        build_card({"x": {1, 2}})
 
 
 @pytest.mark.parametrize("name", ["k" * 2_000, "~" * 2_000, "\u202e" * 2_000])
 def test_long_names_over_many_values_are_refused_before_they_fill_the_memory(name: str) -> None:
     args: dict[str, object] = {name: [{name: [0] * 15} for _ in range(400)]}
-    assert len(card_of(args).fields) == 1 + 400 * 17
+    assert len(build_card(args).fields) == 1 + 400 * 17
     args = {name: [{name: [0] * 500} for _ in range(400)]}
     with pytest.raises(InvalidRequest, match="too long"):
         find_findings(args)
@@ -290,26 +290,26 @@ def test_every_text_of_a_card_is_made_visible() -> None:
 
 def test_a_card_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        card_of({}).risk = "low"  # type: ignore[misc]
+        build_card({}).risk = "low"  # type: ignore[misc]
 
 
 # --- secrets ---
 
 
 def test_a_secret_shows_that_it_is_hidden_and_its_fingerprint() -> None:
-    (field,) = card_of({"key": {"$secret": "ab12cd34"}}, frozenset({"/key"})).fields
+    (field,) = build_card({"key": {"$secret": "ab12cd34"}}, frozenset({"/key"})).fields
     assert (field.type, field.text, field.length) == ("secret", "hidden, fingerprint ab12cd34", 0)
 
 
 def test_an_argument_shaped_like_a_secret_is_an_ordinary_object() -> None:
-    assert shown({"key": {"$secret": "ab12"}}) == (("/key", "object", ""), ("/key/$secret", "string", '"ab12"'))
+    assert shown_fields({"key": {"$secret": "ab12"}}) == (("/key", "object", ""), ("/key/$secret", "string", '"ab12"'))
 
 
 @pytest.mark.parametrize(
     "value", ["hunter2\u200b", {"$secret": "ab", "x": "hunter2\u200b"}, ["hunter2\u200b"], {"$secret": 1}, 7]
 )
 def test_a_secret_that_was_not_redacted_stays_hidden(value: object) -> None:
-    card = card_of({"key": value}, frozenset({"/key"}))
+    card = build_card({"key": value}, frozenset({"/key"}))
     assert [(field.pointer, field.type, field.text) for field in card.fields] == [("/key", "secret", "hidden")]
     assert card.findings == ()
 
@@ -410,10 +410,10 @@ DECEPTIVE = {
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in DECEPTIVE.items() for text in texts])
 def test_deceptive_text_raises_its_alarm_as_value_name_and_deep_inside(kind: str, text: str) -> None:
-    assert kind in kinds(text)
-    assert kind in kinds(f"before {text} after")
-    assert kind in kinds([{"x": [text]}])
-    assert kind in kinds({text: 1})
+    assert kind in finding_kinds(text)
+    assert kind in finding_kinds(f"before {text} after")
+    assert kind in finding_kinds([{"x": [text]}])
+    assert kind in finding_kinds({text: 1})
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_deceptive_text_raises_its_alarm_as_value_name_and_deep_inside(kind: str
         "1٫5 کیلو",
     ],
 )
-def test_honest_text_raises_no_alarm(text: str) -> None:
+def test_ordinary_text_raises_no_alarm(text: str) -> None:
     assert [finding.message for finding in find_findings({"a": text}) if finding.level == "alarm"] == []
 
 
@@ -464,8 +464,8 @@ def test_honest_text_raises_no_alarm(text: str) -> None:
     ],
 )
 def test_what_is_only_worth_knowing_is_a_note(kind: str, text: str) -> None:
-    assert kinds(text, "note") == {kind}
-    assert kinds(text) == set()
+    assert finding_kinds(text, "note") == {kind}
+    assert finding_kinds(text) == set()
 
 
 def test_plain_arguments_have_no_findings() -> None:
@@ -522,11 +522,11 @@ def test_an_alarm_is_not_softened_by_a_note_of_the_same_kind_before_it() -> None
 
 
 def test_what_is_neither_dict_nor_list_is_looked_into_as_well() -> None:
-    assert kinds(("pay ada\u202e",)) == {"bidi"}
+    assert finding_kinds(("pay ada\u202e",)) == {"bidi"}
     assert [finding.pointer for finding in find_findings(MappingProxyType({"to": "ada\u202e"}))] == ["/to"]
 
 
-SAID = {
+MESSAGES = {
     "a\u202eb": "turns the direction of the text, so it reads otherwise than it runs: U+202E RIGHT-TO-LEFT OVERRIDE",
     "a\u200bb": "hides characters that cannot be seen: U+200B ZERO WIDTH SPACE",
     "\ue000": "hides characters that cannot be seen: U+E000",
@@ -556,9 +556,9 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("text", SAID)
+@pytest.mark.parametrize("text", MESSAGES)
 def test_a_finding_says_what_is_odd_and_where(text: str) -> None:
-    assert [finding.message for finding in find_findings({"a": text})] == [f"The value {SAID[text]}."]
+    assert [finding.message for finding in find_findings({"a": text})] == [f"The value {MESSAGES[text]}."]
 
 
 def test_a_finding_about_a_name_says_so() -> None:
@@ -579,7 +579,7 @@ def test_what_is_just_within_the_limits_is_no_finding(text: str) -> None:
 
 def test_every_type_has_its_name() -> None:
     args = {"a": True, "b": False, "c": None, "d": 1, "e": 1.5, "f": "", "g": [], "h": {}}
-    assert [field.type for field in card_of(args).fields] == [
+    assert [field.type for field in build_card(args).fields] == [
         "boolean",
         "boolean",
         "null",
@@ -592,17 +592,17 @@ def test_every_type_has_its_name() -> None:
 
 
 def test_a_secret_has_no_length_that_would_tell() -> None:
-    assert card_of({"key": "hunter2"}, frozenset({"/key"})).fields == (
+    assert build_card({"key": "hunter2"}, frozenset({"/key"})).fields == (
         CardField(pointer="/key", name="key", type="secret", text="hidden", length=0, sha256="", findings=()),
     )
 
 
 def test_half_a_character_has_a_digest_too() -> None:
-    (field,) = card_of({"a": "\ud800" * (LONG_TEXT + 1)}).fields
+    (field,) = build_card({"a": "\ud800" * (LONG_TEXT + 1)}).fields
     assert len(field.sha256) == 64
 
 
-def test_the_last_part_of_a_korean_syllable_does_not_stand_alone() -> None:
+def test_the_last_part_of_a_korean_syllable_alone_is_a_finding() -> None:
     assert visible("\u0301\u11ff") == r"\u{301}\u{11ff}"
 
 
@@ -612,9 +612,9 @@ def test_a_name_wholly_in_look_alike_letters_is_an_alarm_and_a_russian_one_is_no
 
 
 def test_odd_letters_are_named_in_the_alphabet_that_is_the_exception() -> None:
-    assert "U+0430 CYRILLIC SMALL LETTER A" in message("pаypal")
-    assert "U+0065 LATIN SMALL LETTER E" in message("привeт")
-    assert "U+043F" not in message("привeт")
+    assert "U+0430 CYRILLIC SMALL LETTER A" in finding_message("pаypal")
+    assert "U+0065 LATIN SMALL LETTER E" in finding_message("привeт")
+    assert "U+043F" not in finding_message("привeт")
 
 
 @pytest.mark.parametrize(
@@ -626,10 +626,10 @@ def test_odd_letters_are_named_in_the_alphabet_that_is_the_exception() -> None:
     ],
 )
 def test_a_deceptive_host_is_shown_in_punycode(text: str, host: str) -> None:
-    assert f"it may name the host {host}" in message(text)
+    assert f"it may name the host {host}" in finding_message(text)
 
 
-def test_a_message_stays_short_whatever_the_value() -> None:
+def test_a_message_stays_short_for_any_value() -> None:
     deceptive = "".join(text for texts in DECEPTIVE.values() for text in texts)
     found = find_findings({"a": f"@{'é' * 500}.com " + "pа" * 50_000 + deceptive * 10 + "://é.com " * 50})
     assert max(len(finding.message) for finding in found) < 1_500
@@ -704,5 +704,5 @@ def test_risk_follows_effect_and_priority(effect: str, priority: str, risk: str)
 def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     """Squared, it would take longer than the suite lets a test run."""
     text = unit * (200_000 // len(unit.encode())) + "é"
-    head, tail = head_and_tail(card_of({"a": text, text: 1}).fields[0].text)
+    head, tail = head_and_tail(build_card({"a": text, text: 1}).fields[0].text)
     assert (head[0], tail[-1]) == ('"', '"')

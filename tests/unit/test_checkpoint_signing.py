@@ -1,4 +1,4 @@
-"""Ed25519 over heads: only the holder of the key can have signed, and whatever is changed shows."""
+"""Checkpoint signing by Ed25519: only the key's holder can sign, and every change is detected."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The law of claims: what a program says of its own call can only tighten. R56"""
+"""Claims of a program about its own call: they can only tighten the verdict. R56"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from interlock.core.policy.policy import (
     Verdict,
 )
 from tests.properties import examples
-from tests.unit.builders import ARGS, FINANCE, requested
+from tests.unit.builders import ARGS, FINANCE, pending_with_payload
 
 WINDOWS = {"chat": 10_000, "queue": 60_000, "paused": 90_000}
 DEFAULTS = Defaults(expires_in=WINDOWS)
@@ -56,20 +56,20 @@ def call(tool: str = "pay", args: Mapping[str, object] | None = None, **more: An
     return propose(tool, args or {}, "run", "call", **claimed)
 
 
-def declared(tool: str = "pay", effect: str = "", **more: Any) -> ToolSpec:
+def declared_spec(tool: str = "pay", effect: str = "", **more: Any) -> ToolSpec:
     return ToolSpec(tool, effect, declared=True, **more)
 
 
-def judged(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None, **defaults: Any) -> Judgement:
-    return judge(Policy(rules, replace(DEFAULTS, **defaults)), call, spec or declared(call.tool))
+def judge_call(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None, **defaults: Any) -> Judgement:
+    return judge(Policy(rules, replace(DEFAULTS, **defaults)), call, spec or declared_spec(call.tool))
 
 
-def kind(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None, **defaults: Any) -> str:
-    return judged(rules, call, spec, **defaults).verdict.kind
+def verdict_kind(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None, **defaults: Any) -> str:
+    return judge_call(rules, call, spec, **defaults).verdict.kind
 
 
-def asked(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None, **defaults: Any) -> Ask:
-    verdict = judged(rules, call, spec, **defaults).verdict
+def expect_ask(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None, **defaults: Any) -> Ask:
+    verdict = judge_call(rules, call, spec, **defaults).verdict
     assert isinstance(verdict, Ask)
     return verdict
 
@@ -79,93 +79,96 @@ def asked(rules: tuple[Rule, ...], call: ToolCall, spec: ToolSpec | None = None,
 
 def test_the_agent_does_not_set_the_clock_where_silence_approves() -> None:
     rule = Rule("r", "ask", ask=Ask(on_expiry="approve", stages=(Stage(None, 2),)), expires_in={"queue": 1_800_000})
-    assert asked((rule,), call(expires_in=0)).expires_in == 1_800_000
+    assert expect_ask((rule,), call(expires_in=0)).expires_in == 1_800_000
 
 
 def test_where_silence_refuses_the_agent_can_shorten_the_time_and_not_lengthen_it() -> None:
     rule = Rule("r", "ask", expires_in={"queue": 1_800_000})
-    assert asked((rule,), call(expires_in=5)).expires_in == 5
-    assert asked((rule,), call(expires_in=9_000_000)).expires_in == 1_800_000
-    assert asked((), call(setting="paused")).expires_in == WINDOWS["queue"]
-    assert asked((), call(setting="chat")).expires_in == WINDOWS["chat"]
+    assert expect_ask((rule,), call(expires_in=5)).expires_in == 5
+    assert expect_ask((rule,), call(expires_in=9_000_000)).expires_in == 1_800_000
+    assert expect_ask((), call(setting="paused")).expires_in == WINDOWS["queue"]
+    assert expect_ask((), call(setting="chat")).expires_in == WINDOWS["chat"]
 
 
 @pytest.mark.parametrize("decisions", [("approve",), ("edit",), ("respond",), ("approve", "respond")])
 def test_no_call_takes_the_rejection_away(decisions: tuple[str, ...]) -> None:
-    terms = asked((), call(decisions=decisions), declared(decisions=decisions))
+    terms = expect_ask((), call(decisions=decisions), declared_spec(decisions=decisions))
     assert set(terms.decisions) == {*decisions, "reject"}
 
 
 def test_a_registered_tool_is_what_the_server_knows_of_it() -> None:
-    assert kind((READS_ARE_FREE,), call("cms_delete_post"), ToolSpec("cms_delete_post", "destructive")) == "ask"
+    assert verdict_kind((READS_ARE_FREE,), call("cms_delete_post"), ToolSpec("cms_delete_post", "destructive")) == "ask"
 
 
 def test_reads_are_free_and_nobody_drops_tables() -> None:
     """With the two rules in this order the claimed effect of what the second one names does not count."""
     rules = (READS_ARE_FREE, NOBODY_DROPS)
-    assert kind(rules, call("get_weather"), declared("get_weather", "read")) == "allow"
-    assert judged(rules, call("get_weather"), declared("get_weather", "read")).is_read
-    assert kind(rules, call("drop_users"), declared("drop_users", "read")) == "deny"
-    assert kind(rules, call("DROP_users"), declared("DROP_users", "read")) == "deny"
+    assert verdict_kind(rules, call("get_weather"), declared_spec("get_weather", "read")) == "allow"
+    assert judge_call(rules, call("get_weather"), declared_spec("get_weather", "read")).is_read
+    assert verdict_kind(rules, call("drop_users"), declared_spec("drop_users", "read")) == "deny"
+    assert verdict_kind(rules, call("DROP_users"), declared_spec("DROP_users", "read")) == "deny"
 
 
 def test_a_rule_for_all_tools_names_none() -> None:
     rules = (READS_ARE_FREE, Rule("all else is denied", "deny", tools=("*",)))
-    assert kind(rules, call("get_weather"), declared("get_weather", "read")) == "allow"
-    assert kind(rules, call("get_weather"), declared("get_weather", "write")) == "deny"
+    assert verdict_kind(rules, call("get_weather"), declared_spec("get_weather", "read")) == "allow"
+    assert verdict_kind(rules, call("get_weather"), declared_spec("get_weather", "write")) == "deny"
 
 
 def test_a_rule_that_names_the_tool_for_another_effect_counts_too() -> None:
     rules = (READS_ARE_FREE, Rule("writes", "ask", tools=("run_sql",), effects=frozenset({"write"})))
-    assert kind(rules, call("run_sql"), declared("run_sql", "read")) == "ask"
+    assert verdict_kind(rules, call("run_sql"), declared_spec("run_sql", "read")) == "ask"
 
 
-def test_a_rule_that_names_the_tool_and_whose_condition_does_not_hold_leaves_the_claim_standing() -> None:
+def test_a_rule_for_the_tool_with_a_false_condition_keeps_the_claim() -> None:
     rules = (READS_ARE_FREE, Rule("large", "deny", tools=("run_sql",), when=lambda facts: facts["args"] != {}))
-    assert kind(rules, call("run_sql"), declared("run_sql", "read")) == "allow"
-    assert kind(rules, call("run_sql", {"a": 1}), declared("run_sql", "read")) == "deny"
+    assert verdict_kind(rules, call("run_sql"), declared_spec("run_sql", "read")) == "allow"
+    assert verdict_kind(rules, call("run_sql", {"a": 1}), declared_spec("run_sql", "read")) == "deny"
 
 
 def test_an_agents_switch_that_is_on_names_the_tool() -> None:
     policy = Policy((READS_ARE_FREE,), DEFAULTS, {"key-7": {"run_sql": True}})
     for tool in ("run_sql", "RUN_SQL"):
-        assert judge(policy, call(tool), declared(tool, "read")).verdict.kind == "ask"
-    assert judge(policy, call("other"), declared("other", "read")).verdict.kind == "allow"
+        assert judge(policy, call(tool), declared_spec(tool, "read")).verdict.kind == "ask"
+    assert judge(policy, call("other"), declared_spec("other", "read")).verdict.kind == "allow"
 
 
 @pytest.mark.parametrize("defaults", [{"trust_declared": False}, {"unknown_tools": "deny"}])
 def test_the_claimed_effect_does_not_count_where_the_policy_does_not_trust_it(defaults: dict[str, Any]) -> None:
     verdict = "deny" if defaults.get("unknown_tools") else "ask"
-    assert kind((READS_ARE_FREE,), call("get_weather"), declared("get_weather", "read"), **defaults) == verdict
+    assert (
+        verdict_kind((READS_ARE_FREE,), call("get_weather"), declared_spec("get_weather", "read"), **defaults)
+        == verdict
+    )
 
 
 def test_a_switch_that_is_off_lifts_nothing_and_a_warning_says_where_to_set_it() -> None:
-    found = judged((), call(switch="off"), declared("pay", "destructive"))
+    found = judge_call((), call(switch="off"), declared_spec("pay", "destructive"))
     assert found.verdict.kind == "ask"
     assert any("tool_approvals" in warning for warning in found.warnings)
-    assert judged((), call(switch="on"), declared("pay", "read")).verdict.kind == "ask"
+    assert judge_call((), call(switch="on"), declared_spec("pay", "read")).verdict.kind == "ask"
 
 
 def test_an_allow_rule_for_an_agent_opens_only_for_a_key_that_is_bound_to_it() -> None:
     rules = (Rule("billing pays", "allow", agents=("billing",)),)
-    claimed = judged(rules, call(agent="billing"), declared("pay", "write"))
+    claimed = judge_call(rules, call(agent="billing"), declared_spec("pay", "write"))
     assert claimed.verdict.kind == "ask"
     assert claimed.warnings == (
         "A rule for the agent 'billing' would let this pass, and the key of this call is not bound to it. Bind one: "
         "interlock keys create --role agent --name NAME --agent billing",
     )
-    bound = judged(rules, call(agent="billing", caller=key("billing")), declared("pay", "write"))
+    bound = judge_call(rules, call(agent="billing", caller=key("billing")), declared_spec("pay", "write"))
     assert (bound.verdict.kind, bound.warnings) == ("allow", ())
 
 
 def test_an_allow_rule_for_a_person_or_their_team_opens_only_for_a_key_that_vouches_for_them() -> None:
     for rule in (Rule("r", "allow", users=("ann",)), Rule("r", "allow", teams=frozenset({"finance"}))):
-        claimed = judged((rule,), call(requester="ann", teams=("finance",)), declared("pay", "write"))
+        claimed = judge_call((rule,), call(requester="ann", teams=("finance",)), declared_spec("pay", "write"))
         assert claimed.verdict.kind == "ask"
         assert any("--requester ann" in warning for warning in claimed.warnings)
         caller = key(requester="ann", teams=("finance",), vouched=True)
         bound = call(requester="ann", teams=("finance",), caller=caller)
-        assert judged((rule,), bound, declared("pay", "write")).verdict.kind == "allow"
+        assert judge_call((rule,), bound, declared_spec("pay", "write")).verdict.kind == "allow"
 
 
 def test_a_milder_rule_for_another_name_does_not_lower_the_quorum() -> None:
@@ -173,7 +176,7 @@ def test_a_milder_rule_for_another_name_does_not_lower_the_quorum() -> None:
         Rule("friends", "ask", agents=("friend",), ask=Ask(stages=(Stage(FINANCE),))),
         Rule("others", "ask", ask=Ask(stages=(Stage(FINANCE, 2),))),
     )
-    assert asked(rules, call(agent="friend")).stages == (Stage(FINANCE, 2),)
+    assert expect_ask(rules, call(agent="friend")).stages == (Stage(FINANCE, 2),)
 
 
 def test_a_claimed_write_does_not_turn_a_later_denial_into_a_question() -> None:
@@ -181,23 +184,26 @@ def test_a_claimed_write_does_not_turn_a_later_denial_into_a_question() -> None:
         Rule("writes ask", "ask", effects=frozenset({"write"})),
         Rule("no sql", "deny", tools=("run_sql",)),
     )
-    assert kind(rules, call("run_sql"), declared("run_sql", "write")) == "deny"
+    assert verdict_kind(rules, call("run_sql"), declared_spec("run_sql", "write")) == "deny"
 
 
-def test_a_claimed_priority_opens_nothing_and_where_no_rule_has_one_it_chooses_who_is_told() -> None:
+def test_a_claimed_priority_allows_nothing_and_only_routes_notifications() -> None:
     rules = (Rule("small things pass", "allow", priorities=frozenset({"low"})),)
-    assert kind(rules, call(priority="low"), declared("pay", "write")) == "ask"
-    assert asked((), call(priority="low")).priority == "low"
-    assert asked((), call(priority="high")).priority == "high"
-    assert asked((), call()).priority == "medium"
-    assert asked((Rule("r", "ask", ask=Ask(priority="high")),), call(priority="low")).priority == "high"
+    assert verdict_kind(rules, call(priority="low"), declared_spec("pay", "write")) == "ask"
+    assert expect_ask((), call(priority="low")).priority == "low"
+    assert expect_ask((), call(priority="high")).priority == "high"
+    assert expect_ask((), call()).priority == "medium"
+    assert expect_ask((Rule("r", "ask", ask=Ask(priority="high")),), call(priority="low")).priority == "high"
 
 
 def test_a_key_with_several_agents_that_names_none_is_judged_as_each() -> None:
     rules = (Rule("b may not", "deny", agents=("b",)), Rule("a may", "allow", agents=("a",)))
     both = key("a", "b")
-    assert kind(rules, call(agent="", caller=both), declared("pay", "write")) == "deny"
-    assert kind(rules, call(agent="a", caller=replace(both, agents=("a",))), declared("pay", "write")) == "allow"
+    assert verdict_kind(rules, call(agent="", caller=both), declared_spec("pay", "write")) == "deny"
+    assert (
+        verdict_kind(rules, call(agent="a", caller=replace(both, agents=("a",))), declared_spec("pay", "write"))
+        == "allow"
+    )
 
 
 # The requester
@@ -210,14 +216,14 @@ EXCLUDING = Rule("four eyes", "ask", ask=Ask(exclude=frozenset({"requester"}), s
     "caller", [key(), key(requester="", vouched=False), None], ids=["unbound", "any, and nobody said", "missing"]
 )
 def test_who_excludes_a_requester_that_is_not_known_needs_one_more_person(caller: Caller | None) -> None:
-    terms = asked((EXCLUDING,), call(requester="" if caller is None else "mallory", caller=caller))
+    terms = expect_ask((EXCLUDING,), call(requester="" if caller is None else "mallory", caller=caller))
     assert [stage.quorum for stage in terms.stages] == [2, 3]
     assert terms.notes == (UNKNOWN_REQUESTER_NOTE,)
 
 
 @pytest.mark.parametrize("caller", [key(requester="ann", vouched=True), key(vouched=True), None])
 def test_a_requester_who_is_known_or_known_to_be_nobody_costs_nobody_more(caller: Caller | None) -> None:
-    terms = asked((EXCLUDING,), call(requester="ann", caller=caller))
+    terms = expect_ask((EXCLUDING,), call(requester="ann", caller=caller))
     assert [stage.quorum for stage in terms.stages] == [1, 2]
     assert terms.notes == ()
 
@@ -230,10 +236,10 @@ def test_a_requester_who_is_known_or_known_to_be_nobody_costs_nobody_more(caller
 )
 def test_an_imitated_name_is_refused_before_any_rule(claimed: dict[str, str]) -> None:
     rules = (Rule("all", "allow", tools=("drop_users", "*"), agents=("billing", "*"), users=("ann", "*")),)
-    found = judged(rules, call(**claimed), declared(claimed.get("tool", "pay")))
+    found = judge_call(rules, call(**claimed), declared_spec(claimed.get("tool", "pay")))
     if claimed.get("tool", "").startswith("drop"):
         assert found.verdict.kind == "deny"
-    assert judged((), call(objection=Objection("No.")), declared()).verdict == Deny("No.")
+    assert judge_call((), call(objection=Objection("No.")), declared_spec()).verdict == Deny("No.")
 
 
 @pytest.mark.parametrize(
@@ -248,24 +254,24 @@ def test_an_imitated_name_is_refused_before_any_rule(claimed: dict[str, str]) ->
 )
 def test_the_refusal_says_which_name_is_meant(claimed: dict[str, Any], named: str) -> None:
     rules = (Rule("r", "ask", tools=("fund_transfer",), agents=("billing",), users=("ann",)),)
-    verdict = judged(rules, call(**claimed), declared(claimed.get("tool", "pay"))).verdict
+    verdict = judge_call(rules, call(**claimed), declared_spec(claimed.get("tool", "pay"))).verdict
     assert isinstance(verdict, Deny)
     assert f"looks like {named!r}" in verdict.reason
 
 
-def test_why_no_rule_is_asked_is_told_by_itself() -> None:
+def test_an_ask_without_a_rule_explains_itself() -> None:
     policy = Policy((Rule("r", "ask", tools=("fund_transfer",)),))
     assert find_denial(policy, call(objection=Objection("No."))) == Deny("No.")
     assert find_denial(policy, call("fund_transfer")) is None
     assert find_denial(policy, call("fund_transfer ")) is not None
 
 
-def test_an_operators_own_words_are_known() -> None:
+def test_an_operators_own_claims_are_trusted() -> None:
     rules = (Rule("billing pays", "allow", agents=("billing",)),)
     ours = call(agent="billing", caller=None, requester="ann", switch="off")
-    assert judged(rules, ours, ToolSpec("pay", "write")).verdict == Allow("billing pays", 3_600_000)
-    assert judged((), ours, ToolSpec("pay", "write")).verdict.kind == "allow"
-    assert judged((), ours, ToolSpec("pay", "write")).readings == (ours,)
+    assert judge_call(rules, ours, ToolSpec("pay", "write")).verdict == Allow("billing pays", 3_600_000)
+    assert judge_call((), ours, ToolSpec("pay", "write")).verdict.kind == "allow"
+    assert judge_call((), ours, ToolSpec("pay", "write")).readings == (ours,)
 
 
 # Judged again
@@ -275,7 +281,7 @@ def test_a_stored_call_is_judged_by_the_same_law() -> None:
     policy = Policy((Rule("billing pays", "allow", agents=("billing",)),), DEFAULTS)
     spec = ToolSpec("pay", "write", declared=True)
     for caller, verdict in ((key(), "ask"), (key("billing"), "allow"), (None, "allow")):
-        approval = requested(spec=spec, agent="billing", caller=caller).approval
+        approval = pending_with_payload(spec=spec, agent="billing", caller=caller).approval
         assert judge_stored(policy, approval, b"{}", spec).kind == verdict
 
 
@@ -283,7 +289,7 @@ def test_a_known_requester_has_the_teams_of_now() -> None:
     policy = Policy((Rule("finance pays", "allow", teams=frozenset({"finance"})),), DEFAULTS)
     spec = ToolSpec("pay", "write")
     caller = key(requester="ann", teams=("finance",), vouched=True)
-    approval = requested(spec=spec, requester="ann", agent="key-7", caller=caller).approval
+    approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
     assert judge_stored(policy, approval, b"{}", spec, ("finance",)).kind == "allow"
     assert judge_stored(policy, approval, b"{}", spec, ()).kind == "ask"
 
@@ -292,13 +298,13 @@ def test_nobody_vouches_for_a_requester_who_was_removed() -> None:
     policy = Policy((Rule("ann pays", "allow", users=("ann",)),), DEFAULTS)
     spec = ToolSpec("pay", "write")
     caller = key(requester="ann", vouched=True)
-    approval = requested(spec=spec, requester="ann", agent="key-7", caller=caller).approval
+    approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
     assert judge_stored(policy, approval, b"{}", spec).kind == "allow"
     assert judge_stored(policy, approval, b"{}", spec, removed=True).kind == "ask"
 
 
-def test_a_call_that_comes_back_is_the_same_only_for_whom_it_belongs_to() -> None:
-    subject = requested(caller=key("a")).approval.subject
+def test_a_replayed_call_is_known_only_to_its_owner() -> None:
+    subject = pending_with_payload(caller=key("a")).approval.subject
     mine = propose("pay", ARGS, "run", "call", agent="helper", requester="rita", caller=key("a"))
     assert subject.same(mine)
     assert not subject.same(replace(mine, caller=key("b")))
@@ -306,19 +312,19 @@ def test_a_call_that_comes_back_is_the_same_only_for_whom_it_belongs_to() -> Non
 
 def test_a_name_in_another_script_that_looks_like_none_of_a_rule_is_a_name() -> None:
     rules = (Rule("r", "allow", tools=("*",)),)
-    assert kind(rules, call(requester="Zo\u00eb")) == "allow"
+    assert verdict_kind(rules, call(requester="Zo\u00eb")) == "allow"
 
 
 def test_what_was_known_of_a_caller_is_kept_with_the_call() -> None:
     caller = key("a", "b", requester="ann", teams=("finance",), vouched=True, setting="paused")
-    subject = requested(caller=caller).approval.subject
+    subject = pending_with_payload(caller=caller).approval.subject
     assert stored_caller(subject) == caller
     assert subject.owner == "agent:a|b"
-    assert stored_caller(requested().approval.subject) is None
+    assert stored_caller(pending_with_payload().approval.subject) is None
 
 
 def test_a_call_comes_back_to_its_owner_alone() -> None:
-    subject = requested(caller=key("billing")).approval.subject
+    subject = pending_with_payload(caller=key("billing")).approval.subject
     assert subject.belongs_to(key("billing"))
     assert not subject.belongs_to(key("support"))
     assert subject._replace(owner="*").belongs_to(key("support"))
@@ -326,9 +332,9 @@ def test_a_call_comes_back_to_its_owner_alone() -> None:
 
 def test_default_terms_take_the_shortest_time_of_all_readings() -> None:
     policy = Policy((), DEFAULTS)
-    assert default_terms(policy, call(setting="paused"), declared()).expires_in == WINDOWS["queue"]
-    assert default_terms(policy, call(expires_in=7), declared()).expires_in == 7
-    assert default_terms(policy, call(caller=None, setting="paused"), declared()).expires_in == WINDOWS["paused"]
+    assert default_terms(policy, call(setting="paused"), declared_spec()).expires_in == WINDOWS["queue"]
+    assert default_terms(policy, call(expires_in=7), declared_spec()).expires_in == 7
+    assert default_terms(policy, call(caller=None, setting="paused"), declared_spec()).expires_in == WINDOWS["paused"]
 
 
 @pytest.mark.parametrize(
@@ -380,7 +386,7 @@ CONDITIONS = {
 
 people = st.sampled_from([None, FINANCE, People(frozenset({"ann", "bob"}))])
 stages = st.lists(st.builds(Stage, people, st.integers(1, 3)), min_size=1, max_size=2).map(tuple)
-asks = st.builds(
+ask_verdicts = st.builds(
     Ask,
     stages=stages,
     exclude=st.frozensets(st.sampled_from(["requester", "editor"])),
@@ -409,7 +415,7 @@ def rules(draw: st.DrawFn) -> Rule:
         teams=frozenset(some(("finance",))),
         priorities=frozenset(some(("low", "high"))),
         when=None if when is None else CONDITIONS[when],
-        ask=draw(asks),
+        ask=draw(ask_verdicts),
         expires_in=draw(st.sampled_from([{}, {"queue": 700}, {"chat": 3, "paused": 999}])),
         shadow=draw(st.sampled_from([False, False, False, True])),
     )
@@ -451,7 +457,7 @@ claims = st.fixed_dictionaries(
         "decisions": st.lists(st.sampled_from(KINDS), unique=True).map(tuple),
     },
 )
-of_spec = st.fixed_dictionaries(
+declared_fields = st.fixed_dictionaries(
     {},
     optional={
         "effect": st.sampled_from(["", *EFFECTS]),
@@ -465,7 +471,7 @@ registered = st.sampled_from([None, None, *EFFECTS])
 
 
 @examples(1_000)
-@given(policies, callers, st.sampled_from(TOOLS), arguments, registered, claims, of_spec)
+@given(policies, callers, st.sampled_from(TOOLS), arguments, registered, claims, declared_fields)
 def test_no_claim_loosens_what_the_server_would_say_without_it(
     policy: Policy,
     caller: Caller,
@@ -476,31 +482,33 @@ def test_no_claim_loosens_what_the_server_would_say_without_it(
     said: dict[str, Any],
 ) -> None:
     spec = ToolSpec(tool, declared=True, **said) if known is None else ToolSpec(tool, known)
-    told = propose(tool, args, "run", "call", **{"agent": "", **claimed}, caller=caller)
-    verdict = judge(policy, told, spec).verdict
-    for bare in _without_claims(policy, told, spec):
+    result = propose(tool, args, "run", "call", **{"agent": "", **claimed}, caller=caller)
+    verdict = judge(policy, result, spec).verdict
+    for bare in _without_claims(policy, result, spec):
         assert_no_looser(verdict, bare)
     assert not isinstance(verdict, Ask) or "reject" in verdict.decisions
 
 
-def _without_claims(policy: Policy, told: ToolCall, spec: ToolSpec) -> list[Verdict]:
+def _without_claims(policy: Policy, result: ToolCall, spec: ToolSpec) -> list[Verdict]:
     """What the server alone would say: written once more, as the issue has it, and not as the code does it."""
-    assert told.caller is not None
-    caller = told.caller
+    assert result.caller is not None
+    caller = result.caller
     bare = [
-        propose(told.tool, told.parsed_args, "run", "call", agent=agent, requester=caller.requester, teams=caller.teams)
+        propose(
+            result.tool, result.parsed_args, "run", "call", agent=agent, requester=caller.requester, teams=caller.teams
+        )
         for agent in caller.agents
     ]
     if not spec.declared:
         effects: tuple[str, ...] = (spec.effect,)
-    elif spec.effect and _may_be_believed(policy, [told, *bare]):
+    elif spec.effect and _may_trust_declared(policy, [result, *bare]):
         effects = (spec.effect,)
     else:
         effects = ANY_EFFECT
-    return [policy.judge(each, ToolSpec(told.tool, effect)) for each in bare for effect in effects]
+    return [policy.judge(each, ToolSpec(result.tool, effect)) for each in bare for effect in effects]
 
 
-def _may_be_believed(policy: Policy, calls: list[ToolCall]) -> bool:
+def _may_trust_declared(policy: Policy, calls: list[ToolCall]) -> bool:
     if not policy.defaults.trust_declared or policy.defaults.unknown_tools == "deny":
         return False
     for each in calls:

@@ -1,4 +1,4 @@
-"""What Claude Code says to a hook and what it is told: a translation, without a gate."""
+"""The hook protocol of Claude Code: events in, answers out, without a gate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from interlock.integrations.claude_code import (
     parse_reads,
 )
 
-TOLD: dict[str, Any] = {
+HOOK_EVENT: dict[str, Any] = {
     "session_id": "s-1",
     "transcript_path": "/tmp/s-1.jsonl",
     "cwd": "/srv/shop",
@@ -35,38 +35,38 @@ TOLD: dict[str, Any] = {
 ARGS = {"command": "make test"}
 
 
-def told(**more: Any) -> HookEvent:
-    return parse_event(TOLD | more)
+def hook_event(**more: Any) -> HookEvent:
+    return parse_event(HOOK_EVENT | more)
 
 
 def test_an_event_is_read() -> None:
-    assert told() == HookEvent(
+    assert hook_event() == HookEvent(
         name="PreToolUse", session="s-1", tool="Bash", args={"command": "make deploy"}, id="toolu_1", cwd="/srv/shop"
     )
 
 
 # R13
 def test_a_sub_agent_is_named_by_its_type_and_the_main_agent_by_none() -> None:
-    assert told(agent_id="a-1", agent_type="reviewer").sub_agent == "reviewer"
-    assert told(agent_type="reviewer").sub_agent == ""
+    assert hook_event(agent_id="a-1", agent_type="reviewer").sub_agent == "reviewer"
+    assert hook_event(agent_type="reviewer").sub_agent == ""
 
 
 # R13
 def test_calls_that_want_the_same_are_alike_unless_another_agent_makes_them() -> None:
-    assert told(tool_use_id="toolu_2").call_digest == told().call_digest
-    assert told(tool_input=ARGS).call_digest != told().call_digest
-    assert told(agent_id="a-1", agent_type="reviewer").call_digest != told().call_digest
+    assert hook_event(tool_use_id="toolu_2").call_digest == hook_event().call_digest
+    assert hook_event(tool_input=ARGS).call_digest != hook_event().call_digest
+    assert hook_event(agent_id="a-1", agent_type="reviewer").call_digest != hook_event().call_digest
 
 
 @pytest.mark.parametrize(
     ("what", "message"),
     [
         ([], "no JSON object"),
-        (TOLD | {"hook_event_name": "Stop"}, "Take it out of the hooks of 'Stop'"),
-        (TOLD | {"hook_event_name": None}, "no hook_event_name"),
-        (TOLD | {"session_id": ""}, "no session_id"),
-        (TOLD | {"tool_name": 7}, "no tool_name"),
-        (TOLD | {"tool_input": "rm"}, "no tool_input"),
+        (HOOK_EVENT | {"hook_event_name": "Stop"}, "Take it out of the hooks of 'Stop'"),
+        (HOOK_EVENT | {"hook_event_name": None}, "no hook_event_name"),
+        (HOOK_EVENT | {"session_id": ""}, "no session_id"),
+        (HOOK_EVENT | {"tool_name": 7}, "no tool_name"),
+        (HOOK_EVENT | {"tool_input": "rm"}, "no tool_input"),
     ],
 )
 def test_what_is_no_event_about_a_call_is_refused(what: object, message: str) -> None:
@@ -77,13 +77,15 @@ def test_what_is_no_event_about_a_call_is_refused(what: object, message: str) ->
 # R34
 def test_only_what_is_named_is_a_read() -> None:
     reads = parse_reads("claude-code, mcp__docs__*")
-    assert make_tool_spec(told(tool_name="Read"), reads).effect == "read"
-    assert make_tool_spec(told(tool_name="mcp__docs__find"), reads).effect == "read"
-    assert make_tool_spec(told(tool_name="Read"), ()).effect == ""
+    assert make_tool_spec(hook_event(tool_name="Read"), reads).effect == "read"
+    assert make_tool_spec(hook_event(tool_name="mcp__docs__find"), reads).effect == "read"
+    assert make_tool_spec(hook_event(tool_name="Read"), ()).effect == ""
     asking = ("Bash", "WebFetch", "WebSearch", "Skill", "KillShell", "mcp__mail__send", "read", "ReadSecret")
-    assert {name: make_tool_spec(told(tool_name=name), reads).effect for name in asking} == dict.fromkeys(asking, "")
-    assert make_tool_spec(told(tool_name="Write"), reads).effect == "write"
-    assert make_tool_spec(told(tool_name="Bash"), ("[A-Z]*",)).effect == "", "only * and ? are wildcards"
+    assert {name: make_tool_spec(hook_event(tool_name=name), reads).effect for name in asking} == dict.fromkeys(
+        asking, ""
+    )
+    assert make_tool_spec(hook_event(tool_name="Write"), reads).effect == "write"
+    assert make_tool_spec(hook_event(tool_name="Bash"), ("[A-Z]*",)).effect == "", "only * and ? are wildcards"
 
 
 @pytest.mark.parametrize("text", ["*", "Read,**", "?"])
@@ -93,8 +95,8 @@ def test_a_pattern_that_means_every_tool_is_refused(text: str) -> None:
 
 
 def test_people_get_a_sentence_and_the_folder() -> None:
-    spec = make_tool_spec(told(), ())
-    assert spec.sentence(TOLD["tool_input"]) == "Run make deploy"
+    spec = make_tool_spec(hook_event(), ())
+    assert spec.sentence(HOOK_EVENT["tool_input"]) == "Run make deploy"
     assert spec.preview is not None
     assert spec.preview({}) == "In the folder /srv/shop"
 
@@ -109,7 +111,7 @@ def test_people_get_a_sentence_and_the_folder() -> None:
         (HookAnswer("defer", "why"), {"permissionDecision": "defer"}),
     ],
 )
-def test_before_a_tool_it_is_told_in_the_words_of_the_event(answer: HookAnswer, want: dict[str, Any]) -> None:
+def test_the_answer_before_a_tool_uses_the_fields_of_its_event(answer: HookAnswer, want: dict[str, Any]) -> None:
     reason = {"permissionDecisionReason": "why"} if answer.reason else {}
     assert answer_json("PreToolUse", answer) == {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | want | reason}
 
@@ -128,7 +130,7 @@ def test_a_permission_is_answered_by_yes_or_no(answer: HookAnswer, want: dict[st
     assert answer_json("PermissionRequest", answer) == {"hookSpecificOutput": output}
 
 
-def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
+def test_an_event_without_an_answer_gets_none() -> None:
     assert answer_json("PermissionRequest", HookAnswer("ask")) == {}
     assert answer_json("PreToolUse", HookAnswer("")) == {}
     assert answer_json("PostToolUse", HookAnswer("deny")) == {}
@@ -156,22 +158,24 @@ def test_what_the_model_is_told_has_an_end() -> None:
 
 
 def test_how_it_ended_is_kept_in_bounds() -> None:
-    assert event_payload(told(hook_event_name="PostToolUse", tool_response={"out": "ok"})).result == b'{"out":"ok"}'
-    long = event_payload(told(hook_event_name="PostToolUse", tool_response="x" * 100_000)).result
+    assert (
+        event_payload(hook_event(hook_event_name="PostToolUse", tool_response={"out": "ok"})).result == b'{"out":"ok"}'
+    )
+    long = event_payload(hook_event(hook_event_name="PostToolUse", tool_response="x" * 100_000)).result
     assert long is not None
     assert b"100,002 bytes" in long
     assert len(long) < 3_000
-    odd = event_payload(told(hook_event_name="PostToolUse", tool_response=float("nan"))).result
+    odd = event_payload(hook_event(hook_event_name="PostToolUse", tool_response=float("nan"))).result
     assert odd == canonical("nan")
-    failed = told(hook_event_name="PostToolUseFailure", error="exit\x00 2" * 1_000)
+    failed = hook_event(hook_event_name="PostToolUseFailure", error="exit\x00 2" * 1_000)
     assert event_payload(failed).error == ("exit 2" * 1_000)[:2_000]
-    assert event_payload(told(hook_event_name="PostToolUseFailure")).error == "It failed."
+    assert event_payload(hook_event(hook_event_name="PostToolUseFailure")).error == "It failed."
 
 
-def test_who_interrupts_a_tool_leaves_nobody_who_knows() -> None:
-    assert told(hook_event_name="PostToolUseFailure", error="stopped", is_interrupt=True).interrupted
-    assert told(hook_event_name="PostToolUse", tool_response={"stdout": "", "interrupted": True}).interrupted
-    assert not told(hook_event_name="PostToolUse", tool_response={"interrupted": "no"}).interrupted
+def test_an_interrupted_tool_has_an_unknown_outcome() -> None:
+    assert hook_event(hook_event_name="PostToolUseFailure", error="stopped", is_interrupt=True).interrupted
+    assert hook_event(hook_event_name="PostToolUse", tool_response={"stdout": "", "interrupted": True}).interrupted
+    assert not hook_event(hook_event_name="PostToolUse", tool_response={"interrupted": "no"}).interrupted
 
 
 def test_what_is_told_is_json() -> None:

@@ -1,4 +1,4 @@
-"""What a condition may cost: steps and bytes are counted while real ones run, and what is too much never begins."""
+"""The budget of a condition: steps and bytes are counted, and a condition over its budget is not evaluated."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ from interlock.policy.conditions import (
 )
 
 # seen(…) is called with what a step looks at, and gives it back. Conditions without it have it taken out.
-NASTY = (
+COSTLY_CONDITIONS = (
     "args.items.filter(i, seen(i).amount > 10).size() > 3",
     "args.items.filter(i, seen(i) != 3).size() > 3",
     "args.items.map(i, seen(i)).size() > 3",
@@ -79,20 +79,20 @@ def shapes() -> Iterator[dict[str, object]]:
     yield {"items": deep, "text": "a" * 1_000_000}
 
 
-@pytest.mark.parametrize("source", NASTY)
+@pytest.mark.parametrize("source", COSTLY_CONDITIONS)
 def test_steps_times_bytes_of_what_is_evaluated_are_bounded(source: str) -> None:
     plain = compile_condition(source.replace("seen(", "("))
     begun = 0
     for args in all_shapes():
-        if not begins(plain, args):
+        if not can_start(plain, args):
             continue
         begun += 1
-        steps, size = counted(source, args)
+        steps, size = count_work(source, args)
         assert steps * STEP_NS + size * BYTE_NS <= MAX_COST, (steps, size)
     assert begun >= 2  # small ones are evaluated
 
 
-def begins(when: Condition, args: dict[str, object]) -> bool:
+def can_start(when: Condition, args: dict[str, object]) -> bool:
     try:
         when({"args": args})
     except (ConditionTooCostly, ValueError):
@@ -102,12 +102,12 @@ def begins(when: Condition, args: dict[str, object]) -> bool:
     return True
 
 
-def counted(source: str, args: dict[str, object]) -> tuple[int, int]:
+def count_work(source: str, args: dict[str, object]) -> tuple[int, int]:
     """How many steps an evaluation takes, and how many bytes it looks at in all of them."""
     sizes: list[int] = []
 
     def seen(value: object) -> object:
-        sizes.append(size_of(value))
+        sizes.append(json_size(value))
         return value
 
     context = cel.Context()
@@ -118,26 +118,26 @@ def counted(source: str, args: dict[str, object]) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def size_of(value: object) -> int:
+def json_size(value: object) -> int:
     match value:
         case str():
             return len(value)
         case list():
-            return 2 + len(value) * (1 + size_of(value[0])) if value else 2  # all items are alike
+            return 2 + len(value) * (1 + json_size(value[0])) if value else 2  # all items are alike
         case dict():
-            return 2 + sum(3 + len(name) + size_of(inner) for name, inner in value.items())
+            return 2 + sum(3 + len(name) + json_size(inner) for name, inner in value.items())
         case _:
             return 1
 
 
-STANDSTILL = "args.items.filter(i, i.amount > 10).size() > 3"  # took seconds over 740 kB
+BLOCKING_CONDITIONS = "args.items.filter(i, i.amount > 10).size() > 3"  # took seconds over 740 kB
 ITEMS = [{"amount": 20, **{f"field_{number}": "x" * 80 for number in range(8)}} for _ in range(990)]
 
 
 def test_a_condition_that_would_stop_the_server_holds_for_deny_and_ask_and_never_for_allow() -> None:
     call = propose("pay", {"items": ITEMS}, "run", "call")
     assert len(call.args) > 700_000
-    when = compile_condition(STANDSTILL)
+    when = compile_condition(BLOCKING_CONDITIONS)
     with pytest.raises(ConditionTooCostly, match="50 ms is the most"):
         when(call_facts(call, "write"))
     spec = ToolSpec("pay", "write")
@@ -188,7 +188,7 @@ def test_conditions_on_one_call_share_what_one_may_cost() -> None:
 
 def test_small_calls_may_be_judged_any_number_of_times() -> None:
     call = propose("pay", {"items": [{"amount": number} for number in range(5)]}, "run", "call")
-    facts, when = call_facts(call, "write"), compile_condition(STANDSTILL)
+    facts, when = call_facts(call, "write"), compile_condition(BLOCKING_CONDITIONS)
     assert [when(facts) for _ in range(2_000)] == [False] * 2_000
 
 
@@ -197,7 +197,7 @@ LIST = {"items": ["abcd"] * 600}
 UNKNOWN = ToolSpec("run", "write", declared=True)
 
 
-def from_afar(agents: tuple[str, ...] = ("key",), args: Mapping[str, object] = LIST, **more: object) -> ToolCall:
+def remote_call(agents: tuple[str, ...] = ("key",), args: Mapping[str, object] = LIST, **more: object) -> ToolCall:
     """With an ordinary key: it is judged as its program tells it and as the server knows it, for every effect."""
     caller = Caller(owner="key:x", owners=frozenset({"key:x"}), agents=agents, credential="x")
     return propose("run", args, "run", "call", caller=caller, **more)
@@ -208,11 +208,11 @@ def rules(*conditions: str, then: VerdictKind = "deny", **more: object) -> Polic
     return Policy(tuple(Rule(name, then, tools=("run",), when=when, **more) for name, when in named))  # type: ignore[arg-type]
 
 
-MANY = tuple(f"Agent{number}" for number in range(64))
+MANY_RULES = tuple(f"Agent{number}" for number in range(64))
 
 
 def test_a_condition_is_evaluated_once_for_all_ways_in_which_a_call_can_be_read() -> None:  # R34
-    alone, many = from_afar(agent="Bot"), from_afar(MANY, expires_in=1_000)
+    alone, many = remote_call(agent="Bot"), remote_call(MANY_RULES, expires_in=1_000)
     for call in (alone, many):
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)  # as the quota and then the gate
@@ -220,10 +220,10 @@ def test_a_condition_is_evaluated_once_for_all_ways_in_which_a_call_can_be_read(
     assert MAX_COST // 3 < call_budget(alone).spent == call_budget(many).spent <= MAX_COST
 
 
-@pytest.mark.parametrize("agents", [("key",), MANY])
-def test_ways_that_a_condition_tells_apart_share_the_time_of_one_call(agents: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("agents", [("key",), MANY_RULES])
+def test_readings_of_a_call_share_one_time_budget(agents: tuple[str, ...]) -> None:
     for source in (f"effect != '' && {LONG}", f"agent != '' && {LONG}", f"user != 'x' && {LONG}"):
-        call = from_afar(agents, agent="Bot" if len(agents) == 1 else "", requester="Ann", aliases=("a@x.example",))
+        call = remote_call(agents, agent="Bot" if len(agents) == 1 else "", requester="Ann", aliases=("a@x.example",))
         assert isinstance(claims.judge(rules(source), call, UNKNOWN).verdict, Deny)
         assert call_budget(call).spent <= MAX_COST
         assert not isinstance(claims.judge(rules(source, then="allow"), call, UNKNOWN).verdict, Allow)
@@ -233,7 +233,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
     silent = rules(f"true || effect == 'x' || {LONG}", then="ask", ask=Ask(on_expiry="approve"))
     shadow = replace(rules(f"tool != 'x' && {LONG}").rules[0], name="s", shadow=True)
     policy = replace(silent, rules=(shadow, *silent.rules))
-    call = from_afar(agent="Bot", switch="off")
+    call = remote_call(agent="Bot", switch="off")
     judged = claims.judge(policy, call, UNKNOWN)
     assert isinstance(judged.verdict, Ask)
     assert policy.shadow_verdicts(call, UNKNOWN) == (("s", "deny"),)  # the time is up
@@ -258,31 +258,31 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
 
 def test_to_find_that_conditions_take_too_long_takes_of_the_same_time() -> None:
     conditions = [f"args.items.filter(x, x != '{number}').size() > 100000" for number in range(50)]
-    large = from_afar(args={"items": [["abcd"] * 8] * 990, "n": list(range(99))})
+    large = remote_call(args={"items": [["abcd"] * 8] * 990, "n": list(range(99))})
     policy = rules(*conditions, "args.n.size() == 0", then="allow")
     assert isinstance(claims.judge(policy, large, ToolSpec("run", "write")).verdict, Ask)
     assert call_budget(large).spent >= MAX_COST
     assert isinstance(claims.judge(rules("args.n.size() == 0"), large, ToolSpec("run", "write")).verdict, Deny)
-    huge = from_afar(args={"items": [0] * 9_900, "text": "é" * 9})
+    huge = remote_call(args={"items": [0] * 9_900, "text": "é" * 9})
     longer = [f"[args.items, args.items, args.items].size() > {number}" for number in range(50)]
     claims.judge(rules(*longer, then="allow"), huge, ToolSpec("run", "write"))
     assert call_budget(huge).spent <= MAX_COST + 10_000_000
 
 
-def test_short_values_are_looked_at_in_any_number_of_ways_but_not_without_end() -> None:
+def test_short_values_may_be_read_often_but_not_without_limit() -> None:
     amount = {"amount": 6}
-    few = from_afar(MANY, amount, expires_in=1_000)
+    few = remote_call(MANY_RULES, amount, expires_in=1_000)
     assert isinstance(claims.judge(rules("args.amount > 9"), few, UNKNOWN).verdict, Ask)
     assert call_budget(few).spent == 10_000  # a hundred are not counted, the others are known from the first of them
-    names = from_afar(MANY, amount, expires_in=1_000)
+    names = remote_call(MANY_RULES, amount, expires_in=1_000)
     assert isinstance(claims.judge(rules("agent == 'x' && args.amount > 5"), names, UNKNOWN).verdict, Ask)
     assert call_budget(names).spent < MAX_COST // 10
     each = rules(*(f"agent + effect == '{number}' && args.amount > 5" for number in range(40)))
-    assert isinstance(claims.judge(each, from_afar(MANY, amount, expires_in=1_000), UNKNOWN).verdict, Deny)
+    assert isinstance(claims.judge(each, remote_call(MANY_RULES, amount, expires_in=1_000), UNKNOWN).verdict, Deny)
 
 
 def test_other_arguments_are_another_call() -> None:
-    call = from_afar(agent="Bot")
+    call = remote_call(agent="Bot")
     assert isinstance(claims.judge(rules(f"effect != '' && {LONG}"), call, UNKNOWN).verdict, Deny)
     edited = replace(call, args=b'{"items":["q"]}')
     assert isinstance(claims.judge(rules(f"effect != '' && {LONG}"), edited, UNKNOWN).verdict, Ask)
@@ -290,7 +290,7 @@ def test_other_arguments_are_another_call() -> None:
     assert compile_condition(LONG)({**facts, "args": {"items": ["a"]}}) is False
 
 
-def test_only_a_policy_with_conditions_is_applied_beside_others() -> None:
+def test_only_a_policy_with_conditions_is_offloaded() -> None:
     plain = Policy((Rule("r", "deny"),))
     assert plain.max_inline_bytes > 1_000_000
     assert rules(LONG).max_inline_bytes == replace(plain, second_policy=rules(LONG)).max_inline_bytes < 10_000

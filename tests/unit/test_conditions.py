@@ -1,4 +1,4 @@
-"""Conditions on arguments: what they can say, what refuses to load, and what they cost at most."""
+"""Conditions on arguments: the language, compile errors, and limits on cost."""
 
 import threading
 
@@ -104,7 +104,7 @@ def test_what_can_never_work_refuses_to_load(source: str, words: str) -> None:
     ],
 )
 def test_what_cannot_be_answered_for_this_call_raises(source: str, args: dict[str, object]) -> None:
-    with pytest.raises(Exception):  # noqa: B017  whatever it is, core takes it for the stricter answer
+    with pytest.raises(Exception):  # noqa: B017  core takes any error for the stricter answer
         evaluate(source, args)
 
 

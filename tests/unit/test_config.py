@@ -1,4 +1,4 @@
-"""The configuration file and the environment: what takes effect, what is refused, what may be shown."""
+"""The configuration file and the environment: precedence, errors, and redaction."""
 
 import json
 import re
@@ -24,8 +24,8 @@ from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from interlock.runtime.json_schema import check_schema, validate
 
-TOP = Path(__file__).parents[2]
-PAGES = [TOP / "docs" / f"{name}.md" for name in ("configuration", "agents", "models")]
+REPOSITORY = Path(__file__).parents[2]
+PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("configuration", "agents", "models")]
 EXAMPLES = [text for page in PAGES for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)]
 HOUR = 3_600_000
 
@@ -63,7 +63,7 @@ def test_every_example_of_the_documentation_loads(folder: Path, text: str) -> No
 
 
 def test_the_agents_of_the_example_load(folder: Path) -> None:  # R9, R30
-    text = (TOP / "examples" / "08_chat_agent.yaml").read_text()
+    text = (REPOSITORY / "examples" / "08_chat_agent.yaml").read_text()
     settings = load(folder, text)
     assert settings.agents["clerk"].agents == ("writer",)
     assert settings.default_model == "demo:scripted"
@@ -126,7 +126,7 @@ escalation: {channel: "#leads"}
     assert settings.routing.priority_map == {"high": ("#urgent", "chat")}
 
 
-OWN = """\
+OWN_EXAMPLES = """\
 channels: {chat: {kind: slack, token: "${OURS}"}, hook: {kind: webhook, url: https://hooks.example/ours}}
 routing: {default_channel: chat, reminders: [5m]}
 tools: {github: {token: "${OURS}"}}
@@ -144,7 +144,7 @@ ENVIRON = {"OURS": "hunter2-ours", "THEIRS": "hunter2-theirs"}
 
 
 def test_each_workspace_has_channels_routing_and_tools_of_its_own(folder: Path) -> None:  # R60
-    settings = load(folder, OWN, ENVIRON)
+    settings = load(folder, OWN_EXAMPLES, ENVIRON)
     lab, bare, unknown = (settings.for_workspace(name) for name in ("lab", "bare", "unknown"))
     assert settings.for_workspace("default") is settings
     assert lab.channels["chat"].settings == {"token": "hunter2-theirs"}
@@ -174,7 +174,7 @@ workspaces:
 
 
 def test_who_has_channels_and_who_has_the_inbox_only(folder: Path) -> None:  # R60
-    settings = load(folder, OWN, ENVIRON)
+    settings = load(folder, OWN_EXAMPLES, ENVIRON)
     assert settings.workspaces_with_channels() == {"default", "lab"}
     assert settings.workspaces_without_channels(["default", "zebra"]) == ["bare", "zebra"]
     assert load(folder, "workspaces: {lab: {}}").workspaces_without_channels(["default"]) == []
@@ -182,7 +182,9 @@ def test_who_has_channels_and_who_has_the_inbox_only(folder: Path) -> None:  # R
 
 def test_what_workspaces_have_is_shown_without_secrets(folder: Path) -> None:  # R60
     shown = load(
-        folder, OWN + "    tools: {github: {token: hunter2}}\n".replace("    tools", "  kept:\n    tools"), ENVIRON
+        folder,
+        OWN_EXAMPLES + "    tools: {github: {token: hunter2}}\n".replace("    tools", "  kept:\n    tools"),
+        ENVIRON,
     )
     public = cast(dict[str, dict[str, object]], shown.public()["workspaces"])
     assert "hunter2" not in json.dumps(shown.public())
@@ -552,10 +554,10 @@ def test_what_the_server_logs_and_whom_it_believes_can_be_set(tmp_path: Path) ->
     server = load_settings(file, {}).server
     assert (server.log, server.proxies) == ("requests", ("127.0.0.1", "10.0.0.0/8"))
     file.write_text("server: {log: everything, proxies: [proxy.example]}")
-    with pytest.raises(Misconfigured) as told:
+    with pytest.raises(Misconfigured) as result:
         load_settings(file, {})
-    assert 'log is "everything"; it is one of none, problems, requests' in told.value.message
-    assert '"proxy.example" is no address or network such as 10.0.0.0/8' in told.value.message
+    assert 'log is "everything"; it is one of none, problems, requests' in result.value.message
+    assert '"proxy.example" is no address or network such as 10.0.0.0/8' in result.value.message
 
 
 @pytest.mark.parametrize(

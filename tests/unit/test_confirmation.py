@@ -1,4 +1,4 @@
-"""Confirmation in conversation: only a plain yes is a yes, and what is not plain decides nothing."""
+"""Confirmation in conversation: only an unambiguous yes counts as one."""
 
 import pytest
 from hypothesis import given
@@ -94,7 +94,7 @@ def test_a_plain_word_counts_in_any_case_and_with_the_marks_of_a_sentence(
             assert parse_answer(dress.format(spelt)) == answer
 
 
-def test_two_words_may_stand_apart_in_any_way() -> None:
+def test_two_words_may_be_separated_by_any_whitespace() -> None:
     assert {parse_answer(text) for text in ("go  ahead", "go\nahead", "Go, ahead!", "do\tit")} == {"yes"}
 
 

@@ -1,4 +1,4 @@
-"""What people say is read strictly: nothing that only looks like a yes is one."""
+"""Parsing of decisions: strict, so that nothing ambiguous becomes an approval."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A tool that only an agent's program declared: whose words people read, and what of them is used."""
+"""Tools declared only by an agent's program: which of their texts people read, and which are used."""
 
 from __future__ import annotations
 
@@ -18,39 +18,41 @@ SQL = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"), de
 DROP: dict[str, object] = {"sql": "DROP TABLE users"}
 
 
-def shown_of(args: dict[str, object], spec: ToolSpec = SQL) -> RedactedArgs:
+def redact_args(args: dict[str, object], spec: ToolSpec = SQL) -> RedactedArgs:
     return redact(canonical(args), spec, b"key")
 
 
-def sentence(args: dict[str, object], spec: ToolSpec = SQL) -> str:
-    return call_sentence(spec, shown_of(args, spec))
+def card_sentence(args: dict[str, object], spec: ToolSpec = SQL) -> str:
+    return call_sentence(spec, redact_args(args, spec))
 
 
 # The server's sentence
 
 
 def test_the_sentence_says_what_is_called_with_what() -> None:
-    assert sentence(DROP) == "Run run_sql: sql = DROP TABLE users"
-    assert sentence({}) == "Run run_sql"
-    assert sentence({"b": [1, "x"], "a": 2.5, "c": None, "path": "/etc/passwd"}) == (
+    assert card_sentence(DROP) == "Run run_sql: sql = DROP TABLE users"
+    assert card_sentence({}) == "Run run_sql"
+    assert card_sentence({"b": [1, "x"], "a": 2.5, "c": None, "path": "/etc/passwd"}) == (
         'Run run_sql: a = 2.5, b = [1,"x"], c = null, path = /etc/passwd'
     )
 
 
 def test_a_registered_tool_keeps_its_own_sentence() -> None:
-    assert sentence(DROP, ToolSpec("run_sql", describe="Run {sql}")) == "Run DROP TABLE users"
+    assert card_sentence(DROP, ToolSpec("run_sql", describe="Run {sql}")) == "Run DROP TABLE users"
 
 
 @pytest.mark.parametrize("describe", ["", "Run {sqll}", lambda _: "", lambda args: args["sqll"]])
 def test_a_known_tool_without_words_of_its_own_gets_the_servers_sentence(describe: Any) -> None:
     known = ToolSpec("run_sql", "write", describe=describe, secret=("password",))
-    assert sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
-    assert sentence({**DROP, "password": "hunter2"}, known).startswith("Run run_sql: password = (hidden), sql = DROP")
+    assert card_sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
+    assert card_sentence({**DROP, "password": "hunter2"}, known).startswith(
+        "Run run_sql: password = (hidden), sql = DROP"
+    )
 
 
 def test_a_description_of_one_call_is_no_sentence_of_a_known_tool_either() -> None:
     known = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"))
-    assert sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
+    assert card_sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
 
 
 @pytest.mark.parametrize(
@@ -69,20 +71,20 @@ def test_a_description_of_one_call_is_no_sentence_of_a_known_tool_either() -> No
     ],
 )
 def test_a_text_that_could_read_as_something_else_is_quoted(text: str, shown: str) -> None:
-    assert sentence({"a": text}) == f"Run run_sql: a = {shown}"
+    assert card_sentence({"a": text}) == f"Run run_sql: a = {shown}"
 
 
 def test_long_values_names_and_many_arguments_are_cut_where_one_sees_it() -> None:
-    assert sentence({"a": list(range(200))}).endswith("… (691 characters)")
-    assert sentence({"n" * 61: 1}) == f'Run run_sql: "{"n" * 60}"… (61 characters) = 1'
-    assert sentence({str(number): 1 for number in range(9)}).endswith("7 = 1, and 1 more argument")
-    assert sentence({str(number): 1 for number in range(10)}).endswith("7 = 1, and 2 more arguments")
-    assert sentence({}, ToolSpec("run: a = 1", declared=True)) == 'Run "run: a = 1"'
+    assert card_sentence({"a": list(range(200))}).endswith("… (691 characters)")
+    assert card_sentence({"n" * 61: 1}) == f'Run run_sql: "{"n" * 60}"… (61 characters) = 1'
+    assert card_sentence({str(number): 1 for number in range(9)}).endswith("7 = 1, and 1 more argument")
+    assert card_sentence({str(number): 1 for number in range(10)}).endswith("7 = 1, and 2 more arguments")
+    assert card_sentence({}, ToolSpec("run: a = 1", declared=True)) == 'Run "run: a = 1"'
 
 
 def test_a_secret_is_hidden_in_the_sentence_at_any_depth() -> None:
     spec = ToolSpec("login", "write", secret=("pass/word", "/pass~1word", "/more/*/key"), declared=True)
-    said = sentence({"pass/word": "hunter22", "more": [{"key": "hunter23"}]}, spec)
+    said = card_sentence({"pass/word": "hunter22", "more": [{"key": "hunter23"}]}, spec)
     assert said.endswith('"pass/word" = (hidden)')
     assert "hunter" not in said
 
@@ -96,14 +98,14 @@ def test_different_short_arguments_never_read_alike(one: dict[str, object], othe
     one, other = ({k.translate(alphabet): v for k, v in each.items()} for each in (one, other))
     one, other = ({k: v.translate(alphabet) if isinstance(v, str) else v for k, v in e.items()} for e in (one, other))
     if canonical(one) != canonical(other):
-        assert visible(sentence(one)) != visible(sentence(other))
+        assert visible(card_sentence(one)) != visible(card_sentence(other))
 
 
 # The agent's words
 
 
-def kept(spec: ToolSpec, args: dict[str, object], preview: str = "") -> Payload:
-    shown = shown_of(args, spec)
+def stored_payload(spec: ToolSpec, args: dict[str, object], preview: str = "") -> Payload:
+    shown = redact_args(args, spec)
     return Payload(
         canonical(args),
         None,
@@ -114,34 +116,39 @@ def kept(spec: ToolSpec, args: dict[str, object], preview: str = "") -> Payload:
 
 
 def test_what_the_agent_says_of_its_call_is_kept_as_its_words() -> None:
-    words = card_texts(SQL, kept(SQL, DROP, "Sunny."), shown_of(DROP))
+    words = card_texts(SQL, stored_payload(SQL, DROP, "Sunny."), redact_args(DROP))
     assert words == ("Run run_sql: sql = DROP TABLE users", "", "Look at the weather", "Sunny.")
     silent = ToolSpec("run_sql", "write", declared=True)
-    assert card_texts(silent, kept(silent, DROP), shown_of(DROP)) == ("Run run_sql: sql = DROP TABLE users", "", "", "")
+    assert card_texts(silent, stored_payload(silent, DROP), redact_args(DROP)) == (
+        "Run run_sql: sql = DROP TABLE users",
+        "",
+        "",
+        "",
+    )
 
 
 def test_the_words_of_one_call_stay_the_agents_where_the_definition_is_known() -> None:
     known = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"))
-    words = card_texts(ToolSpec("run_sql", "write"), kept(known, DROP, "Sunny."), shown_of(DROP))
+    words = card_texts(ToolSpec("run_sql", "write"), stored_payload(known, DROP, "Sunny."), redact_args(DROP))
     assert words == ("Run run_sql: sql = DROP TABLE users", "", "Look at the weather", "Sunny.")
 
 
 def test_a_registered_tools_preview_is_its_own_whatever_it_begins_with() -> None:
     registered = ToolSpec("run_sql", describe="Run {sql}")
-    assert card_texts(registered, kept(registered, DROP, "1 row"), shown_of(DROP)) == (
+    assert card_texts(registered, stored_payload(registered, DROP, "1 row"), redact_args(DROP)) == (
         "Run DROP TABLE users",
         "1 row",
         "",
         "",
     )
-    forged = kept(SQL, DROP, "Sunny.").preview or ""
-    assert card_texts(registered, kept(registered, DROP, forged), shown_of(DROP)).preview == f" {forged}"
+    forged = stored_payload(SQL, DROP, "Sunny.").preview or ""
+    assert card_texts(registered, stored_payload(registered, DROP, forged), redact_args(DROP)).preview == f" {forged}"
 
 
 def test_the_agents_words_are_kept_without_the_secrets_of_the_call() -> None:
     spec = ToolSpec("login", describe=AgentText("As ann with hunter22"), secret=("password",), declared=True)
     args: dict[str, object] = {"password": "hunter22"}
-    words = card_texts(spec, kept(spec, args, "hunter22!"), shown_of(args, spec))
+    words = card_texts(spec, stored_payload(spec, args, "hunter22!"), redact_args(args, spec))
     assert words[2:] == ("As ann with [hidden]", "[hidden]!")
 
 
@@ -154,12 +161,12 @@ def test_the_agents_words_are_kept_without_the_secrets_of_the_call() -> None:
     ],
 )
 def test_a_row_from_before_shows_the_servers_sentence_too(stored: str, description: str) -> None:
-    words = card_texts(SQL, Payload(canonical(DROP), None, stored, None, "Sunny."), shown_of(DROP))
+    words = card_texts(SQL, Payload(canonical(DROP), None, stored, None, "Sunny."), redact_args(DROP))
     assert words == ("Run run_sql: sql = DROP TABLE users", "", description, "Sunny.")
 
 
 def test_of_an_erased_row_nothing_is_said() -> None:
-    assert card_texts(SQL, Payload(), shown_of({})) == ("", "", "", "")
+    assert card_texts(SQL, Payload(), redact_args({})) == ("", "", "", "")
 
 
 # Secrets
@@ -167,7 +174,7 @@ def test_of_an_erased_row_nothing_is_said() -> None:
 
 def test_secrets_that_only_the_agent_declared_are_one_alarm() -> None:
     spec = ToolSpec("login", secret=("*",), declared=True)
-    shown = shown_of({"user": "ann", "password": "x", "none": None}, spec)
+    shown = redact_args({"user": "ann", "password": "x", "none": None}, spec)
     (finding,) = call_findings(spec, shown.value, shown.secrets)
     assert (finding.id, finding.level, finding.pointer) == ("agent_secret:", "alarm", "")
     assert finding.message == "The agent hides 2 arguments from you: password, user."
@@ -175,19 +182,19 @@ def test_secrets_that_only_the_agent_declared_are_one_alarm() -> None:
 
 def test_many_hidden_arguments_are_counted_and_long_names_cut() -> None:
     spec = ToolSpec("login", secret=("*",), declared=True)
-    shown = shown_of({**{f"a{number}": 1 for number in range(10)}, "z" * 100: 1, "zz": 2}, spec)
+    shown = redact_args({**{f"a{number}": 1 for number in range(10)}, "z" * 100: 1, "zz": 2}, spec)
     (finding,) = call_findings(spec, shown.value, shown.secrets)
     assert finding.message.startswith("The agent hides 12 arguments from you: a0, ")
     assert finding.message.endswith("a9, 2 more.")
     one = ToolSpec("login", secret=("z" * 100,), declared=True)
-    shown = shown_of({"z" * 100: 1}, one)
+    shown = redact_args({"z" * 100: 1}, one)
     (finding,) = call_findings(one, shown.value, shown.secrets)
     assert finding.message == f"The agent hides 1 argument from you: {'z' * 30}…{'z' * 30}."
 
 
 @pytest.mark.parametrize("spec", [ToolSpec("t", secret=("a",)), ToolSpec("t", secret=("b",), declared=True)])
 def test_there_is_none_where_the_tool_is_registered_or_nothing_is_hidden(spec: ToolSpec) -> None:
-    shown = shown_of({"a": "x"}, spec)
+    shown = redact_args({"a": "x"}, spec)
     assert call_findings(spec, shown.value, shown.secrets) == ()
 
 

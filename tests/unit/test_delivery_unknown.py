@@ -1,4 +1,4 @@
-"""A try whose end nobody knows: perhaps somebody was told."""
+"""Deliveries whose outcome is unknown: the message may have arrived."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ask(**more: object) -> Delivery:
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def test_what_is_given_back_is_due_and_unheard() -> None:  # R24
+def test_a_released_delivery_is_due_and_unsent() -> None:  # R24
     back = release(lease(ask(), "me", NOW), NOW + 5)
     assert (back.status, back.runner, back.due_at, back.fence) == ("due", "", NOW + 5, 1)
     assert not back.is_possibly_sent
@@ -73,7 +73,7 @@ def test_a_failed_try_about_what_has_ended_is_repeated_only_if_somebody_may_have
     assert (after.status, after.error) == (status, "no answer")
 
 
-def test_what_is_moot_is_out_of_all_hands() -> None:
+def test_a_moot_delivery_is_leased_by_nobody() -> None:
     dropped = drop_obsolete(lease(ask(), "me", NOW))
     assert (dropped.status, dropped.runner, dropped.due_at) == ("dropped", "", None)
 

@@ -1,4 +1,4 @@
-"""What is said about a call without deciding it."""
+"""Comments, questions and delegation: events about an approval that decide nothing."""
 
 from dataclasses import replace
 
@@ -31,13 +31,13 @@ from tests.unit.builders import (
     NOW,
     TWO_OF_FINANCE,
     VIEWER,
+    approval_in_status,
     at,
-    in_status,
     pending,
-    requested,
+    pending_with_payload,
 )
 
-END = NOW + Ask().expires_in
+DEADLINE = NOW + Ask().expires_in
 RITA = Reviewer("rita", "user")  # the requester, who is no reviewer
 ATTEMPTS = {
     "claim": claim,
@@ -46,14 +46,14 @@ ATTEMPTS = {
 }
 
 
-def told(change: Change[Approval]) -> tuple[str, str, dict[str, object], dict[str, object]]:
+def only_event(change: Change[Approval]) -> tuple[str, str, dict[str, object], dict[str, object]]:
     assert change.error is None
     (event,) = change.events
     assert event.approval_id == change.state.id
     return event.kind, event.actor, dict(event.data), dict(event.content or {})
 
 
-def refused(change: Change[Approval], approval: Approval, attempt: str) -> bool:
+def is_refused(change: Change[Approval], approval: Approval, attempt: str) -> bool:
     (event,) = change.events
     assert change.state is approval
     assert isinstance(change.error, Forbidden)
@@ -61,7 +61,7 @@ def refused(change: Change[Approval], approval: Approval, attempt: str) -> bool:
     return (event.content or {})["kind"] == attempt
 
 
-def asked(times: int = 1) -> Approval:
+def asked_approval(times: int = 1) -> Approval:
     approval = pending()
     for number in range(times):
         approval = ask(approval, f"Why {number + 1}?", ALICE, at()).state
@@ -76,12 +76,12 @@ def test_a_claim_shows_who_is_on_it_and_can_be_taken_over_and_given_back() -> No
     first = claim(pending(), ALICE, at())
     facts = {"status": "pending", "binding": first.state.binding}
     assert (first.state.discussion.claimed_by, first.state.version) == ("alice", 2)
-    assert told(first) == ("claimed", "alice", facts, {"via": "web"})
+    assert only_event(first) == ("claimed", "alice", facts, {"via": "web"})
     second = claim(first.state, BOB, at())
     assert (second.state.discussion.claimed_by, second.state.version) == ("bob", 3)
     free = release(second.state, BOB, at())
     assert (free.state.discussion.claimed_by, free.state.version) == ("", 4)
-    assert told(free) == ("released", "bob", facts, {"via": "slack"})
+    assert only_event(free) == ("released", "bob", facts, {"via": "slack"})
 
 
 # R36
@@ -96,7 +96,7 @@ def test_a_claim_is_given_back_by_nobody_else() -> None:
     claimed = claim(pending(), ALICE, at()).state
     for other in (BOB, ADMIN):
         change = release(claimed, other, at())
-        assert refused(change, claimed, "release")
+        assert is_refused(change, claimed, "release")
         assert change.error is not None
         assert change.error.message == "alice has claimed this. Claim it yourself to take it over."
         assert change.error.ids == {"approval_id": claimed.id}
@@ -108,7 +108,7 @@ def test_only_those_who_may_decide_claim_release_and_ask(attempt: str) -> None:
     approval = pending(TWO_OF_FINANCE)
     for reviewer in (CAROL, VIEWER, AGENT):
         change = ATTEMPTS[attempt](approval, reviewer, at())
-        assert refused(change, approval, attempt)
+        assert is_refused(change, approval, attempt)
         assert change.error is not None
         message = f"{reviewer.name} may not decide this, so {attempt} is not for them. It needs team finance."
         assert (change.error.message, change.error.ids) == (message, {"approval_id": approval.id})
@@ -118,9 +118,9 @@ def test_only_those_who_may_decide_claim_release_and_ask(attempt: str) -> None:
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_nobody_claims_releases_or_asks_once_it_is_decided_or_too_late(attempt: str) -> None:
     with pytest.raises(AlreadyDecided):
-        ATTEMPTS[attempt](in_status("approved"), ALICE, at())
-    assert ATTEMPTS[attempt](pending(), ALICE, at(END - 1)).error is None
-    late = ATTEMPTS[attempt](pending(), ALICE, at(END))
+        ATTEMPTS[attempt](approval_in_status("approved"), ALICE, at())
+    assert ATTEMPTS[attempt](pending(), ALICE, at(DEADLINE - 1)).error is None
+    late = ATTEMPTS[attempt](pending(), ALICE, at(DEADLINE))
     assert (late.state.status, type(late.error)) == ("expired", Expired)
 
 
@@ -130,10 +130,10 @@ def test_nobody_claims_releases_or_asks_once_it_is_decided_or_too_late(attempt: 
 # R41
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_comment_is_an_event_and_changes_nothing(status: str) -> None:
-    approval = in_status(status)
+    approval = approval_in_status(status)
     change = comment(approval, "Ask legal first.", ALICE)
     assert change.state is approval
-    assert told(change) == ("commented", "alice", {}, {"text": "Ask legal first.", "via": "web"})
+    assert only_event(change) == ("commented", "alice", {}, {"text": "Ask legal first.", "via": "web"})
 
 
 # R48
@@ -154,7 +154,7 @@ def test_the_requester_reviewers_and_admins_comment(reviewer: Reviewer, may: boo
     change = comment(approval, "Well.", reviewer)
     assert may is (change.error is None)
     if not may:
-        assert refused(change, approval, "comment")
+        assert is_refused(change, approval, "comment")
 
 
 # R22, R55
@@ -163,10 +163,10 @@ def test_the_requester_reviewers_and_admins_comment(reviewer: Reviewer, may: boo
     [
         (lambda text: comment(pending(), text, ALICE), 500, "A comment has 1 to 500 characters."),
         (lambda text: ask(pending(), text, ALICE, at()), 2_000, "A question has 1 to 2,000 characters."),
-        (lambda text: reply(asked(), 1, text, "agent", at()), 20_000, "A reply has 1 to 20,000 characters."),
+        (lambda text: reply(asked_approval(), 1, text, "agent", at()), 20_000, "A reply has 1 to 20,000 characters."),
     ],
 )
-def test_what_is_said_has_a_length(say, limit: int, label: str) -> None:  # type: ignore[no-untyped-def]
+def test_comments_have_a_maximum_length(say, limit: int, label: str) -> None:  # type: ignore[no-untyped-def]
     assert say("x" * limit).error is None
     for text in ("", " \n", "x" * (limit + 1)):
         with pytest.raises(InvalidRequest) as caught:
@@ -185,15 +185,15 @@ def test_a_question_decides_nothing_and_waits_for_the_reply() -> None:
     facts = {"status": "pending", "binding": change.state.binding, "number": 1}
     assert (change.state.status, change.state.version, change.state.discussion.open_questions) == ("pending", 2, (1,))
     assert change.state.deadlines.expires_at == pending().deadlines.expires_at
-    assert told(change) == ("asked", "alice", facts, {"text": "Which account?", "via": "web"})
+    assert only_event(change) == ("asked", "alice", facts, {"text": "Which account?", "via": "web"})
     replied = reply(change.state, 1, "The first.", "agent:helper", at())
     assert (replied.state.status, replied.state.version, replied.state.discussion.open_questions) == ("pending", 3, ())
-    assert told(replied) == ("replied", "agent:helper", facts, {"text": "The first."})
+    assert only_event(replied) == ("replied", "agent:helper", facts, {"text": "The first."})
 
 
 # R55
 def test_questions_are_replied_to_in_any_order() -> None:
-    approval = asked(3)
+    approval = asked_approval(3)
     approval = reply(approval, 2, "So.", "agent", at()).state
     assert (approval.discussion.asked, approval.discussion.open_questions) == (3, (1, 3))
     assert reply(approval, 3, "And so.", "agent", at()).state.discussion.open_questions == (1,)
@@ -203,20 +203,20 @@ def test_questions_are_replied_to_in_any_order() -> None:
 def test_a_reply_needs_a_question_that_is_open_on_a_call_that_waits() -> None:
     for number in (0, 2, -1):
         with pytest.raises(NotFound, match="no question with this number"):
-            reply(asked(), number, "So.", "agent", at())
-    once = reply(asked(), 1, "So.", "agent", at()).state
+            reply(asked_approval(), number, "So.", "agent", at())
+    once = reply(asked_approval(), 1, "So.", "agent", at()).state
     with pytest.raises(Conflict, match="answered already"):
         reply(once, 1, "No, so.", "agent", at())
     with pytest.raises(AlreadyDecided):
-        reply(replace(asked(), status="rejected"), 1, "So.", "agent", at())
-    assert reply(asked(), 1, "So.", "agent", at(END - 1)).error is None
-    late = reply(asked(), 1, "So.", "agent", at(END))
+        reply(replace(asked_approval(), status="rejected"), 1, "So.", "agent", at())
+    assert reply(asked_approval(), 1, "So.", "agent", at(DEADLINE - 1)).error is None
+    late = reply(asked_approval(), 1, "So.", "agent", at(DEADLINE))
     assert (late.state.status, type(late.error)) == ("expired", Expired)
 
 
 # R55
 def test_an_approval_has_a_limited_number_of_questions() -> None:
-    approval = asked(MAX_QUESTIONS)
+    approval = asked_approval(MAX_QUESTIONS)
     assert len(approval.discussion.open_questions) == MAX_QUESTIONS
     with pytest.raises(Conflict, match="asked 100 questions") as caught:
         ask(approval, "One more?", ALICE, at())
@@ -224,8 +224,8 @@ def test_an_approval_has_a_limited_number_of_questions() -> None:
 
 
 # R55
-def test_whoever_waits_is_told_which_questions_are_open() -> None:
-    stored = requested()
+def test_a_waiting_caller_gets_the_open_questions() -> None:
+    stored = pending_with_payload()
     approval = replace(stored.approval, discussion=stored.approval.discussion._replace(asked=2, replied=(1,)))
     assert approval_outcome(approval, stored.payload, NOW) == Waiting(
         approval.id, "pending", until=approval.deadlines.expires_at, args_sha256="", questions=(2,)
@@ -239,14 +239,14 @@ def test_an_agents_remark_is_kept_as_its_own_and_changes_nothing() -> None:
     approval = pending()
     change = remark(approval, "It is urgent.", "agent:bot", at())
     assert change.state is approval
-    assert told(change) == ("commented", "agent:bot", {}, {"text": "It is urgent.", "via": "agent"})
+    assert only_event(change) == ("commented", "agent:bot", {}, {"text": "It is urgent.", "via": "agent"})
 
 
 def test_an_agents_remark_comes_while_people_may_decide() -> None:
     for status in sorted(set(STATUSES) - {"pending"}):
         with pytest.raises(Expired if status == "expired" else AlreadyDecided):
-            remark(in_status(status), "It is urgent.", "agent:bot", at())
-    late = remark(pending(), "It is urgent.", "agent:bot", at(END))
+            remark(approval_in_status(status), "It is urgent.", "agent:bot", at())
+    late = remark(pending(), "It is urgent.", "agent:bot", at(DEADLINE))
     assert isinstance(late.error, Expired)
     assert "commented" not in [event.kind for event in late.events]
 
@@ -260,6 +260,6 @@ def test_an_agents_remark_has_a_length() -> None:
 
 def test_an_agent_says_only_so_much_about_a_call() -> None:
     check_remark_limit(MAX_REMARKS - 1, "a")
-    with pytest.raises(Conflict, match="Wait for people") as told:
+    with pytest.raises(Conflict, match="Wait for people") as result:
         check_remark_limit(MAX_REMARKS, "a")
-    assert told.value.ids == {"approval_id": "a"}
+    assert result.value.ids == {"approval_id": "a"}

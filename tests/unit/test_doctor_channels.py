@@ -1,4 +1,4 @@
-"""What the doctor says of channels, and with which of them a server does not start."""
+"""Checks of the doctor: channels, and which of them keep a server from starting."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from interlock.policy.file import load_policy
 from interlock.server.logs import JsonLogger
 from interlock.storage.engine.metrics import CheckResult
 
-SECRET = "xoxb-never-shown"
-SLACK = ChannelSettings("slack", {"token": SECRET, "signing_secret": "s" * 32})
+CHANNEL_SECRET = "xoxb-never-shown"
+SLACK = ChannelSettings("slack", {"token": CHANNEL_SECRET, "signing_secret": "s" * 32})
 PAGER = ChannelSettings("pagerduty", {"routing_key": "k" * 32, "priorities": ["high"]})
 PEOPLE = [
     User("ada", "admin", teams=frozenset({"finance", "legal"})),
     User("eve", "viewer", teams=frozenset({"gone"}), removed_at=1),
 ]
-ROUTED = Settings(
+POLICY_WITH_ROUTES = Settings(
     channels={"chat": SLACK, "pager": PAGER, "spare": PAGER},
     routing=RoutingSettings("chat", {"high": ("pager", "#urgent")}, {"finance": ("#finance-ops",)}),
     escalation=EscalationSettings(channel="pager"),
 )
 
 
-async def told(settings: Settings, policy: str = "", people: list[User] = PEOPLE) -> list[CheckResult]:
+async def check_results(settings: Settings, policy: str = "", people: list[User] = PEOPLE) -> list[CheckResult]:
     loaded = load_policy(policy, compile_condition).policy if policy else Policy()
     return [line async for line in check_channels(settings, people, loaded)]
 
 
 async def test_the_page_alone_is_enough() -> None:
-    assert [(line.state, line.found) for line in await told(Settings(), people=[])] == [
+    assert [(line.state, line.found) for line in await check_results(Settings(), people=[])] == [
         ("ok", "none: people look at the page"),
         ("ok", "low to dashboard; medium to dashboard; high to dashboard"),
     ]
 
 
-async def test_each_channel_is_told_with_what_leads_to_it() -> None:  # R26
-    lines = await told(ROUTED)
+async def test_each_channel_is_listed_with_its_routes() -> None:  # R26
+    lines = await check_results(POLICY_WITH_ROUTES)
     places = "finance (#finance-ops); fund_transfer (#finance-ops)"
     assert [(line.state, line.found) for line in lines] == [
         ("ok", f"chat (slack): everything else; the priority high (#urgent); {places}"),
@@ -59,7 +59,7 @@ async def test_each_channel_is_told_with_what_leads_to_it() -> None:  # R26
         ("ok", "low to chat; medium to chat; high to pager and #urgent"),
         ("ok", "every team is reached: finance at #finance-ops; by priority: legal"),
     ]
-    assert SECRET not in str(lines)
+    assert CHANNEL_SECRET not in str(lines)
 
 
 async def test_rules_lead_to_channels_too() -> None:
@@ -70,7 +70,11 @@ rules:
   - {name: wire, tools: [pay], then: ask, channels: [pager], escalate: [{after: 1m, channels: [chat, spare]}]}
   - {name: urgent, then: ask, priority: high, channels: [pager]}
 """
-    lines = [line for line in await told(ROUTED, policy) if line.state == "warn" or "spare" in line.found]
+    lines = [
+        line
+        for line in await check_results(POLICY_WITH_ROUTES, policy)
+        if line.state == "warn" or "spare" in line.found
+    ]
     spare = "escalation by the rule wire; escalation by the rule urgent; escalation by the policy"
     assert [(line.state, line.found) for line in lines] == [
         ("ok", f"spare (pagerduty): {spare}"),
@@ -84,17 +88,17 @@ MAIL = ChannelSettings("email", {"host": "smtp.example.com", "from": "interlock@
 async def test_who_may_decide_and_has_no_address_is_named_where_mails_are_sent() -> None:  # R26
     people = [User(f"p{number:02}", "reviewer") for number in range(12)] + [User("vic", "viewer")]
     mailed = Settings(channels={"mail": MAIL}, routing=RoutingSettings("mail"))
-    [warning] = [line for line in await told(mailed, people=people) if line.state == "warn"]
+    [warning] = [line for line in await check_results(mailed, people=people) if line.state == "warn"]
     assert warning.found.startswith("p00, p01, ")
     assert warning.found.endswith("p09 and 2 more may decide and cannot be told by mail")
     reached = [User("ada", "admin", email="ada@example.com"), User("vic", "viewer")]
-    assert {line.state for line in await told(mailed, people=reached)} == {"ok"}
-    assert {line.state for line in await told(Settings(), people=people)} == {"ok"}
+    assert {line.state for line in await check_results(mailed, people=reached)} == {"ok"}
+    assert {line.state for line in await check_results(Settings(), people=people)} == {"ok"}
 
 
-async def test_a_channel_that_cannot_be_right_is_told_first() -> None:
+async def test_an_invalid_channel_is_reported_first() -> None:
     wrong = Settings(channels={"chat": ChannelSettings("slack", {"tokn": "x"}), "pager": PAGER})
-    lines = await told(wrong)
+    lines = await check_results(wrong)
     assert [(line.state, 'There is no setting "tokn"'.lower() in line.found.lower()) for line in lines] == [
         ("fail", True)
     ]
@@ -106,7 +110,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "channels" / "routing.md"
 async def test_the_doctor_accepts_the_examples_of_the_page(tmp_path: Path) -> None:  # R30
     config, policy = re.findall(r"^```yaml\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "interlock.yaml").write_text(config)
-    environ = {"SLACK_TOKEN": SECRET, "SLACK_SECRET": "s" * 32, "PAGERDUTY_KEY": "k" * 32}
+    environ = {"SLACK_TOKEN": CHANNEL_SECRET, "SLACK_SECRET": "s" * 32, "PAGERDUTY_KEY": "k" * 32}
     settings = load_settings(tmp_path / "interlock.yaml", environ)
     loaded = load_policy(policy, compile_condition, known_names([], policy_load_options(settings)))
     assert loaded.warnings == ()
@@ -116,15 +120,15 @@ async def test_the_doctor_accepts_the_examples_of_the_page(tmp_path: Path) -> No
     assert "pager (pagerduty): the priority high; escalation by the rule transfers climb" in [x.found for x in lines]
 
 
-NOBODY = Settings(channels={"pager": PAGER}, routing=RoutingSettings("pager"))
+NO_CHANNELS = Settings(channels={"pager": PAGER}, routing=RoutingSettings("pager"))
 
 
-async def test_what_would_reach_nobody_fails() -> None:  # R26
-    fails = [line.found for line in await told(NOBODY) if line.state == "fail"]
+async def test_a_route_that_reaches_nobody_fails() -> None:  # R26
+    fails = [line.found for line in await check_results(NO_CHANNELS) if line.state == "fail"]
     assert fails == ["no channel of pager takes the priority low", "no channel of pager takes the priority medium"]
 
 
-def reach(folder: Path, settings: Settings) -> NotificationService:
+def notification_service(folder: Path, settings: Settings) -> NotificationService:
     store = build_services(f"sqlite:///{folder / 'never-opened.db'}").store
     opened = Workspaces(store, lambda policy: build_gate_and_inbox(store, policy), {}, policy_load_options(settings))
     return build_notification_service(settings, store, opened, JsonLogger(store.clock, "none", lambda _: None))
@@ -132,11 +136,11 @@ def reach(folder: Path, settings: Settings) -> NotificationService:
 
 def test_nothing_starts_while_some_calls_would_reach_nobody(tmp_path: Path) -> None:  # R26
     with pytest.raises(Misconfigured, match="would reach nobody: no channel of pager takes the priority low"):
-        reach(tmp_path, NOBODY)
-    assert set(reach(tmp_path, ROUTED).channels) == {"chat", "pager", "spare"}
+        notification_service(tmp_path, NO_CHANNELS)
+    assert set(notification_service(tmp_path, POLICY_WITH_ROUTES).channels) == {"chat", "pager", "spare"}
 
 
-def test_a_kind_that_there_is_not_is_told_with_the_channel() -> None:
+def test_an_unknown_kind_is_reported_with_its_channel() -> None:
     with pytest.raises(
         Misconfigured, match='The channel "chat": there is no kind of channel "slak"; did you mean slack'
     ):
@@ -144,7 +148,7 @@ def test_a_kind_that_there_is_not_is_told_with_the_channel() -> None:
 
 
 HOOK = ChannelSettings("webhook", {"url": "https://hooks.example/x", "secret": f"whsec_{'A' * 44}"})
-TWO = Settings(
+TWO_WORKSPACES = Settings(
     channels={"pager": SLACK},
     routing=RoutingSettings("pager"),
     escalation=EscalationSettings(channel="pager"),
@@ -152,23 +156,27 @@ TWO = Settings(
 )
 
 
-async def told_of_all(settings: Settings, known: list[str] | None = None) -> list[tuple[str, str]]:
+async def other_workspace_results(settings: Settings, known: list[str] | None = None) -> list[tuple[str, str]]:
     return [(line.state, line.found) async for line in check_other_workspaces(settings, "default", known)]
 
 
 async def test_the_doctor_names_workspaces_that_have_their_inbox_only() -> None:  # R60
-    assert await told_of_all(TWO, ["default", "lab", "bare", "zebra"]) == [
+    assert await other_workspace_results(TWO_WORKSPACES, ["default", "lab", "bare", "zebra"]) == [
         ("ok", "lab is told by hook"),
         ("warn", "bare has no channels: its people look at the page"),
         ("warn", "zebra has no channels: its people look at the page"),
         ("warn", "escalation.channel is pager, which lab does not have"),
     ]
-    assert await told_of_all(Settings(), ["default", "zebra"]) == [], "nobody has channels, and nobody misses them"
+    assert await other_workspace_results(Settings(), ["default", "zebra"]) == [], (
+        "nobody has channels, and nobody misses them"
+    )
 
 
 async def test_the_doctor_names_a_workspace_that_is_not_there() -> None:  # R60
-    assert ("warn", 'lab is configured and is not there; did you mean "labs"?') in await told_of_all(TWO, ["labs"])
-    assert not any("not there" in found for _, found in await told_of_all(TWO))
+    assert ("warn", 'lab is configured and is not there; did you mean "labs"?') in await other_workspace_results(
+        TWO_WORKSPACES, ["labs"]
+    )
+    assert not any("not there" in found for _, found in await other_workspace_results(TWO_WORKSPACES))
 
 
 async def test_the_doctor_names_channels_of_two_workspaces_with_one_secret() -> None:  # R60
@@ -176,21 +184,21 @@ async def test_the_doctor_names_channels_of_two_workspaces_with_one_secret() -> 
     both = Settings(
         channels={"h": HOOK, "i": HOOK}, workspaces={"lab": WorkspaceSettings({"k": ChannelSettings("webhook", more)})}
     )
-    found = await told_of_all(both)
+    found = await other_workspace_results(both)
     assert found[-1] == ("warn", "default/h, default/i, lab/k have the same secret")
     assert "whsec" not in str(found)
 
 
 async def test_channels_of_any_workspace_are_right_or_nothing_starts(tmp_path: Path) -> None:  # R60
     wrong = Settings(workspaces={"lab": WorkspaceSettings({"chat": ChannelSettings("slack", {"tokn": "x"})})})
-    [(_, found)] = [each for each in await told_of_all(wrong) if each[0] == "fail"]
+    [(_, found)] = [each for each in await other_workspace_results(wrong) if each[0] == "fail"]
     assert found.startswith('lab: The channel "chat": there is no setting "tokn"')
     with pytest.raises(Misconfigured, match='The workspace lab: The channel "chat": there is no setting "tokn"'):
-        reach(tmp_path, wrong)
+        notification_service(tmp_path, wrong)
 
 
 def test_a_workspace_reaches_people_through_its_own_channels(tmp_path: Path) -> None:  # R60
-    made = reach(tmp_path, TWO)
+    made = notification_service(tmp_path, TWO_WORKSPACES)
     assert {name: set(made.for_workspace(name).channels) for name in ("default", "lab", "bare", "zebra")} == {
         "default": {"pager"},
         "lab": {"hook"},
@@ -204,7 +212,9 @@ def test_a_workspace_reaches_people_through_its_own_channels(tmp_path: Path) -> 
 
 
 def test_a_code_is_mailed_through_a_channel_of_the_workspace_of_its_link(tmp_path: Path) -> None:  # R60
-    made = reach(tmp_path, Settings(channels={"mail": MAIL}, workspaces={"lab": WorkspaceSettings({"post": MAIL})}))
+    made = notification_service(
+        tmp_path, Settings(channels={"mail": MAIL}, workspaces={"lab": WorkspaceSettings({"post": MAIL})})
+    )
     able = [("default", "mail"), ("lab", "post")]
     for workspace, channel in (*able, ("default", "post"), ("lab", "mail"), ("zebra", "mail")):
         delivery = make_test_delivery(workspace, "one", DeliveryTarget(channel, "", "ada"), "ada", 0)
@@ -212,8 +222,11 @@ def test_a_code_is_mailed_through_a_channel_of_the_workspace_of_its_link(tmp_pat
 
 
 def test_a_policy_knows_the_channels_of_its_workspace() -> None:  # R60
-    assert policy_load_options(TWO, "lab").channels == {"dashboard", "hook"}
-    assert (policy_load_options(TWO, "zebra").channels, policy_load_options(TWO, "zebra").has_destinations) == (
+    assert policy_load_options(TWO_WORKSPACES, "lab").channels == {"dashboard", "hook"}
+    assert (
+        policy_load_options(TWO_WORKSPACES, "zebra").channels,
+        policy_load_options(TWO_WORKSPACES, "zebra").has_destinations,
+    ) == (
         {"dashboard"},
         False,
     )
@@ -221,5 +234,8 @@ def test_a_policy_knows_the_channels_of_its_workspace() -> None:  # R60
 
 def test_a_policy_knows_the_channels_once_there_are_some() -> None:
     assert (policy_load_options(Settings()).channels, policy_load_options(Settings()).has_destinations) == (None, True)
-    assert policy_load_options(ROUTED).channels == {"dashboard", "chat", "pager", "spare"}
-    assert (policy_load_options(ROUTED).has_destinations, policy_load_options(NOBODY).has_destinations) == (True, False)
+    assert policy_load_options(POLICY_WITH_ROUTES).channels == {"dashboard", "chat", "pager", "spare"}
+    assert (
+        policy_load_options(POLICY_WITH_ROUTES).has_destinations,
+        policy_load_options(NO_CHANNELS).has_destinations,
+    ) == (True, False)

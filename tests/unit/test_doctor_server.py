@@ -1,4 +1,4 @@
-"""What the doctor says of the server's settings."""
+"""Checks of the doctor: the server's settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlock.config.models import OidcSettings, ServerSettings, Settings, Stor
 from interlock.storage.engine.metrics import CheckResult
 
 
-def check(what: str, **server: object) -> CheckResult:
+def check_server_setting(what: str, **server: object) -> CheckResult:
     settings = Settings(storage=StorageSettings(), server=ServerSettings(**{"port": 0, **server}))  # type: ignore[arg-type]
     return next(line for line in check_server(settings) if line.what == what)
 
@@ -35,35 +35,39 @@ def check(what: str, **server: object) -> CheckResult:
     ],
 )
 def test_an_address_without_tls_is_for_this_machine_only(server: dict[str, object], state: str) -> None:
-    line = check("address", **server)
+    line = check_server_setting("address", **server)
     assert line.state == state
     assert bool(line.todo) is (state != "ok")
 
 
 def test_a_port_is_free_or_taken_by_something_else() -> None:
-    assert check("port").state == "ok"
+    assert check_server_setting("port").state == "ok"
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         other.close()
-        assert "is free" in check("port", port=port).found
-    with answering({"hello": "world"}) as url:
-        line = check("port", port=int(url.rpartition(":")[2]))
+        assert "is free" in check_server_setting("port", port=port).found
+    with serve_json({"hello": "world"}) as url:
+        line = check_server_setting("port", port=int(url.rpartition(":")[2]))
     assert (line.state, "something else listens" in line.found) == ("fail", True)
 
 
 def test_a_server_of_ours_at_the_port_is_fine() -> None:
-    with answering({"status": "ok"}) as url:
-        line = check("port", port=int(url.rpartition(":")[2]))
+    with serve_json({"status": "ok"}) as url:
+        line = check_server_setting("port", port=int(url.rpartition(":")[2]))
     assert (line.state, "a server of Interlock runs" in line.found) == ("ok", True)
 
 
 def test_the_provider_has_to_answer_by_its_own_name() -> None:
-    with answering({"issuer": "https://other.example"}) as url:
+    with serve_json({"issuer": "https://other.example"}) as url:
         assert (
-            check("provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret")).found
+            check_server_setting(
+                "provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret")
+            ).found
             == f"{url} calls itself https://other.example"
         )
-    gone = check("provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret"))
+    gone = check_server_setting(
+        "provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret")
+    )
     assert (gone.state, "ConnectError" in gone.found) == ("fail", True)
 
 
@@ -75,7 +79,7 @@ def test_local_is_what_nobody_else_can_reach(host: str, local: bool) -> None:
 
 
 @contextmanager
-def answering(body: dict[str, str]) -> Iterator[str]:
+def serve_json(body: dict[str, str]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             data = json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""What an edit changed."""
+"""The list of changes that an edit made."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def changes(old: object, new: object) -> dict[str, object]:
 
 # R41
 def test_what_was_changed_added_and_removed_is_told_as_people_saw_it() -> None:
-    told = changes(
+    result = changes(
         {"to": "bob", "amount": 1, "cc": ["x"], "same": 1}, {"to": "bob\u202e", "amount": 1.5, "same": 1, "new": None}
     )
-    assert told == {
+    assert result == {
         "changed": 4,
         "changes": [
             {"name": "/amount", "before": "1", "after": "1.5"},
@@ -38,9 +38,9 @@ def test_a_secret_stays_one() -> None:
     assert "secret" not in f"{change['before']}{change['after']}"
 
 
-def test_long_values_are_told_by_their_ends_and_digests_and_only_so_many_one_by_one() -> None:
+def test_long_values_are_abbreviated_and_the_list_of_changes_is_limited() -> None:
     [change] = changes({"text": "a" * 5_000}, {"text": "a" * 2_500 + "b" + "a" * 2_499})["changes"]  # type: ignore[misc]
     assert change["before"] != change["after"]
     assert max(len(change["before"]), len(change["after"])) < 450
-    told = changes({}, {f"n{n}": n for n in range(MAX_CHANGES + 5)})
-    assert (told["changed"], len(told["changes"])) == (MAX_CHANGES + 5, MAX_CHANGES)  # type: ignore[arg-type]
+    result = changes({}, {f"n{n}": n for n in range(MAX_CHANGES + 5)})
+    assert (result["changed"], len(result["changes"])) == (MAX_CHANGES + 5, MAX_CHANGES)  # type: ignore[arg-type]

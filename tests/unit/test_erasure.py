@@ -1,4 +1,4 @@
-"""What of an approval is erased, what stays, and what the ledger says about it."""
+"""Erasure: what of an approval is erased, what stays, and what the ledger records about it."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -20,24 +20,24 @@ from interlock.core.ledger.erasure import (
 )
 from interlock.core.ledger.event import Event
 from interlock.core.policy.policy import Ask, Stage
-from tests.unit.builders import ALICE, NOW, approve, at, call, in_status, pending
+from tests.unit.builders import ALICE, NOW, approval_in_status, approve, at, call, pending
 
 OPEN = {"pending", "approved", "running", "unknown", "rejected"}  # a rejection until it cannot be undone
 
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_only_what_has_ended_can_be_erased(status: str) -> None:  # R49
-    assert is_final(in_status(status), NOW) is (status not in OPEN)
+    assert is_final(approval_in_status(status), NOW) is (status not in OPEN)
 
 
 def test_a_rejection_ends_when_it_can_no_longer_be_undone() -> None:
-    rejected = in_status("rejected")
+    rejected = approval_in_status("rejected")
     assert rejected.deadlines.release_at is not None
     assert not is_final(rejected, rejected.deadlines.release_at - 1)
     assert is_final(rejected, rejected.deadlines.release_at)
 
 
-def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
+def test_digests_nonce_and_texts_are_erased_and_names_stay() -> None:  # R41
     waiting = replace(pending(Ask("two", (Stage(None, 2),))), findings=Findings(alarms=("bidi:/to",)))
     voted = decide(waiting, approve(waiting, "bidi:/to"), ALICE, at()).state
     ended = replace(
@@ -56,19 +56,19 @@ def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
 
 
 def test_what_nobody_decided_can_be_erased_too() -> None:
-    assert erase_content(in_status("cancelled"), "ada", NOW).decision is None
+    assert erase_content(approval_in_status("cancelled"), "ada", NOW).decision is None
 
 
-def test_the_words_of_one_person_go_and_nothing_else() -> None:
+def test_only_the_texts_of_one_person_are_erased() -> None:
     decided = DecisionRecord("reject", "bob", NOW, via="web", reason="a reason", comment="a comment")
-    rejected = in_status("rejected", decision=decided)
+    rejected = approval_in_status("rejected", decision=decided)
     left = erase_words_by(rejected, "bob")
     assert left == replace(
         rejected, decision=DecisionRecord("reject", "bob", NOW, via="web"), version=rejected.version + 1
     )
     assert erase_words_by(left, "bob") is left
     assert erase_words_by(rejected, "ann") is rejected
-    undecided = in_status("cancelled")
+    undecided = approval_in_status("cancelled")
     assert erase_words_by(undecided, "bob") is undecided
 
 

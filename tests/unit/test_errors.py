@@ -1,4 +1,4 @@
-"""One tree of errors, one JSON shape."""
+"""The error tree and its one JSON shape."""
 
 import re
 
@@ -17,13 +17,13 @@ from interlock.core.errors import (
 )
 
 
-def descendants(kind: type[Error]) -> list[type[Error]]:
-    """Those of core: whoever has loaded the server knows some more."""
+def subclasses(kind: type[Error]) -> list[type[Error]]:
+    """The subclasses in core; a process that has loaded the server has more."""
     ours = [child for child in kind.__subclasses__() if child.__module__ == errors.__name__]
-    return [found for child in ours for found in (child, *descendants(child))]
+    return [found for child in ours for found in (child, *subclasses(child))]
 
 
-def drawn() -> dict[str, str]:
+def documented_tree() -> dict[str, str]:
     """Name → parent, as the docstring of the module draws it."""
     parents: dict[str, str] = {}
     above = {0: "Error"}
@@ -38,12 +38,12 @@ def drawn() -> dict[str, str]:
 
 # R21
 def test_the_tree_in_the_docstring_is_the_tree_of_the_code() -> None:
-    assert drawn() == {kind.__name__: kind.__bases__[0].__name__ for kind in descendants(Error)}
+    assert documented_tree() == {kind.__name__: kind.__bases__[0].__name__ for kind in subclasses(Error)}
 
 
 # R21
 def test_every_error_has_a_code_of_its_own() -> None:
-    codes = [kind.code for kind in (Error, *descendants(Error))]
+    codes = [kind.code for kind in (Error, *subclasses(Error))]
     assert len(set(codes)) == len(codes)
 
 
@@ -114,14 +114,14 @@ def test_a_call_that_did_not_run_carries_what_the_model_is_told() -> None:
 
 
 # R21
-def test_an_error_reads_as_its_message_whatever_goes_along() -> None:
+def test_the_text_of_an_error_is_its_message() -> None:
     assert str(InvalidDecision("No.", [Problem("/a", "too long")], approval_id="id")) == "No."
     assert str(CallRefused("No.", {"success": False})) == "No."
 
 
 # R21: programs depend on these words
 def test_the_codes_are_the_ones_that_were_promised() -> None:
-    assert {kind.code for kind in (Error, *descendants(Error))} == {
+    assert {kind.code for kind in (Error, *subclasses(Error))} == {
         "already_decided",
         "already_started",
         "answered",

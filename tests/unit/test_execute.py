@@ -1,4 +1,4 @@
-"""A run is a claim: one winner, a fence, a lease, and an honest end."""
+"""Execution of an approved call: one start, a fence, a lease, and a reported end."""
 
 from dataclasses import replace
 
@@ -41,31 +41,31 @@ from tests.unit.builders import (
     NOW,
     OTHER_ARGS,
     PAY,
+    approval_in_status,
     approve,
     at,
-    behind,
+    at_with_clock_behind,
     edit,
-    in_status,
     pending,
-    prepared,
-    requested,
-    started,
-    stored,
-    with_fields,
+    pending_with_payload,
+    prepare_edit,
+    replace_fields,
+    start_call,
+    store_row,
 )
 
-DECIDED = DecisionRecord("reject", "alice", NOW)
+DECIDED_AT = DecisionRecord("reject", "alice", NOW)
 
 START_BY = NOW + 3_600_000
-LATE = NOW + LEASE
+AFTER_LEASE = NOW + LEASE
 
 
-def approved(**more: object) -> Approval:
-    return in_status("approved", **more)
+def approved_approval(**more: object) -> Approval:
+    return approval_in_status("approved", **more)
 
 
-def running(**more: object) -> Approval:
-    return started(approved(**more)).state
+def running_approval(**more: object) -> Approval:
+    return start_call(approved_approval(**more)).state
 
 
 def only_event(change: Change[Approval]) -> tuple[str, str, dict[str, object]]:
@@ -79,7 +79,7 @@ def only_event(change: Change[Approval]) -> tuple[str, str, dict[str, object]]:
 
 # R46
 def test_the_winner_gets_a_fence_and_a_lease() -> None:
-    change = started(approved(), NOW + 7, runner="r9")
+    change = start_call(approved_approval(), NOW + 7, runner="r9")
     assert (change.state.status, change.state.lease.fence, change.state.lease.runner) == ("running", 1, "r9")
     assert (change.state.lease.until, change.state.version) == (NOW + 7 + LEASE, 2)
     assert only_event(change) == ("started", "r9", {"status": "running", "fence": 1})
@@ -91,9 +91,9 @@ def test_the_winner_gets_a_fence_and_a_lease() -> None:
     [
         ({}, "attempt:1", False, NOW, False, 1),
         ({}, "attempt:1", True, NOW, False, 1),
-        ({}, "attempt:1", False, LATE - 1, False, 1),
-        ({}, "attempt:1", False, LATE, False, None),  # the lease has lapsed: nobody knows what was done under it
-        ({}, "attempt:1", True, LATE, False, 2),
+        ({}, "attempt:1", False, AFTER_LEASE - 1, False, 1),
+        ({}, "attempt:1", False, AFTER_LEASE, False, None),  # the lease has expired: the outcome is unknown
+        ({}, "attempt:1", True, AFTER_LEASE, False, 2),
         ({}, "attempt:1", False, NOW, True, None),
         ({}, "attempt:1", True, NOW, True, 2),
         ({}, "attempt:2", False, NOW, False, None),
@@ -112,10 +112,10 @@ def test_the_winner_gets_a_fence_and_a_lease() -> None:
 def test_an_attempt_whose_answer_got_lost_is_given_the_same_fence(
     changes: dict[str, str], runner: str, idempotent: bool, now: int, dead: bool, fence: int | None
 ) -> None:
-    held = with_fields(in_status("running", idempotent=idempotent, runner="attempt:1"), **changes)
+    held = replace_fields(approval_in_status("running", idempotent=idempotent, runner="attempt:1"), **changes)
 
     def again() -> Change[Approval]:
-        return start(stored(held), runner, LEASE, "", at(now), runner_is_dead=dead)
+        return start(store_row(held), runner, LEASE, "", at(now), runner_is_dead=dead)
 
     if fence is None:
         with pytest.raises(AlreadyStarted):
@@ -128,47 +128,47 @@ def test_an_attempt_whose_answer_got_lost_is_given_the_same_fence(
 
 # R46
 def test_a_repeated_start_is_checked_like_the_first() -> None:
-    held = in_status("running", runner="attempt:1")
+    held = approval_in_status("running", runner="attempt:1")
     with pytest.raises(ClockBehind):
-        start(stored(held), "attempt:1", LEASE, "", behind(), runner_is_dead=False)
+        start(store_row(held), "attempt:1", LEASE, "", at_with_clock_behind(), runner_is_dead=False)
     for other, spec in ((OTHER_ARGS, ""), (ARGS, "0" * 64)):
         with pytest.raises(BindingBroken):
-            start(stored(held, other), "attempt:1", LEASE, spec, at(), runner_is_dead=False)
+            start(store_row(held, other), "attempt:1", LEASE, spec, at(), runner_is_dead=False)
 
 
 # R46
 def test_an_attempt_that_was_heard_of_is_not_started_again() -> None:
-    held = in_status("running", runner="attempt:1")
+    held = approval_in_status("running", runner="attempt:1")
     renewed = renew(held, 1, LEASE, at()).state
     assert renewed.lease.runner == "runner:1"
     with pytest.raises(AlreadyStarted):
-        start(stored(renewed), "attempt:1", LEASE, "", at(), runner_is_dead=False)
+        start(store_row(renewed), "attempt:1", LEASE, "", at(), runner_is_dead=False)
     assert finish(renewed, 1, Payload(), at(), ok=True).state.status == "succeeded"
-    abandoned = abandon(in_status("running", runner="attempt:1", idempotent=True), 1, at()).state
-    assert start(stored(abandoned), "attempt:1", LEASE, "", at(), runner_is_dead=False).state.lease.fence == 2
+    abandoned = abandon(approval_in_status("running", runner="attempt:1", idempotent=True), 1, at()).state
+    assert start(store_row(abandoned), "attempt:1", LEASE, "", at(), runner_is_dead=False).state.lease.fence == 2
 
 
 # R46
 def test_a_second_start_is_refused() -> None:
-    for now in (NOW, LATE, LATE + 10**9):
+    for now in (NOW, AFTER_LEASE, AFTER_LEASE + 10**9):
         with pytest.raises(AlreadyStarted):
-            started(running(), now)
+            start_call(running_approval(), now)
 
 
 # R46
 def test_a_dead_runner_does_not_make_a_call_startable_again() -> None:
     with pytest.raises(AlreadyStarted):
-        start(stored(running()), "r2", LEASE, "", at(), runner_is_dead=True)
+        start(store_row(running_approval()), "r2", LEASE, "", at(), runner_is_dead=True)
 
 
 # R46
 def test_an_idempotent_call_is_started_again_once_its_runner_is_lost() -> None:
-    first = running(idempotent=True)
+    first = running_approval(idempotent=True)
     with pytest.raises(AlreadyStarted):
-        started(first, LATE - 1)
-    second = started(first, LATE, runner="r2").state
-    assert (second.lease.fence, second.lease.runner, second.lease.until) == (2, "r2", LATE + LEASE)
-    at_once = start(stored(first), "r2", LEASE, "", at(NOW + 1), runner_is_dead=True).state
+        start_call(first, AFTER_LEASE - 1)
+    second = start_call(first, AFTER_LEASE, runner="r2").state
+    assert (second.lease.fence, second.lease.runner, second.lease.until) == (2, "r2", AFTER_LEASE + LEASE)
+    at_once = start(store_row(first), "r2", LEASE, "", at(NOW + 1), runner_is_dead=True).state
     assert (at_once.status, at_once.lease.fence) == ("running", 2)
 
 
@@ -178,15 +178,15 @@ def test_an_idempotent_call_is_started_again_once_its_runner_is_lost() -> None:
         ("approved", False, NOW, False, True),
         ("pending", False, NOW, False, False),
         ("rejected", True, NOW, True, False),
-        ("unknown", True, LATE, True, False),
-        ("running", False, LATE, True, False),
-        ("running", True, LATE - 1, False, False),
-        ("running", True, LATE, False, True),
+        ("unknown", True, AFTER_LEASE, True, False),
+        ("running", False, AFTER_LEASE, True, False),
+        ("running", True, AFTER_LEASE - 1, False, False),
+        ("running", True, AFTER_LEASE, False, True),
         ("running", True, NOW, True, True),
     ],
 )
 def test_what_can_be_started(status: str, idempotent: bool, now: int, dead: bool, expected: bool) -> None:
-    assert is_startable(in_status(status, idempotent=idempotent), now, runner_is_dead=dead) is expected
+    assert is_startable(approval_in_status(status, idempotent=idempotent), now, runner_is_dead=dead) is expected
 
 
 # R46
@@ -206,16 +206,16 @@ def test_what_can_be_started(status: str, idempotent: bool, now: int, dead: bool
 )
 def test_nothing_but_an_approved_call_starts(status: str, error: type[Error]) -> None:
     with pytest.raises(error) as caught:
-        started(in_status(status))
+        start_call(approval_in_status(status))
     assert caught.value.ids["approval_id"] == "id"
     assert caught.value.ids.get("status", "expired") == status
 
 
 def test_a_call_that_waits_is_told_apart_from_one_that_may_not_run() -> None:
     with pytest.raises(NotApproved, match="still waits"):
-        started(in_status("pending"))
+        start_call(approval_in_status("pending"))
     with pytest.raises(NotApproved, match="may not run: it is rejected"):
-        started(in_status("rejected"))
+        start_call(approval_in_status("rejected"))
 
 
 def test_a_lease_lasts_a_minute_unless_the_runner_wants_another() -> None:
@@ -224,19 +224,19 @@ def test_a_lease_lasts_a_minute_unless_the_runner_wants_another() -> None:
 
 # R5: consent does not keep
 def test_an_approval_lapses_to_the_millisecond() -> None:
-    assert started(approved(), START_BY - 1).state.status == "running"
-    late = started(approved(), START_BY)
+    assert start_call(approved_approval(), START_BY - 1).state.status == "running"
+    late = start_call(approved_approval(), START_BY)
     assert (late.state.status, late.state.lease.fence) == ("expired", 0)
     assert isinstance(late.error, Expired)
     assert late.error.ids == {"approval_id": "id"}
     assert only_event(late) == ("lapsed", SYSTEM_ACTOR, {"status": "expired"})
-    assert started(approved(start_by=None)).state.status == "expired"
+    assert start_call(approved_approval(start_by=None)).state.status == "expired"
 
 
 # R46
 def test_nothing_starts_while_the_clock_is_behind() -> None:
     with pytest.raises(ClockBehind):
-        start(stored(approved()), "r1", LEASE, "", behind(), runner_is_dead=False)
+        start(store_row(approved_approval()), "r1", LEASE, "", at_with_clock_behind(), runner_is_dead=False)
 
 
 # --- what you approved is what runs
@@ -246,29 +246,29 @@ def test_nothing_starts_while_the_clock_is_behind() -> None:
 def test_the_stored_bytes_are_the_approved_bytes_or_nothing_runs() -> None:
     for payload in (Payload(args=canonical(OTHER_ARGS)), Payload(args=None), Payload(args=b'{"to":"ann","amount":5}')):
         with pytest.raises(BindingBroken, match="not what was approved"):
-            start(Stored(approved(), payload), "r1", LEASE, "", at(), runner_is_dead=False)
+            start(Stored(approved_approval(), payload), "r1", LEASE, "", at(), runner_is_dead=False)
 
 
 # R47
 @pytest.mark.parametrize("field", ["workspace", "run_id", "call_id", "tool", "spec_sha256", "nonce"])
 def test_each_bound_field_that_changes_after_the_approval_stops_the_start(field: str) -> None:
-    approval = approved()
+    approval = approved_approval()
     moved = replace(approval, subject=approval.subject._replace(**{field: "other"}))
     with pytest.raises(BindingBroken):
-        started(moved)
+        start_call(moved)
 
 
 # R47
 @pytest.mark.parametrize("fields", [{"args_sha256": "f" * 64}, {"binding": "f" * 64}, {"terms": Ask("looser")}])
 def test_arguments_binding_and_terms_are_bound(fields: dict[str, object]) -> None:
     with pytest.raises(BindingBroken):
-        started(replace(approved(), **fields))
+        start_call(replace(approved_approval(), **fields))
 
 
 # R47
 def test_arguments_swapped_with_their_digest_are_still_found() -> None:
     other = canonical(OTHER_ARGS)
-    forged = replace(approved(), args_sha256=digest(other))
+    forged = replace(approved_approval(), args_sha256=digest(other))
     with pytest.raises(BindingBroken):
         start(Stored(forged, Payload(args=other)), "r1", LEASE, "", at(), runner_is_dead=False)
 
@@ -277,7 +277,7 @@ SECRET = ToolSpec("pay", "write", secret=("/to",))
 
 
 def secret_call() -> Stored:
-    waiting = requested(spec=SECRET)
+    waiting = pending_with_payload(spec=SECRET)
     done = decide(waiting.approval, approve(waiting.approval), ALICE, at()).state
     return Stored(done, waiting.payload)
 
@@ -312,24 +312,26 @@ def test_hidden_bytes_that_changed_do_not_run(fields: dict[str, bytes | None]) -
 def test_other_bytes_cannot_hide_behind_the_ones_that_people_saw() -> None:
     payload = Payload(args=canonical(OTHER_ARGS), shown=canonical(ARGS))
     with pytest.raises(BindingBroken):
-        start(Stored(approved(), payload), "r1", LEASE, "", at(), runner_is_dead=False)
+        start(Stored(approved_approval(), payload), "r1", LEASE, "", at(), runner_is_dead=False)
 
 
 # R47
 def test_a_tool_whose_definition_changed_needs_a_new_approval() -> None:
     with pytest.raises(BindingBroken, match="definition changed"):
-        start(stored(approved()), "r1", LEASE, replace(PAY, effect="read").sha256, at(), runner_is_dead=False)
-    same = start(stored(approved()), "r1", LEASE, PAY.sha256, at(), runner_is_dead=False)
+        start(
+            store_row(approved_approval()), "r1", LEASE, replace(PAY, effect="read").sha256, at(), runner_is_dead=False
+        )
+    same = start(store_row(approved_approval()), "r1", LEASE, PAY.sha256, at(), runner_is_dead=False)
     assert same.state.status == "running"
 
 
 # R12, R47
 def test_an_edited_call_runs_with_the_edited_bytes_only() -> None:
     waiting = pending()
-    edited = decide(waiting, edit(waiting), ALICE, at(), prepared(waiting)).state
-    assert started(edited, args=OTHER_ARGS).state.status == "running"
+    edited = decide(waiting, edit(waiting), ALICE, at(), prepare_edit(waiting)).state
+    assert start_call(edited, args=OTHER_ARGS).state.status == "running"
     with pytest.raises(BindingBroken):
-        started(edited, args=ARGS)
+        start_call(edited, args=ARGS)
 
 
 # --- renew
@@ -337,22 +339,22 @@ def test_an_edited_call_runs_with_the_edited_bytes_only() -> None:
 
 # R46
 def test_the_runner_keeps_its_lease_by_renewing() -> None:
-    change = renew(running(), 1, LEASE, at(LATE - 1))
-    assert (change.state.lease.until, change.state.version) == (LATE - 1 + LEASE, 3)
+    change = renew(running_approval(), 1, LEASE, at(AFTER_LEASE - 1))
+    assert (change.state.lease.until, change.state.version) == (AFTER_LEASE - 1 + LEASE, 3)
     assert change.events == (), "a heartbeat is not history"
 
 
 # R46
-@pytest.mark.parametrize(("fence", "now"), [(1, LATE), (0, NOW), (2, NOW)])
+@pytest.mark.parametrize(("fence", "now"), [(1, AFTER_LEASE), (0, NOW), (2, NOW)])
 def test_a_lost_lease_cannot_be_renewed(fence: int, now: int) -> None:
     with pytest.raises(LeaseLost):
-        renew(running(), fence, LEASE, at(now))
+        renew(running_approval(), fence, LEASE, at(now))
 
 
 @pytest.mark.parametrize("status", ["approved", "succeeded", "unknown"])
 def test_only_a_running_call_has_a_lease(status: str) -> None:
     with pytest.raises(LeaseLost):
-        renew(replace(in_status(status), lease=Lease(fence=1, until=LATE)), 1, LEASE, at())
+        renew(replace(approval_in_status(status), lease=Lease(fence=1, until=AFTER_LEASE)), 1, LEASE, at())
 
 
 # --- finish
@@ -361,7 +363,7 @@ def test_only_a_running_call_has_a_lease(status: str) -> None:
 # R46
 def test_a_result_in_time_is_kept() -> None:
     payload = Payload(result=b'{"id":7}')
-    change = finish(running(), 1, payload, at(LATE - 1), ok=True)
+    change = finish(running_approval(), 1, payload, at(AFTER_LEASE - 1), ok=True)
     assert (change.state.status, change.state.lease.until, change.state.version) == ("succeeded", None, 3)
     assert (change.payload, change.error) == (payload, None)
     assert only_event(change) == ("succeeded", "r1", {"status": "succeeded", "fence": 1})
@@ -370,16 +372,16 @@ def test_a_result_in_time_is_kept() -> None:
 
 # R46
 def test_a_failure_in_time_is_kept() -> None:
-    change = finish(running(), 1, Payload(error="Boom."), at(), ok=False)
+    change = finish(running_approval(), 1, Payload(error="Boom."), at(), ok=False)
     assert (change.state.status, change.payload) == ("failed", Payload(error="Boom."))
     assert only_event(change)[0] == "failed"
     assert change.events[0].content == {"error": "Boom."}
-    assert finish(running(), 1, Payload(), at(), ok=True).events[0].content is None
+    assert finish(running_approval(), 1, Payload(), at(), ok=True).events[0].content is None
 
 
 # R46
 def test_a_late_finish_makes_the_call_unknown_and_is_kept_as_evidence() -> None:
-    change = finish(running(), 1, Payload(result=b"5"), at(LATE), ok=True)
+    change = finish(running_approval(), 1, Payload(result=b"5"), at(AFTER_LEASE), ok=True)
     assert (change.state.status, change.state.version, change.payload) == ("unknown", 3, None)
     assert isinstance(change.error, LeaseLost)
     lost, evidence = change.events
@@ -391,7 +393,7 @@ def test_a_late_finish_makes_the_call_unknown_and_is_kept_as_evidence() -> None:
 # R46
 @pytest.mark.parametrize("status", ["unknown", "succeeded", "pending", "cancelled"])
 def test_a_finish_of_what_does_not_run_changes_nothing(status: str) -> None:
-    approval = in_status(status, fence=1)
+    approval = approval_in_status(status, fence=1)
     change = finish(approval, 1, Payload(error="Boom."), at(), ok=False)
     assert change.state is approval
     assert isinstance(change.error, LeaseLost)
@@ -402,23 +404,23 @@ def test_a_finish_of_what_does_not_run_changes_nothing(status: str) -> None:
 
 
 def test_a_late_finish_that_is_known_already_leaves_no_entry() -> None:
-    lost = finish(running(), 1, Payload(result=b"5"), at(LATE), ok=True, late=lambda _: False)
+    lost = finish(running_approval(), 1, Payload(result=b"5"), at(AFTER_LEASE), ok=True, late=lambda _: False)
     assert ([event.kind for event in lost.events], type(lost.error)) == (["lost"], LeaseLost)
-    again = finish(lost.state, 1, Payload(result=b"5"), at(LATE), ok=True, late=lambda _: False)
+    again = finish(lost.state, 1, Payload(result=b"5"), at(AFTER_LEASE), ok=True, late=lambda _: False)
     assert (again.state, again.events, type(again.error)) == (lost.state, (), LeaseLost)
 
 
 def test_an_idempotent_call_is_not_started_again_for_ever() -> None:
-    last = running(idempotent=True)
+    last = running_approval(idempotent=True)
     last = replace(last, lease=last.lease._replace(fence=MAX_STARTS))
     assert abandon(last, MAX_STARTS, at()).state.status == "unknown"
-    assert not is_startable(last, LATE, runner_is_dead=True)
+    assert not is_startable(last, AFTER_LEASE, runner_is_dead=True)
 
 
 # R24
-def test_a_finish_that_is_told_twice_counts_once() -> None:
+def test_a_repeated_finish_counts_once() -> None:
     for status, ok in (("succeeded", True), ("failed", False)):
-        approval = in_status(status, fence=1)
+        approval = approval_in_status(status, fence=1)
         change = finish(approval, 1, Payload(result=b"5"), at(), ok=ok)
         assert (change.state, change.events, change.error) == (approval, (), None)
 
@@ -426,11 +428,11 @@ def test_a_finish_that_is_told_twice_counts_once() -> None:
 @pytest.mark.parametrize("fence", [0, -1, 2])
 def test_a_finish_under_a_fence_that_nobody_was_given_is_refused(fence: int) -> None:
     with pytest.raises(Conflict, match="under this fence"):
-        finish(in_status("running", fence=1), fence, Payload(), at(), ok=True)
+        finish(approval_in_status("running", fence=1), fence, Payload(), at(), ok=True)
 
 
 def test_an_idempotent_call_that_is_abandoned_may_be_started_again_at_once() -> None:
-    approval = running(idempotent=True)
+    approval = running_approval(idempotent=True)
     change = abandon(approval, 1, at())
     assert (change.state.status, change.state.lease.until, change.events) == ("running", NOW, ())
     assert is_startable(change.state, NOW, runner_is_dead=False)
@@ -439,30 +441,30 @@ def test_an_idempotent_call_that_is_abandoned_may_be_started_again_at_once() -> 
 # R46
 def test_a_tool_that_does_not_know_whether_it_took_effect_leaves_it_to_people() -> None:
     for idempotent in (True, False):
-        change = report_unknown(running(idempotent=idempotent), 1, at())
+        change = report_unknown(running_approval(idempotent=idempotent), 1, at())
         assert (change.state.status, [event.kind for event in change.events]) == ("unknown", ["lost"])
 
 
-def test_only_whoever_runs_it_can_say_that_nobody_knows() -> None:
-    approval = running()
+def test_only_the_runner_can_report_an_unknown_outcome() -> None:
+    approval = running_approval()
     assert report_unknown(approval, 2, at()).state is approval
 
 
 # R46
 def test_a_finish_with_an_old_fence_does_not_touch_the_next_run() -> None:
-    second = started(running(idempotent=True), LATE, runner="r2").state
-    change = finish(second, 1, Payload(result=b"5"), at(LATE + 1), ok=True)
+    second = start_call(running_approval(idempotent=True), AFTER_LEASE, runner="r2").state
+    change = finish(second, 1, Payload(result=b"5"), at(AFTER_LEASE + 1), ok=True)
     assert change.state is second
     assert isinstance(change.error, LeaseLost)
-    assert finish(second, 2, Payload(result=b"5"), at(LATE + 1), ok=True).state.status == "succeeded"
+    assert finish(second, 2, Payload(result=b"5"), at(AFTER_LEASE + 1), ok=True).state.status == "succeeded"
 
 
 # R46
 def test_a_late_finish_of_an_idempotent_call_leaves_it_to_be_started_again() -> None:
-    first = running(idempotent=True)
-    change = finish(first, 1, Payload(result=b"5"), at(LATE), ok=True)
+    first = running_approval(idempotent=True)
+    change = finish(first, 1, Payload(result=b"5"), at(AFTER_LEASE), ok=True)
     assert change.state is first
-    assert is_startable(change.state, LATE, runner_is_dead=False)
+    assert is_startable(change.state, AFTER_LEASE, runner_is_dead=False)
 
 
 # --- lose, abandon, lapse
@@ -470,10 +472,10 @@ def test_a_late_finish_of_an_idempotent_call_leaves_it_to_be_started_again() -> 
 
 # R46
 def test_a_runner_that_was_interrupted_says_that_it_does_not_know() -> None:
-    change = abandon(running(), 1, at())
+    change = abandon(running_approval(), 1, at())
     assert (change.state.status, change.state.lease.until) == ("unknown", None)
     assert only_event(change) == ("lost", SYSTEM_ACTOR, {"status": "unknown", "fence": 1})
-    other = running()
+    other = running_approval()
     assert abandon(other, 2, at()) == Change(other)
 
 
@@ -481,16 +483,19 @@ def test_a_runner_that_was_interrupted_says_that_it_does_not_know() -> None:
 @pytest.mark.parametrize("verb", [mark_unknown, expire_unstarted])
 @pytest.mark.parametrize("status", ["pending", "rejected", "succeeded", "unknown", "expired"])
 def test_time_takes_nothing_from_what_is_not_its_own(verb: object, status: str) -> None:
-    approval = in_status(status)
+    approval = approval_in_status(status)
     assert verb(approval, at()) == Change(approval)
 
 
 # R46
 def test_a_time_that_is_missing_has_passed() -> None:
     """So that a row that lost it lets nothing run; also in the first millisecond of all."""
-    approved, rejected = in_status("approved", start_by=None), in_status("rejected", release_at=None, decision=DECIDED)
-    running = in_status("running", until=None)
-    assert isinstance(started(approved, 0).error, Expired)
+    approved, rejected = (
+        approval_in_status("approved", start_by=None),
+        approval_in_status("rejected", release_at=None, decision=DECIDED_AT),
+    )
+    running = approval_in_status("running", until=None)
+    assert isinstance(start_call(approved, 0).error, Expired)
     assert (status_at(approved, 0), status_at(running, 0)) == ("expired", "unknown")
     assert approval_outcome(rejected, Payload(), 0) == Refused("A person rejected this call.", "rejected", "id")
     assert (next_timer_at(approved), next_timer_at(running)) == (0, 0)
@@ -502,7 +507,7 @@ def test_a_time_that_is_missing_has_passed() -> None:
 
 # R46
 def test_an_idempotent_call_without_a_lease_can_be_started_again_at_once() -> None:
-    idle = in_status("running", idempotent=True, until=None)
+    idle = approval_in_status("running", idempotent=True, until=None)
     assert is_startable(idle, 0, runner_is_dead=False)
     assert approval_outcome(idle, Payload(args=b'{"a":1}'), 0) == Proceed(b'{"a":1}', "id")
     assert next_timer_at(idle) == idle.deadlines.start_by
@@ -510,7 +515,7 @@ def test_an_idempotent_call_without_a_lease_can_be_started_again_at_once() -> No
 
 # R46, R56
 def test_an_idempotent_call_is_not_started_again_past_the_time_by_which_it_had_to_start() -> None:
-    running = in_status("running", idempotent=True)
+    running = approval_in_status("running", idempotent=True)
     last = (running.deadlines.start_by or 0) - 1
     assert is_startable(running, last, runner_is_dead=True)
     assert approval_outcome(running, Payload(args=b"{}"), last) == Proceed(b"{}", "id")

@@ -1,4 +1,4 @@
-"""What entries state of a row and what a row may then hold: honest lives raise nothing, every other row does."""
+"""Expected rows: what ledger entries say about an approval row; valid histories match, every other row differs."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
 from interlock.core.ledger.row_digests import shown_texts_sha256, stamp_events, subject_sha256, to_json_value
 from interlock.core.policy.policy import Allow, Ask, EscalationStep, People, Stage
 from interlock.core.removal import UpdatedMember, withdraw_participation
-from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal, with_fields
+from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal, replace_fields
 
-ASKED = Ask(
+TWO_STAGES = Ask(
     "two", (Stage(FINANCE, 2),), remind=(1,), ladder=(EscalationStep(2, People(frozenset({"dave"}))),), undo_window=9
 )
-ONE = Ask("one", (Stage(FINANCE),), undo_window=9)
-SILENT = Ask("silent", on_expiry="approve")
+ONE_APPROVER = Ask("one", (Stage(FINANCE),), undo_window=9)
+SILENCE_APPROVES = Ask("silent", on_expiry="approve")
 OK = Payload(result=b'"ok"')
 
 
-def unstamped(change: Change[Approval], old: Approval | None = None) -> tuple[Event, ...]:
+def without_row_digests(change: Change[Approval], old: Approval | None = None) -> tuple[Event, ...]:
     """As an earlier version wrote them."""
     return change.events
 
 
 @dataclass
-class Life:
+class ApprovalHistory:
     """A row and its entries, as the store would keep them."""
 
     stamp: Callable[..., tuple[Event, ...]] = stamp_events
     stored: Stored = field(init=False)
     entries: list[Entry] = field(default_factory=list)
 
-    def begin(self, change: Change[Approval]) -> Life:
+    def propose(self, change: Change[Approval]) -> ApprovalHistory:
         self.stored = Stored(change.state, change.payload or Payload())
         return self._seal(self.stamp(change), change.state.created_at)
 
-    def then(self, change: Change[Approval], now: int = NOW) -> Life:
+    def apply(self, change: Change[Approval], now: int = NOW) -> ApprovalHistory:
         old, payload = self.stored
         new = change.payload or Payload()
         if new.args is not None:
@@ -61,7 +61,7 @@ class Life:
         self.stored = Stored(change.state, payload)
         return self._seal(self.stamp(change, old), now)
 
-    def _seal(self, events: Sequence[Event], now: int) -> Life:
+    def _seal(self, events: Sequence[Event], now: int) -> ApprovalHistory:
         for event in events:
             last = self.entries[-1] if self.entries else None
             head = Head("default", last.seq, last.link, last.at) if last else Head("default")
@@ -80,15 +80,15 @@ def differences(entries: Sequence[Entry], stored: Stored) -> list[RowDifference]
     return list(expected.differences(stored))
 
 
-def fields(entries: Sequence[Entry], stored: Stored) -> set[str]:
+def differing_fields(entries: Sequence[Entry], stored: Stored) -> set[str]:
     return {each.field for each in differences(entries, stored)}
 
 
-def asked(life: Life, terms: Ask = ASKED, **more: Any) -> Life:
-    return life.begin(request_approval(proposal(**more), terms, at()))
+def proposed(history: ApprovalHistory, terms: Ask = TWO_STAGES, **more: Any) -> ApprovalHistory:
+    return history.propose(request_approval(proposal(**more), terms, at()))
 
 
-def edited(row: Approval, args: object, terms: Ask) -> PreparedEdit:
+def prepare_edit(row: Approval, args: object, terms: Ask) -> PreparedEdit:
     data = canonical(args)
     return PreparedEdit(
         replaces=row.args_sha256,
@@ -101,75 +101,77 @@ def edited(row: Approval, args: object, terms: Ask) -> PreparedEdit:
     )
 
 
-def vote(life: Life, who: Any) -> Life:
-    return life.then(
-        decide(life.row, Approve(Acknowledgement(life.row.args_sha256, life.row.findings.alarms)), who, at())
+def vote(history: ApprovalHistory, who: Any) -> ApprovalHistory:
+    return history.apply(
+        decide(history.row, Approve(Acknowledgement(history.row.args_sha256, history.row.findings.alarms)), who, at())
     )
 
 
-def ran(life: Life) -> Life:
-    life.then(execute.start(life.stored, "attempt:1", 60_000, "", at(), runner_is_dead=False))
-    return life.then(execute.renew(life.row, 1, 60_000, at()))
+def start_and_renew(history: ApprovalHistory) -> ApprovalHistory:
+    history.apply(execute.start(history.stored, "attempt:1", 60_000, "", at(), runner_is_dead=False))
+    return history.apply(execute.renew(history.row, 1, 60_000, at()))
 
 
-def whole(life: Life) -> Life:
+def full_history(history: ApprovalHistory) -> ApprovalHistory:
     """Reminded, escalated, claimed, asked about, delegated, approved by two, and run."""
-    asked(life, agent_path=("a", "helper"), thread_id="t", agent_says="It is due.", preview="5", alarms=("/to: odd",))
-    life.then(timers.fire_next_timer(life.row, at(NOW + 1)), NOW + 1).then(
-        timers.fire_next_timer(life.row, at(NOW + 2)), NOW + 2
+    proposed(
+        history, agent_path=("a", "helper"), thread_id="t", agent_says="It is due.", preview="5", alarms=("/to: odd",)
     )
-    life.then(discussion.claim(life.row, ALICE, at())).then(discussion.release(life.row, ALICE, at()))
-    life.then(discussion.claim(life.row, BOB, at())).then(discussion.ask(life.row, "Why?", BOB, at()))
-    life.then(discussion.reply(life.row, 1, "So", "agent:helper", at()))
-    life.then(discussion.comment(life.row, "Hm", BOB))
-    life.then(approval.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
-    vote(life, ALICE)
-    vote(life, DAVE)
-    ran(life)
-    return life.then(execute.finish(life.row, 1, OK, at(), ok=True))
+    history.apply(timers.fire_next_timer(history.row, at(NOW + 1)), NOW + 1).apply(
+        timers.fire_next_timer(history.row, at(NOW + 2)), NOW + 2
+    )
+    history.apply(discussion.claim(history.row, ALICE, at())).apply(discussion.release(history.row, ALICE, at()))
+    history.apply(discussion.claim(history.row, BOB, at())).apply(discussion.ask(history.row, "Why?", BOB, at()))
+    history.apply(discussion.reply(history.row, 1, "So", "agent:helper", at()))
+    history.apply(discussion.comment(history.row, "Hm", BOB))
+    history.apply(approval.delegate(history.row, People(frozenset({"erin"})), ALICE, at()))
+    vote(history, ALICE)
+    vote(history, DAVE)
+    start_and_renew(history)
+    return history.apply(execute.finish(history.row, 1, OK, at(), ok=True))
 
 
-def changed(life: Life) -> Life:
-    asked(life, ONE, misfits=(Problem("/to", "is odd"),))
-    decision = Edit({"amount": 6}, Acknowledgement(life.row.args_sha256, ("/to: odd",)))
-    life.then(decide(life.row, decision, ALICE, at(), edited(life.row, {"amount": 6}, ASKED)))
-    again = Edit({"amount": 7}, Acknowledgement(life.row.args_sha256, ("/to: odd",)))
-    life.then(decide(life.row, again, ALICE, at(), edited(life.row, {"amount": 7}, ASKED)))
-    vote(life, BOB)
-    ran(life)
-    return life.then(execute.finish(life.row, 1, Payload(error="No"), at(), ok=False))
+def edited_history(history: ApprovalHistory) -> ApprovalHistory:
+    proposed(history, ONE_APPROVER, misfits=(Problem("/to", "is odd"),))
+    decision = Edit({"amount": 6}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
+    history.apply(decide(history.row, decision, ALICE, at(), prepare_edit(history.row, {"amount": 6}, TWO_STAGES)))
+    again = Edit({"amount": 7}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
+    history.apply(decide(history.row, again, ALICE, at(), prepare_edit(history.row, {"amount": 7}, TWO_STAGES)))
+    vote(history, BOB)
+    start_and_renew(history)
+    return history.apply(execute.finish(history.row, 1, Payload(error="No"), at(), ok=False))
 
 
-def refused(life: Life) -> Life:
-    asked(life, ONE)
-    life.then(decide(life.row, Reject("Never"), ALICE, at()))
-    life.then(approval.undo(life.row, ALICE, at()))
-    return life.then(decide(life.row, Reject("Never", Acknowledgement(comment="ever")), ALICE, at()))
+def rejected_history(history: ApprovalHistory) -> ApprovalHistory:
+    proposed(history, ONE_APPROVER)
+    history.apply(decide(history.row, Reject("Never"), ALICE, at()))
+    history.apply(approval.undo(history.row, ALICE, at()))
+    return history.apply(decide(history.row, Reject("Never", Acknowledgement(comment="ever")), ALICE, at()))
 
 
-def answered(life: Life) -> Life:
-    asked(life, ONE)
-    return life.then(decide(life.row, Respond("Ask her", seen=Acknowledgement(reason="I know")), ALICE, at()))
+def responded_history(history: ApprovalHistory) -> ApprovalHistory:
+    proposed(history, ONE_APPROVER)
+    return history.apply(decide(history.row, Respond("Ask her", seen=Acknowledgement(reason="I know")), ALICE, at()))
 
 
-def timed_out(life: Life) -> Life:
-    return asked(life, ONE).then(approval.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
+def expired_history(history: ApprovalHistory) -> ApprovalHistory:
+    return proposed(history, ONE_APPROVER).apply(approval.expire(history.row, at(NOW + 10**9)), NOW + 10**9)
 
 
-def silence(life: Life) -> Life:
-    return asked(life, SILENT).then(approval.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
+def approved_by_silence(history: ApprovalHistory) -> ApprovalHistory:
+    return proposed(history, SILENCE_APPROVES).apply(approval.expire(history.row, at(NOW + 10**9)), NOW + 10**9)
 
 
-def withdrawn(life: Life) -> Life:
-    return asked(life, ONE).then(approval.cancel(life.row, "agent:helper", "No need", at()))
+def cancelled_history(history: ApprovalHistory) -> ApprovalHistory:
+    return proposed(history, ONE_APPROVER).apply(approval.cancel(history.row, "agent:helper", "No need", at()))
 
 
-def allowed(life: Life) -> Life:
-    life.begin(allow(proposal(), Allow("free"), at()))
-    return life.then(execute.expire_unstarted(life.row, at()))
+def allowed_history(history: ApprovalHistory) -> ApprovalHistory:
+    history.propose(allow(proposal(), Allow("free"), at()))
+    return history.apply(execute.expire_unstarted(history.row, at()))
 
 
-def granted(life: Life) -> Life:
+def granted_history(history: ApprovalHistory) -> ApprovalHistory:
     grant = Grant(
         id="g1",
         workspace="default",
@@ -181,230 +183,261 @@ def granted(life: Life) -> Life:
         created_at=NOW,
         expires_at=NOW + 1,
     )
-    life.begin(allow_by_grant(proposal(agent=""), ONE, grant, at()))
-    ran(life)
-    return life.then(execute.finish(life.row, 1, Payload(), at(), ok=True))
+    history.propose(allow_by_grant(proposal(agent=""), ONE_APPROVER, grant, at()))
+    start_and_renew(history)
+    return history.apply(execute.finish(history.row, 1, Payload(), at(), ok=True))
 
 
-def unknown(life: Life, *, ok: bool) -> Life:
-    ran(life.begin(allow(proposal(), Allow("free"), at())))
-    life.then(execute.mark_unknown(life.row, at()))
-    return life.then(approval.resolve_unknown(life.row, "I looked", ALICE, b'"yes"', at(), ok=ok))
+def unknown_history(history: ApprovalHistory, *, ok: bool) -> ApprovalHistory:
+    start_and_renew(history.propose(allow(proposal(), Allow("free"), at())))
+    history.apply(execute.mark_unknown(history.row, at()))
+    return history.apply(approval.resolve_unknown(history.row, "I looked", ALICE, b'"yes"', at(), ok=ok))
 
 
-def found_done(life: Life) -> Life:
-    return unknown(life, ok=True)
+def resolved_as_done(history: ApprovalHistory) -> ApprovalHistory:
+    return unknown_history(history, ok=True)
 
 
-def found_failed(life: Life) -> Life:
-    return unknown(life, ok=False)
+def resolved_as_failed(history: ApprovalHistory) -> ApprovalHistory:
+    return unknown_history(history, ok=False)
 
 
-def held_up(life: Life) -> Life:
+def frozen_history(history: ApprovalHistory) -> ApprovalHistory:
     """Frozen while it is pending, and again while it is approved."""
-    asked(life, ONE)
-    defer(life, NOW + 5)
-    defer(life, NOW + 9)
-    vote(life, ALICE)
-    return defer(life, NOW + 12)
+    proposed(history, ONE_APPROVER)
+    defer(history, NOW + 5)
+    defer(history, NOW + 9)
+    vote(history, ALICE)
+    return defer(history, NOW + 12)
 
 
-def defer(life: Life, now: int) -> Life:
+def defer(history: ApprovalHistory, now: int) -> ApprovalHistory:
     stop = freeze.Freeze(id="f", workspace="default", scope="workspace", name="", reason="x", by="ada", at=NOW)
-    return life.then(freeze.defer_deadlines(life.row, [stop], at(now)), now)
+    return history.apply(freeze.defer_deadlines(history.row, [stop], at(now)), now)
 
 
-def left(life: Life) -> Life:
+def removed_voter_history(history: ApprovalHistory) -> ApprovalHistory:
     """Two vote, and the one who also passed on what is theirs is removed."""
-    asked(life, replace(ASKED, stages=(Stage(FINANCE, 3),)))
-    life.then(discussion.claim(life.row, ALICE, at()))
-    life.then(approval.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
-    vote(life, ALICE)
-    vote(life, BOB)
-    return removed(life, "alice")
+    proposed(history, replace(TWO_STAGES, stages=(Stage(FINANCE, 3),)))
+    history.apply(discussion.claim(history.row, ALICE, at()))
+    history.apply(approval.delegate(history.row, People(frozenset({"erin"})), ALICE, at()))
+    vote(history, ALICE)
+    vote(history, BOB)
+    return remove_member(history, "alice")
 
 
-def removed(life: Life, name: str) -> Life:
-    change = withdraw_participation(life.row, UpdatedMember(name), "ada")
+def remove_member(history: ApprovalHistory, name: str) -> ApprovalHistory:
+    change = withdraw_participation(history.row, UpdatedMember(name), "ada")
     assert change is not None
-    return life.then(change)
+    return history.apply(change)
 
 
-LIVES = [whole, changed, refused, answered, timed_out, silence, withdrawn, allowed, granted, found_done, found_failed]
-LIVES += [held_up, left]
+HISTORIES = [
+    full_history,
+    edited_history,
+    rejected_history,
+    responded_history,
+    expired_history,
+    approved_by_silence,
+    cancelled_history,
+    allowed_history,
+    granted_history,
+    resolved_as_done,
+    resolved_as_failed,
+]
+HISTORIES += [frozen_history, removed_voter_history]
 
 
 # R62
-@pytest.mark.parametrize("stamp", [stamp_events, unstamped])
-@pytest.mark.parametrize("live", LIVES)
-def test_an_honest_row_is_what_its_entries_say(live: Callable[[Life], Life], stamp: Any) -> None:
-    life = live(Life(stamp))
-    assert differences(life.entries, life.stored) == []
+@pytest.mark.parametrize("stamp", [stamp_events, without_row_digests])
+@pytest.mark.parametrize("live", HISTORIES)
+def test_a_valid_row_matches_its_entries(live: Callable[[ApprovalHistory], ApprovalHistory], stamp: Any) -> None:
+    history = live(ApprovalHistory(stamp))
+    assert differences(history.entries, history.stored) == []
 
 
-@pytest.mark.parametrize("stamp", [stamp_events, unstamped])
-@pytest.mark.parametrize("live", LIVES)
-def test_a_row_is_still_that_when_its_content_was_erased(live: Callable[[Life], Life], stamp: Any) -> None:
-    life = live(Life(stamp))
-    bare = [entry._replace(salt=None, content=None) for entry in life.entries]
-    left = Stored(erase_content(life.row, "ann", NOW), Payload())
+@pytest.mark.parametrize("stamp", [stamp_events, without_row_digests])
+@pytest.mark.parametrize("live", HISTORIES)
+def test_a_row_is_still_that_when_its_content_was_erased(
+    live: Callable[[ApprovalHistory], ApprovalHistory], stamp: Any
+) -> None:
+    history = live(ApprovalHistory(stamp))
+    bare = [entry._replace(salt=None, content=None) for entry in history.entries]
+    left = Stored(erase_content(history.row, "ann", NOW), Payload())
     assert differences(bare, left) == []
 
 
-@pytest.mark.parametrize("live", LIVES)
-def test_any_one_entry_may_have_lost_its_content(live: Callable[[Life], Life]) -> None:
-    life = live(Life())
-    for place, entry in enumerate(life.entries):
-        entries = [*life.entries[:place], entry._replace(salt=None, content=None), *life.entries[place + 1 :]]
-        assert differences(entries, life.stored) == [], entry.kind
+@pytest.mark.parametrize("live", HISTORIES)
+def test_any_one_entry_may_have_lost_its_content(live: Callable[[ApprovalHistory], ApprovalHistory]) -> None:
+    history = live(ApprovalHistory())
+    for place, entry in enumerate(history.entries):
+        entries = [*history.entries[:place], entry._replace(salt=None, content=None), *history.entries[place + 1 :]]
+        assert differences(entries, history.stored) == [], entry.kind
 
 
-def but(life: Life, **changes: Any) -> Stored:
-    return life.stored._replace(approval=with_fields(life.row, **changes))
+def replace_approval(history: ApprovalHistory, **changes: Any) -> Stored:
+    return history.stored._replace(approval=replace_fields(history.row, **changes))
 
 
-def about(life: Life, **changes: Any) -> Stored:
-    return but(life, subject=life.row.subject._replace(**changes))
+def replace_subject(history: ApprovalHistory, **changes: Any) -> Stored:
+    return replace_approval(history, subject=history.row.subject._replace(**changes))
 
 
-def told(life: Life, **changes: Any) -> Stored:
-    return life.stored._replace(payload=life.stored.payload._replace(**changes))
+def replace_payload(history: ApprovalHistory, **changes: Any) -> Stored:
+    return history.stored._replace(payload=history.stored.payload._replace(**changes))
 
 
-OTHER = DecisionRecord("reject", "mallory", NOW + 5, via="web", reason="No", comment="No")
-ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
-    ("status", lambda life: but(life, status="failed")),
-    ("binding", lambda life: but(life, binding="f" * 64)),
-    ("requester", lambda life: about(life, requester="mallory")),
-    ("agent", lambda life: about(life, agent="mallory")),
-    ("agent_path", lambda life: about(life, agent_path=())),
-    ("thread_id", lambda life: about(life, thread_id="")),
-    ("run_id", lambda life: about(life, run_id="x")),
-    ("call_id", lambda life: about(life, call_id="x")),
-    ("effect", lambda life: about(life, effect="read")),
-    ("tool", lambda life: about(life, tool="x")),
-    ("idempotent", lambda life: about(life, idempotent=True)),
-    ("subject", lambda life: about(life, priority="low")),
-    ("subject", lambda life: about(life, owner="key:k9")),
-    ("subject", lambda life: about(life, known='{"requester":"mallory"}')),
-    ("terms", lambda life: but(life, terms=ONE)),
-    ("expires_at", lambda life: but(life, expires_at=1)),
-    ("created_at", lambda life: but(life, created_at=1)),
-    ("start_by", lambda life: but(life, start_by=1)),
-    ("release_at", lambda life: but(life, release_at=1)),
-    ("fence", lambda life: but(life, fence=2)),
-    ("runner", lambda life: but(life, runner="runner:2")),
-    ("grant_id", lambda life: but(life, grant_id="g9")),
-    ("claimed_by", lambda life: but(life, claimed_by="")),
-    ("editors", lambda life: but(life, editors=("mallory",))),
-    ("reminded", lambda life: but(life, reminded=0)),
-    ("escalated", lambda life: but(life, escalated=0)),
-    ("asked", lambda life: but(life, asked=0)),
-    ("replied", lambda life: but(life, replied=())),
-    ("alarms", lambda life: but(life, alarms=())),
-    ("misfits", lambda life: but(life, misfits=(Problem("", "odd"),))),
-    ("erased", lambda life: but(life, erasure=ErasureRecord(NOW, "mallory"))),
-    ("delegations", lambda life: but(life, delegations=())),
-    ("votes", lambda life: but(life, votes=life.row.votes[:1])),
-    ("votes.seats", lambda life: but(life, votes=tuple(each._replace(seat="x") for each in life.row.votes))),
-    *((f"decision.{name}", lambda life: but(life, decision=OTHER)) for name in ("kind", "by", "at", "reason")),
-    *((f"decision.{name}", lambda life: but(life, decision=OTHER)) for name in ("via", "comment")),
-    ("sentence", lambda life: told(life, sentence="x")),
-    ("agent_says", lambda life: told(life, agent_says=None)),
-    ("preview", lambda life: told(life, preview="x")),
-    ("result", lambda life: told(life, result=b"1")),
-    ("error", lambda life: told(life, error="x")),
-    ("args_sha256", lambda life: but(life, args_sha256="f" * 64)),
+OTHER_VALUES = DecisionRecord("reject", "mallory", NOW + 5, via="web", reason="No", comment="No")
+ROWS: list[tuple[str, Callable[[ApprovalHistory], Stored]]] = [
+    ("status", lambda history: replace_approval(history, status="failed")),
+    ("binding", lambda history: replace_approval(history, binding="f" * 64)),
+    ("requester", lambda history: replace_subject(history, requester="mallory")),
+    ("agent", lambda history: replace_subject(history, agent="mallory")),
+    ("agent_path", lambda history: replace_subject(history, agent_path=())),
+    ("thread_id", lambda history: replace_subject(history, thread_id="")),
+    ("run_id", lambda history: replace_subject(history, run_id="x")),
+    ("call_id", lambda history: replace_subject(history, call_id="x")),
+    ("effect", lambda history: replace_subject(history, effect="read")),
+    ("tool", lambda history: replace_subject(history, tool="x")),
+    ("idempotent", lambda history: replace_subject(history, idempotent=True)),
+    ("subject", lambda history: replace_subject(history, priority="low")),
+    ("subject", lambda history: replace_subject(history, owner="key:k9")),
+    ("subject", lambda history: replace_subject(history, known='{"requester":"mallory"}')),
+    ("terms", lambda history: replace_approval(history, terms=ONE_APPROVER)),
+    ("expires_at", lambda history: replace_approval(history, expires_at=1)),
+    ("created_at", lambda history: replace_approval(history, created_at=1)),
+    ("start_by", lambda history: replace_approval(history, start_by=1)),
+    ("release_at", lambda history: replace_approval(history, release_at=1)),
+    ("fence", lambda history: replace_approval(history, fence=2)),
+    ("runner", lambda history: replace_approval(history, runner="runner:2")),
+    ("grant_id", lambda history: replace_approval(history, grant_id="g9")),
+    ("claimed_by", lambda history: replace_approval(history, claimed_by="")),
+    ("editors", lambda history: replace_approval(history, editors=("mallory",))),
+    ("reminded", lambda history: replace_approval(history, reminded=0)),
+    ("escalated", lambda history: replace_approval(history, escalated=0)),
+    ("asked", lambda history: replace_approval(history, asked=0)),
+    ("replied", lambda history: replace_approval(history, replied=())),
+    ("alarms", lambda history: replace_approval(history, alarms=())),
+    ("misfits", lambda history: replace_approval(history, misfits=(Problem("", "odd"),))),
+    ("erased", lambda history: replace_approval(history, erasure=ErasureRecord(NOW, "mallory"))),
+    ("delegations", lambda history: replace_approval(history, delegations=())),
+    ("votes", lambda history: replace_approval(history, votes=history.row.votes[:1])),
+    (
+        "votes.seats",
+        lambda history: replace_approval(history, votes=tuple(each._replace(seat="x") for each in history.row.votes)),
+    ),
+    *(
+        (f"decision.{name}", lambda history: replace_approval(history, decision=OTHER_VALUES))
+        for name in ("kind", "by", "at", "reason")
+    ),
+    *(
+        (f"decision.{name}", lambda history: replace_approval(history, decision=OTHER_VALUES))
+        for name in ("via", "comment")
+    ),
+    ("sentence", lambda history: replace_payload(history, sentence="x")),
+    ("agent_says", lambda history: replace_payload(history, agent_says=None)),
+    ("preview", lambda history: replace_payload(history, preview="x")),
+    ("result", lambda history: replace_payload(history, result=b"1")),
+    ("error", lambda history: replace_payload(history, error="x")),
+    ("args_sha256", lambda history: replace_approval(history, args_sha256="f" * 64)),
 ]
 
 
 @pytest.mark.parametrize(("name", "forged"), ROWS, ids=[name for name, _ in ROWS])
-def test_a_row_that_says_otherwise_differs_in_that_field(name: str, forged: Callable[[Life], Stored]) -> None:
-    life = whole(Life())
-    assert name in fields(life.entries, forged(life))
+def test_a_row_that_says_otherwise_differs_in_that_field(
+    name: str, forged: Callable[[ApprovalHistory], Stored]
+) -> None:
+    history = full_history(ApprovalHistory())
+    assert name in differing_fields(history.entries, forged(history))
 
 
 def test_deadlines_that_a_freeze_moved_are_compared_with_where_it_moved_them() -> None:
-    life = held_up(Life())
-    assert life.row.deadlines.deferred == 12
+    history = frozen_history(ApprovalHistory())
+    assert history.row.deadlines.deferred == 12
     for change in (
-        {"expires_at": life.row.deadlines.expires_at - 9},
+        {"expires_at": history.row.deadlines.expires_at - 9},
         {"start_by": NOW},
         {"deferred": 0},
         {"deferred_until": NOW},
     ):
-        assert fields(life.entries, but(life, **change)) == set(change)
-    assert fields(asked(Life()).entries, but(asked(Life()), deferred=5, deferred_until=5)) == {
-        *("deferred", "deferred_until")
-    }
+        assert differing_fields(history.entries, replace_approval(history, **change)) == set(change)
+    assert differing_fields(
+        proposed(ApprovalHistory()).entries, replace_approval(proposed(ApprovalHistory()), deferred=5, deferred_until=5)
+    ) == {*("deferred", "deferred_until")}
 
 
 def test_the_fence_of_a_late_report_is_not_that_of_the_row() -> None:
-    life = whole(Life())
-    report = Event("finished_late", "runner", {"fence": 0}, life.row.id, {"ok": True})
-    life.then(Change(life.row, (report,)))
-    assert differences(life.entries, life.stored) == []
+    history = full_history(ApprovalHistory())
+    report = Event("finished_late", "runner", {"fence": 0}, history.row.id, {"ok": True})
+    history.apply(Change(history.row, (report,)))
+    assert differences(history.entries, history.stored) == []
 
 
 def test_what_ended_with_somebody_who_was_removed_does_not_come_back() -> None:
-    before, life = left(Life()).entries[:-1], left(Life())
-    assert len(before) == len(life.entries) - 1
-    had = replace(life.row, votes=life.row.votes * 2, discussion=life.row.discussion._replace(claimed_by="alice"))
-    assert fields(life.entries, Stored(had, life.stored.payload)) == {"votes", "votes.seats", "claimed_by"}
-    bare = [entry._replace(salt=None, content=None) for entry in life.entries]
+    before, history = removed_voter_history(ApprovalHistory()).entries[:-1], removed_voter_history(ApprovalHistory())
+    assert len(before) == len(history.entries) - 1
+    had = replace(
+        history.row, votes=history.row.votes * 2, discussion=history.row.discussion._replace(claimed_by="alice")
+    )
+    assert differing_fields(history.entries, Stored(had, history.stored.payload)) == {
+        "votes",
+        "votes.seats",
+        "claimed_by",
+    }
+    bare = [entry._replace(salt=None, content=None) for entry in history.entries]
     gone = erase_content(had, "ann", NOW)
-    assert fields(bare, Stored(gone, Payload())) == {"votes"}, "who voted stays known when words are erased"
+    assert differing_fields(bare, Stored(gone, Payload())) == {"votes"}, "who voted stays known when words are erased"
 
 
 def test_an_allowed_call_has_the_window_of_its_terms() -> None:
-    life = allowed(Life())
-    assert "window" in fields(life.entries, but(life, expires_at=NOW + 1))
+    history = allowed_history(ApprovalHistory())
+    assert "window" in differing_fields(history.entries, replace_approval(history, expires_at=NOW + 1))
 
 
 def test_an_erased_row_still_has_to_be_about_the_same_call_and_decided_by_the_same_people() -> None:
-    life = whole(Life())
-    bare = [entry._replace(salt=None, content=None) for entry in life.entries]
-    left = erase_content(life.row, "ann", NOW)
-    forged = replace(left, subject=left.subject._replace(requester="mallory"), decision=OTHER, votes=())
-    told = {"subject", "decision.kind", "decision.by", "decision.at", "votes"}
-    assert fields(bare, Stored(forged, Payload())) == told
+    history = full_history(ApprovalHistory())
+    bare = [entry._replace(salt=None, content=None) for entry in history.entries]
+    left = erase_content(history.row, "ann", NOW)
+    forged = replace(left, subject=left.subject._replace(requester="mallory"), decision=OTHER_VALUES, votes=())
+    result = {"subject", "decision.kind", "decision.by", "decision.at", "votes"}
+    assert differing_fields(bare, Stored(forged, Payload())) == result
 
 
-def test_words_are_not_told_and_names_are() -> None:
-    life = refused(Life())
-    row = but(life, decision=replace(OTHER, kind="approve", at=NOW))
-    said = {each.field: str(each) for each in differences(life.entries, row)}
+def test_a_difference_names_fields_and_hides_texts() -> None:
+    history = rejected_history(ApprovalHistory())
+    row = replace_approval(history, decision=replace(OTHER_VALUES, kind="approve", at=NOW))
+    said = {each.field: str(each) for each in differences(history.entries, row)}
     assert said["decision.by"] == "decision.by is mallory in its row; the ledger says alice."
     assert said["decision.reason"] == "decision.reason in its row is not what the ledger says."
     assert str(RowDifference("x", 1, "a" * 300, None)) == f"x is {'a' * 200}… in its row; the ledger says null."
     assert str(RowDifference("binding", 1)) == "Its row is bound to other arguments than the ledger says."
 
 
-def test_a_change_that_no_kind_explains_is_stated_beside_it() -> None:
-    life = asked(Life(), ONE)
+def test_a_change_without_an_event_kind_is_stated_in_the_entry() -> None:
+    history = proposed(ApprovalHistory(), ONE_APPROVER)
     moved = replace(
-        life.row,
-        deadlines=life.row.deadlines._replace(expires_at=life.row.deadlines.expires_at + 5),
+        history.row,
+        deadlines=history.row.deadlines._replace(expires_at=history.row.deadlines.expires_at + 5),
         votes=(voting.Vote("x", "x", 0, "", NOW, "web"),),
     )
     facts = {"status": "pending", "binding": moved.binding}
-    life.then(Change(moved, (Event("thawed", "ada", facts, moved.id),)))
-    assert '"row":["expires_at","votes","votes.seats"]' in life.entries[-1].data
-    assert differences(life.entries, life.stored) == []
-    assert fields(life.entries, but(life, expires_at=1)) == {"expires_at"}
-    bare = [life.entries[0], life.entries[1]._replace(salt=None, content=None)]
-    assert differences(bare, but(life, expires_at=1)) == [], "nobody knows it any more"
+    history.apply(Change(moved, (Event("thawed", "ada", facts, moved.id),)))
+    assert '"row":["expires_at","votes","votes.seats"]' in history.entries[-1].data
+    assert differences(history.entries, history.stored) == []
+    assert differing_fields(history.entries, replace_approval(history, expires_at=1)) == {"expires_at"}
+    bare = [history.entries[0], history.entries[1]._replace(salt=None, content=None)]
+    assert differences(bare, replace_approval(history, expires_at=1)) == [], "nobody knows it any more"
 
 
-def test_what_was_only_made_anew_is_not_stated() -> None:
-    life = asked(Life(), ONE)
-    same = replace(life.row, timers=life.row.timers._replace(reminded=False))  # which is 0, and another object
+def test_a_rebuilt_value_without_changes_is_not_stated() -> None:
+    history = proposed(ApprovalHistory(), ONE_APPROVER)
+    same = replace(history.row, timers=history.row.timers._replace(reminded=False))  # which is 0, and another object
     change = Change(same, (Event("thawed", "ada", {}, same.id),))
-    assert stamp_events(change, life.row) == change.events
+    assert stamp_events(change, history.row) == change.events
 
 
 def test_a_birth_states_what_its_kind_does_not_explain() -> None:
-    change = request_approval(proposal(), ONE, at())
+    change = request_approval(proposal(), ONE_APPROVER, at())
     assert "row" not in stamp_events(change)[0].data
     odd = change._replace(state=replace(change.state, discussion=change.state.discussion._replace(claimed_by="ada")))
     assert stamp_events(odd)[0].data["row"] == ["claimed_by"]
@@ -413,14 +446,14 @@ def test_a_birth_states_what_its_kind_does_not_explain() -> None:
 
 
 def test_a_refusal_states_nothing() -> None:
-    life = asked(Life(), ONE)
-    change = decide(life.row, Approve(Acknowledgement(life.row.args_sha256)), DAVE, at())
-    assert stamp_events(change, life.row) == change.events
-    assert stamp_events(Change(life.row)) == ()
+    history = proposed(ApprovalHistory(), ONE_APPROVER)
+    change = decide(history.row, Approve(Acknowledgement(history.row.args_sha256)), DAVE, at())
+    assert stamp_events(change, history.row) == change.events
+    assert stamp_events(Change(history.row)) == ()
 
 
 def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
-    row = asked(Life(stamp_events), ONE).row
+    row = proposed(ApprovalHistory(stamp_events), ONE_APPROVER).row
     subject = row.subject._replace(owner="agent:a", requester="ann", thread_id="")
     known = [[name, value] for name, value in subject._asdict().items() if value and name != "nonce"]
     wanted = digest(plain_json([row.id, row.created_at, known]).encode())
@@ -429,34 +462,36 @@ def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
 
 
 def test_the_owner_that_a_migration_gave_is_not_stated() -> None:
-    row = asked(Life(stamp_events), ONE).row
+    row = proposed(ApprovalHistory(stamp_events), ONE_APPROVER).row
     nobody, anybody, agent = (replace(row, subject=row.subject._replace(owner=o)) for o in ("", "*", "agent:a"))
     assert subject_sha256(anybody) == subject_sha256(nobody) != subject_sha256(agent)
 
 
 def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:
-    life = asked(Life(unstamped), ONE)
-    row, seq = life.stored, 5
+    history = proposed(ApprovalHistory(without_row_digests), ONE_APPROVER)
+    row, seq = history.stored, 5
 
     def found(stored: Stored, entries: Sequence[Entry]) -> set[str]:
         expected = ExpectedRow()
         for entry in entries:
             expected.apply(entry)
-        expected.apply_baseline(seq, subject_sha256(row.approval), ONE.sha256, shown_texts_sha256(row))
+        expected.apply_baseline(seq, subject_sha256(row.approval), ONE_APPROVER.sha256, shown_texts_sha256(row))
         return {each.field for each in expected.differences(stored)}
 
-    assert found(row, life.entries) == set()
-    assert found(told(life, sentence="x"), life.entries) == {"shown"}
-    assert found(but(life, terms=ASKED), life.entries) == {"terms"}
-    left = Stored(erase_content(life.row, "ann", NOW), Payload())
-    assert found(left, [entry._replace(salt=None, content=None) for entry in life.entries]) == set()
-    change = decide(life.row, Edit({"amount": 6}, Acknowledgement(life.row.args_sha256, ("/to: odd",))), ALICE, at())
+    assert found(row, history.entries) == set()
+    assert found(replace_payload(history, sentence="x"), history.entries) == {"shown"}
+    assert found(replace_approval(history, terms=TWO_STAGES), history.entries) == {"terms"}
+    left = Stored(erase_content(history.row, "ann", NOW), Payload())
+    assert found(left, [entry._replace(salt=None, content=None) for entry in history.entries]) == set()
+    change = decide(
+        history.row, Edit({"amount": 6}, Acknowledgement(history.row.args_sha256, ("/to: odd",))), ALICE, at()
+    )
     assert change.error is not None
-    decision = Edit({"amount": 6}, Acknowledgement(life.row.args_sha256, ("/to: odd",)))
-    life.stamp = stamp_events
-    life.then(decide(life.row, decision, ALICE, at(), edited(life.row, {"amount": 6}, ASKED)))
-    later = [life.entries[0], *(entry._replace(seq=entry.seq + 5) for entry in life.entries[1:])]
-    assert found(life.stored, later) == set()
+    decision = Edit({"amount": 6}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
+    history.stamp = stamp_events
+    history.apply(decide(history.row, decision, ALICE, at(), prepare_edit(history.row, {"amount": 6}, TWO_STAGES)))
+    later = [history.entries[0], *(entry._replace(seq=entry.seq + 5) for entry in history.entries[1:])]
+    assert found(history.stored, later) == set()
 
 
 def test_sets_and_tuples_are_spelled_as_json_spells_them() -> None:
@@ -464,7 +499,7 @@ def test_sets_and_tuples_are_spelled_as_json_spells_them() -> None:
 
 
 def test_an_entry_that_is_no_object_cannot_be_read() -> None:
-    entry = asked(Life(), ONE).entries[0]
+    entry = proposed(ApprovalHistory(), ONE_APPROVER).entries[0]
     for data in ("[]", "{} {}", "nonsense"):
         with pytest.raises(ValueError):
             ExpectedRow().apply(entry._replace(data=data))

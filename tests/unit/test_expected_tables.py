@@ -1,4 +1,4 @@
-"""What entries say that people, keys, policies, grants, agents and freezes are, in one go and in parts."""
+"""Expected tables: people, keys, policies, grants, agents and freezes as ledger entries state them."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ CREATED = event(
 )
 PUT = event("policy_changed", {"version": 1, "policy": POLICY.sha256}, {"reason": "needed"})
 LIMITS = {"grant": "g1", "tool": "pay", "spec": "s" * 64, "expires_at": AT + 9, "max_uses": None, "budget": ""}
-MADE = event(
+GRANT_MADE = event(
     "granted",
     {**LIMITS, "budget_of": "", "role": "reviewer", "scope": scope_sha256(GRANT)},
     {"agent": "*", "when": "true", "reason": "", "via": "web"},
     "bob",
 )
-KNOWN = event("agent_changed", {"agent": "office", "version": 1, "body": digest(b"{}")}, {"body": {}})
+AGENT_KNOWN = event("agent_changed", {"agent": "office", "version": 1, "body": digest(b"{}")}, {"body": {}})
 PINNED = event("tool_pinned", {"tool": "pay", "spec": digest(PIN.definition), "effect": "write", "agent": "office"})
 UNPINNED = event("tool_unpinned", {"tool": "pay", "spec": digest(PIN.definition)})
 FROZEN = event("frozen", {"freeze": "f1", "scope": "tool", "name": "Drop_*"}, {"reason": "Stop it."})
-ALL = (user_changed_event(BOB, "ada"), CREATED, PUT, MADE, KNOWN, FROZEN, PINNED)
+ALL = (user_changed_event(BOB, "ada"), CREATED, PUT, GRANT_MADE, AGENT_KNOWN, FROZEN, PINNED)
 
 
 def chain(*events: Event) -> list[Entry]:
@@ -89,26 +89,26 @@ def chain(*events: Event) -> list[Entry]:
     return entries
 
 
-def expected(*entries: Entry) -> ExpectedTables:
+def expected_tables(*entries: Entry) -> ExpectedTables:
     tables = ExpectedTables()
     for entry in entries:
         tables.apply(entry)
     return tables
 
 
-def fields(tables: ExpectedTables, table: str, row_id: str, row: Any) -> set[str]:
+def differing_fields(tables: ExpectedTables, table: str, row_id: str, row: Any) -> set[str]:
     return {each.field for each in tables.differences(table, row_id, row)}
 
 
-def bare(entries: Sequence[Entry]) -> list[Entry]:
+def without_row_statements(entries: Sequence[Entry]) -> list[Entry]:
     return [entry._replace(salt=None, content=None) if entry.digest else entry for entry in entries]
 
 
-def but(row: Any, **changes: Any) -> Any:
+def replace_row(row: Any, **changes: Any) -> Any:
     if isinstance(row, KeyRow):
-        return row._replace(key=but(row.key, **changes))
+        return row._replace(key=replace_row(row.key, **changes))
     if isinstance(row, FreezeRow):
-        return row._replace(freeze=but(row.freeze, **changes))
+        return row._replace(freeze=replace_row(row.freeze, **changes))
     if isinstance(row, Pin):
         return replace(row, **changes)
     return type(row)(**{**{name: getattr(row, name) for name in row.__slots__}, **changes})
@@ -116,8 +116,8 @@ def but(row: Any, **changes: Any) -> Any:
 
 # R62
 def test_rows_are_what_their_entries_say() -> None:
-    for tables in (expected(*chain(*ALL)), expected(*bare(chain(*ALL)))):
-        assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
+    for tables in (expected_tables(*chain(*ALL)), expected_tables(*without_row_statements(chain(*ALL)))):
+        assert [differing_fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
         assert [list(tables.ids(name)) for name in ROWS] == [[row[0]] for row in ROWS.values()]
 
 
@@ -153,63 +153,69 @@ def test_a_row_that_says_otherwise_differs_in_those_fields(
     table: str, changes: dict[str, Any], names: set[str]
 ) -> None:
     row_id, row = ROWS[table]
-    assert fields(expected(*chain(*ALL)), table, row_id, but(row, **changes)) == names
+    assert differing_fields(expected_tables(*chain(*ALL)), table, row_id, replace_row(row, **changes)) == names
 
 
 def test_a_pin_that_was_taken_back_is_not_there_until_it_is_made_again() -> None:
-    pinned, over, again = expected(*chain(PINNED)), expected(*chain(PINNED, UNPINNED)), chain(PINNED, UNPINNED, PINNED)
+    pinned, over, again = (
+        expected_tables(*chain(PINNED)),
+        expected_tables(*chain(PINNED, UNPINNED)),
+        chain(PINNED, UNPINNED, PINNED),
+    )
     assert list(pinned.ids("pins")) == ["pay"]
     assert list(over.ids("pins")) == []
-    assert fields(over, "pins", "pay", PIN) == {"id"}
-    assert list(expected(*again).ids("pins")) == ["pay"]
-    assert fields(expected(*again), "pins", "pay", PIN) == set()
+    assert differing_fields(over, "pins", "pay", PIN) == {"id"}
+    assert list(expected_tables(*again).ids("pins")) == ["pay"]
+    assert differing_fields(expected_tables(*again), "pins", "pay", PIN) == set()
 
 
 def test_a_key_is_recognised_by_its_digest() -> None:
-    assert fields(expected(*chain(CREATED)), "keys", "k1", KEY._replace(digest="e" * 64)) == {"sha256"}
+    assert differing_fields(expected_tables(*chain(CREATED)), "keys", "k1", KEY._replace(digest="e" * 64)) == {"sha256"}
 
 
 def test_a_freeze_covers_what_its_name_says_as_the_database_compares_it() -> None:
-    assert fields(expected(*chain(FROZEN)), "freezes", "f1", FREEZE._replace(folded="x")) == {"folded"}
+    assert differing_fields(expected_tables(*chain(FROZEN)), "freezes", "f1", FREEZE._replace(folded="x")) == {"folded"}
 
 
 def test_a_released_freeze_is_settled_some_time_later() -> None:
     over = event("unfrozen", {"freeze": "f1", "scope": "tool", "name": "Drop_*"}, None, "eve")
-    tables = expected(*chain(FROZEN, over))
-    released = but(FREEZE, released_at=AT, released_by="eve")
-    assert fields(tables, "freezes", "f1", released) == set()
-    assert fields(tables, "freezes", "f1", but(released, settled_at=AT + 5)) == set()
-    assert fields(tables, "freezes", "f1", FREEZE) == {"released_at", "released_by"}
+    tables = expected_tables(*chain(FROZEN, over))
+    released = replace_row(FREEZE, released_at=AT, released_by="eve")
+    assert differing_fields(tables, "freezes", "f1", released) == set()
+    assert differing_fields(tables, "freezes", "f1", replace_row(released, settled_at=AT + 5)) == set()
+    assert differing_fields(tables, "freezes", "f1", FREEZE) == {"released_at", "released_by"}
 
 
 def test_a_rotated_key_has_the_bindings_of_the_one_whose_end_it_brings() -> None:
     bound = {"role": "agent", "user": "ann", "agents": ["office"], "tools": ["pay"], "requester": "ann"}
     first = event("key_created", {"key": "k1", "expires_at": None, **bound}, {"name": "program"})
     turned = {"key": "k2", "expires_at": AT + 9, **bound, "replaces": "k1", "root": "k1", "replaced_until": AT + 5}
-    tables = expected(*chain(first, event("key_rotated", turned, {"name": "program"})))
+    tables = expected_tables(*chain(first, event("key_rotated", turned, {"name": "program"})))
     binding: dict[str, Any] = {"person": "ann", "agents": ("office",), "tools": ("pay",), "requester": "ann"}
-    old = but(KEY, **binding, expires_at=AT + 5)
-    new = but(KEY, **binding, id="k2", expires_at=AT + 9, rotated_from="k1", root="k1")
-    assert [fields(tables, "keys", *row) for row in (("k1", old), ("k2", new))] == [set(), set()]
-    assert fields(tables, "keys", "k1", but(old, expires_at=None)) == {"expires_at"}
-    forged = but(new, agents=(), requester="any", root="k2", rotated_from="", per_minute=0)
-    assert fields(tables, "keys", "k2", forged) == {"agents", "requester", "root", "rotated_from", "quotas"}
+    old = replace_row(KEY, **binding, expires_at=AT + 5)
+    new = replace_row(KEY, **binding, id="k2", expires_at=AT + 9, rotated_from="k1", root="k1")
+    assert [differing_fields(tables, "keys", *row) for row in (("k1", old), ("k2", new))] == [set(), set()]
+    assert differing_fields(tables, "keys", "k1", replace_row(old, expires_at=None)) == {"expires_at"}
+    forged = replace_row(new, agents=(), requester="any", root="k2", rotated_from="", per_minute=0)
+    assert differing_fields(tables, "keys", "k2", forged) == {"agents", "requester", "root", "rotated_from", "quotas"}
 
 
 def test_a_policy_of_the_configuration_from_before_may_have_either_source() -> None:
     data = {"version": 1, "policy": POLICY.sha256}
-    given = but(POLICY, author="configuration", source="file")
+    given = replace_row(POLICY, author="configuration", source="file")
     old = event("policy_changed", data, {"reason": "needed"}, "configuration")
     new = event("policy_changed", {**data, "source": "file"}, {"reason": "needed"}, "configuration")
-    assert fields(expected(*chain(old)), "policies", "1", given) == set()
-    assert fields(expected(*chain(new)), "policies", "1", given) == set()
-    assert fields(expected(*chain(new)), "policies", "1", but(given, source="person")) == {"source"}
+    assert differing_fields(expected_tables(*chain(old)), "policies", "1", given) == set()
+    assert differing_fields(expected_tables(*chain(new)), "policies", "1", given) == set()
+    assert differing_fields(expected_tables(*chain(new)), "policies", "1", replace_row(given, source="person")) == {
+        "source"
+    }
 
 
 def test_a_row_that_no_entry_speaks_of_differs_in_its_id() -> None:
-    assert fields(expected(), "users", "bob", BOB) == {"id"}
-    assert expected().last("users", "bob") == 0
-    assert expected(*chain(*ALL)).last("users", "bob") == 1
+    assert differing_fields(expected_tables(), "users", "bob", BOB) == {"id"}
+    assert expected_tables().last("users", "bob") == 0
+    assert expected_tables(*chain(*ALL)).last("users", "bob") == 1
 
 
 def test_the_last_entry_counts() -> None:
@@ -219,101 +225,121 @@ def test_the_last_entry_counts() -> None:
     longer = event("key_changed", {"key": "k1", "role": "viewer"})
     over = event("grant_revoked", {"grant": "g1", "tool": "pay"}, {"reason": ""})
     entries = chain(*ALL, away)
-    standing_in = but(BOB, away_until=AT + 5, away_to=People(frozenset({"eve"})))
-    assert fields(expected(*entries), "users", "bob", standing_in) == set()
-    assert fields(expected(*bare(entries)), "users", "bob", but(standing_in, away_to=None)) == set()
-    tables = expected(*chain(*ALL, away, gone, longer, lost, over))
-    assert fields(tables, "users", "bob", but(BOB, removed_at=AT, email="")) == set()
-    assert fields(tables, "keys", "k1", but(KEY, revoked_at=AT, role="viewer")) == set()
-    assert fields(tables, "grants", "g1", but(GRANT, revoked_at=AT)) == set()
+    standing_in = replace_row(BOB, away_until=AT + 5, away_to=People(frozenset({"eve"})))
+    assert differing_fields(expected_tables(*entries), "users", "bob", standing_in) == set()
+    assert (
+        differing_fields(
+            expected_tables(*without_row_statements(entries)), "users", "bob", replace_row(standing_in, away_to=None)
+        )
+        == set()
+    )
+    tables = expected_tables(*chain(*ALL, away, gone, longer, lost, over))
+    assert differing_fields(tables, "users", "bob", replace_row(BOB, removed_at=AT, email="")) == set()
+    assert differing_fields(tables, "keys", "k1", replace_row(KEY, revoked_at=AT, role="viewer")) == set()
+    assert differing_fields(tables, "grants", "g1", replace_row(GRANT, revoked_at=AT)) == set()
 
 
 def test_uses_of_a_grant_are_counted_by_the_calls_that_it_let_through() -> None:
-    budget = but(GRANT, uses=2, budget="10", budget_of="/n", spent="4")
+    budget = replace_row(GRANT, uses=2, budget="10", budget_of="/n", spent="4")
     used = Event("allowed", "agent", {"by": "grant", "grant": "g1", "use": 2}, "a1", {"budget_left": "6"})
     freely = Event("allowed", "agent", {"by": "rule"}, "a2")
     entries = chain(event("granted", {"grant": "g1"}, {"agent": "*", "when": "true"}, "bob"), used, freely)
-    assert fields(expected(*entries), "grants", "g1", budget) == set()
-    assert fields(expected(*entries), "grants", "g1", but(budget, uses=1, spent="3")) == {"uses", "budget_left"}
-    assert fields(expected(*bare(entries)), "grants", "g1", but(budget, spent="3")) == set()
+    assert differing_fields(expected_tables(*entries), "grants", "g1", budget) == set()
+    assert differing_fields(expected_tables(*entries), "grants", "g1", replace_row(budget, uses=1, spent="3")) == {
+        "uses",
+        "budget_left",
+    }
+    assert (
+        differing_fields(
+            expected_tables(*without_row_statements(entries)), "grants", "g1", replace_row(budget, spent="3")
+        )
+        == set()
+    )
 
 
 def test_entries_of_earlier_versions_say_less() -> None:
     old = event("user_changed", {"user": "eve", "role": "admin"}, {"teams": []})
     removed = event("user_changed", {"user": "eve", "role": "admin", "removed": True}, {"teams": []})
     body = event("agent_changed", {"agent": "office", "version": 1}, {"body": {}})
-    assert fields(expected(*chain(old)), "users", "eve", AWAY) == set()
-    assert fields(expected(*chain(removed)), "users", "eve", but(AWAY, removed_at=5)) == set()
-    assert fields(expected(*chain(body)), "agents", "office", but(AGENT, body='{"a":1}')) == set()
+    assert differing_fields(expected_tables(*chain(old)), "users", "eve", AWAY) == set()
+    assert differing_fields(expected_tables(*chain(removed)), "users", "eve", replace_row(AWAY, removed_at=5)) == set()
+    assert (
+        differing_fields(expected_tables(*chain(body)), "agents", "office", replace_row(AGENT, body='{"a":1}')) == set()
+    )
 
 
 def test_a_person_who_is_away_or_was_removed_is_said_to_be() -> None:
-    gone = but(AWAY, removed_at=7)
-    assert fields(expected(*chain(user_changed_event(AWAY, "ada"))), "users", "eve", AWAY) == set()
-    assert fields(expected(*chain(user_changed_event(gone, "ada"))), "users", "eve", AWAY) == {"removed_at"}
+    gone = replace_row(AWAY, removed_at=7)
+    assert differing_fields(expected_tables(*chain(user_changed_event(AWAY, "ada"))), "users", "eve", AWAY) == set()
+    assert differing_fields(expected_tables(*chain(user_changed_event(gone, "ada"))), "users", "eve", AWAY) == {
+        "removed_at"
+    }
 
 
 def test_an_entry_of_another_kind_says_nothing() -> None:
-    assert list(expected(*chain(event("signed_in", {"via": "link"}))).ids("users")) == []
+    assert list(expected_tables(*chain(event("signed_in", {"via": "link"}))).ids("users")) == []
 
 
 # One entry for a database from before
 
 
-def stated(role: str = "reviewer", **more: tuple[str, ...]) -> Event:
+def stated_event_for(role: str = "reviewer", **more: tuple[str, ...]) -> Event:
     rows = {table: [row] for table, row in ROWS.items()}
-    return stated_event({**rows, "users": [("bob", but(BOB, role=role))]}, more)
+    return stated_event({**rows, "users": [("bob", replace_row(BOB, role=role))]}, more)
 
 
-def born(seq_of: str = "a1") -> Event:
+def proposed_event(seq_of: str = "a1") -> Event:
     return Event("proposed", "agent", {"subject": "x", "status": "pending", "binding": "b"}, seq_of)
 
 
 def test_what_was_stated_is_compared_and_replaces_what_was_said_before() -> None:
     ghost = event("user_changed", {"user": "ghost", "role": "admin"}, {"teams": []})
-    entries = chain(ghost, stated(a1=("s", "t", "x")))
-    tables = expected(*entries)
-    assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
+    entries = chain(ghost, stated_event_for(a1=("s", "t", "x")))
+    tables = expected_tables(*entries)
+    assert [differing_fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
     assert (list(tables.ids("users")), tables.open_approvals, tables.baseline_entry) == (
         ["bob"],
         {"a1": ("s", "t", "x")},
         2,
     )
-    assert fields(tables, "users", "bob", but(BOB, role="admin", email="")) == {"role", "email"}
-    assert fields(expected(*bare(entries)), "users", "bob", but(BOB, email="")) == set(), "that was erased"
+    assert differing_fields(tables, "users", "bob", replace_row(BOB, role="admin", email="")) == {"role", "email"}
+    assert (
+        differing_fields(expected_tables(*without_row_statements(entries)), "users", "bob", replace_row(BOB, email=""))
+        == set()
+    ), "that was erased"
     assert json.loads(entries[1].data)["keys"]["k1"]["role"] == "agent"
     assert entries[1].kind == STATED_KIND
 
 
-def verified(*entries: Entry) -> ExpectedTables:
+def verify_entries(*entries: Entry) -> ExpectedTables:
     verifier = Verifier("default")
     verifier.feed(entries)
     return verifier.tables
 
 
 def test_nothing_is_stated_twice_or_behind_entries_that_state_their_rows() -> None:
-    again = chain(stated(), stated("admin"))
-    assert fields(verified(*again), "users", "bob", BOB) == set()
-    late = chain(user_changed_event(BOB, "ada"), born(), stated("admin"))
-    assert fields(verified(*late), "users", "bob", BOB) == set()
-    assert verified(*late).first_full_entry == 2
+    again = chain(stated_event_for(), stated_event_for("admin"))
+    assert differing_fields(verify_entries(*again), "users", "bob", BOB) == set()
+    late = chain(user_changed_event(BOB, "ada"), proposed_event(), stated_event_for("admin"))
+    assert differing_fields(verify_entries(*late), "users", "bob", BOB) == set()
+    assert verify_entries(*late).first_full_entry == 2
 
 
-def joined(entries: Sequence[Entry], cut: int) -> ExpectedTables | None:
-    first, second = verified(*entries[:cut]), verified(*entries[cut:])
+def join_at(entries: Sequence[Entry], cut: int) -> ExpectedTables | None:
+    first, second = verify_entries(*entries[:cut]), verify_entries(*entries[cut:])
     return first if first.join(second) else None
 
 
 @pytest.mark.parametrize("cut", range(6))
 def test_parts_give_what_the_whole_gives(cut: int) -> None:
-    changed = user_changed_event(but(BOB, role="admin"), "ada")
-    entries = chain(user_changed_event(BOB, "ada"), CREATED, stated(), changed, born())
-    tables = joined(entries, cut)
+    changed = user_changed_event(replace_row(BOB, role="admin"), "ada")
+    entries = chain(user_changed_event(BOB, "ada"), CREATED, stated_event_for(), changed, proposed_event())
+    tables = join_at(entries, cut)
     assert tables is not None
-    assert fields(tables, "users", "bob", but(BOB, role="admin")) == set()
+    assert differing_fields(tables, "users", "bob", replace_row(BOB, role="admin")) == set()
     assert (tables.first_full_entry, tables.baseline_entry) == (5, 3)
 
 
 def test_a_statement_that_does_not_count_has_all_read_in_order() -> None:
-    entries = chain(user_changed_event(BOB, "ada"), born(), stated("admin"))
-    assert joined(entries, 2) is None
+    entries = chain(user_changed_event(BOB, "ada"), proposed_event(), stated_event_for("admin"))
+    assert join_at(entries, 2) is None

@@ -1,4 +1,4 @@
-"""An explanation is what the law of claims makes of the call, and its steps lead there. R56"""
+"""Policy explanations: the verdict of the claims rule, and steps that lead to it. R56"""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.unit.test_claims import (
     call,
     callers,
     claims,
-    declared,
+    declared_fields,
+    declared_spec,
     key,
-    of_spec,
     policies,
     registered,
 )
@@ -46,10 +46,10 @@ of_server = st.builds(
     arguments,
     registered,
     claims,
-    of_spec,
+    declared_fields,
     of_server,
 )
-def test_an_explanation_is_what_the_law_says_and_its_steps_lead_there(
+def test_an_explanation_gives_the_verdict_and_the_steps_to_it(
     policy: Policy,
     caller: Caller | None,
     tool: str,
@@ -80,9 +80,9 @@ def assert_led_to(explained: Explanation, policy: Policy) -> None:
     assert explained.rule in {rule.name for rule in policy.rules}
 
 
-def test_what_a_program_says_of_its_tool_is_said_not_to_count() -> None:
+def test_an_ignored_claim_is_explained_as_ignored() -> None:
     strict = Policy((READS_ARE_FREE,), Defaults(unknown_tools="deny", trust_declared=False))
-    explained = explain(strict, call("look_up"), declared("look_up", "read"))
+    explained = explain(strict, call("look_up"), declared_spec("look_up", "read"))
     assert [step.why for step in explained.steps] == ["its effect is not that of an unknown tool"]
     assert explained.conclusion.startswith(
         "no rule matched; by the default for unknown tools: denied: look_up is not a known"
@@ -92,11 +92,11 @@ def test_what_a_program_says_of_its_tool_is_said_not_to_count() -> None:
     )
     assert (
         "refuses unknown tools"
-        in explain(Policy((), Defaults(unknown_tools="deny")), call(), declared(effect="read")).notes[0]
+        in explain(Policy((), Defaults(unknown_tools="deny")), call(), declared_spec(effect="read")).notes[0]
     )
     named = Policy((READS_ARE_FREE, Rule("no", "deny", tools=("pay",))))
-    assert "names the tool" in explain(named, call(), declared(effect="read")).notes[0]
-    assert explain(Policy(), call(), declared()).notes[0].startswith("Nobody says what pay does.")
+    assert "names the tool" in explain(named, call(), declared_spec(effect="read")).notes[0]
+    assert explain(Policy(), call(), declared_spec()).notes[0].startswith("Nobody says what pay does.")
 
 
 def test_terms_of_several_rules_are_said_to_be_joined() -> None:
@@ -116,10 +116,10 @@ def test_a_policy_file_beside_the_one_in_force_is_told_by_its_own_rule() -> None
 
 def test_a_condition_that_holds_for_a_name_as_people_read_it_says_so() -> None:
     rule = Rule("r", "deny", when=lambda facts: facts["tool"] == "pay")
-    explained = explain(Policy((rule,)), call("PAY"), declared("PAY", "write"))
+    explained = explain(Policy((rule,)), call("PAY"), declared_spec("PAY", "write"))
     assert [step.why for step in explained.steps] == ["its condition is true for a name as people read it"]
 
 
 def test_a_switch_of_the_call_itself_is_named() -> None:
-    told = explain(Policy((READS_ARE_FREE,)), call(switch="on"), ToolSpec("pay", "read"))
-    assert "because the call's own switches say so" in told.conclusion
+    result = explain(Policy((READS_ARE_FREE,)), call(switch="on"), ToolSpec("pay", "read"))
+    assert "because the call's own switches say so" in result.conclusion

@@ -1,4 +1,4 @@
-"""The rules of a freeze: what it covers, what it stops, and how deadlines move."""
+"""Freezes: their scope, what they stop, and how deadlines move."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ from interlock.core.ledger.event import Change, Event
 from interlock.core.ledger.row_digests import stamp_events
 from interlock.core.policy.policy import Ask, EscalationStep
 from interlock.core.rate_limit import ReadEntryLimiter
-from tests.unit.builders import LEASE, NOW, at, call, in_status, proposal, requested, stored
+from tests.unit.builders import LEASE, NOW, approval_in_status, at, call, pending_with_payload, proposal, store_row
 
 TARGET = FreezeTarget("default", ("boss", "bot"), "key1", "pay")
 
@@ -91,7 +91,7 @@ def test_the_key_of_a_start_is_in_the_name_of_its_attempt() -> None:
 
 
 def test_a_target_has_the_agents_of_the_path_or_the_one_that_calls() -> None:
-    approval = in_status("approved")
+    approval = approval_in_status("approved")
     assert approval_target(approval) == FreezeTarget("default", ("helper",), "", "pay")
     assert approval_target(approval, "key1").key == "key1"
     nested = replace(approval, subject=approval.subject._replace(agent_path=("a", "b")))
@@ -100,10 +100,10 @@ def test_a_target_has_the_agents_of_the_path_or_the_one_that_calls() -> None:
     assert approval_target(alone).agents == ()
     caller = Caller(owner="key:key0", owners=frozenset({"key:key0"}), agents=("biller",), credential="key1")
     caller = replace(caller, root="key0")
-    told = call_target(call(caller=caller))
-    assert told == FreezeTarget("default", ("helper", "biller"), "key1", "pay", frozenset({"key0"}))
+    result = call_target(call(caller=caller))
+    assert result == FreezeTarget("default", ("helper", "biller"), "key1", "pay", frozenset({"key0"}))
     assert call_target(call()) == FreezeTarget("default", ("helper",), "", "pay")
-    stored_one = requested(caller=caller).approval
+    stored_one = pending_with_payload(caller=caller).approval
     assert approval_target(stored_one) == FreezeTarget(
         "default", ("helper", "biller"), "", "pay", frozenset({"key0", "key1"})
     )
@@ -165,9 +165,9 @@ def test_who_is_stopped_is_told_by_whom_and_why() -> None:
 @pytest.mark.parametrize("stopped", [frozen_error(freeze(), "id"), DeniedNow("No.", reason="Why")])
 def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
     def start(status: str, **more: Any) -> Change[Any]:
-        approval = in_status(status, **more)
+        approval = approval_in_status(status, **more)
         now = NOW + (LEASE if status == "running" else 0)
-        return execute.start(stored(approval), "r2", LEASE, "", at(now), runner_is_dead=False, start_error=stopped)
+        return execute.start(store_row(approval), "r2", LEASE, "", at(now), runner_is_dead=False, start_error=stopped)
 
     with pytest.raises(type(stopped)):
         start("running", idempotent=True)
@@ -182,9 +182,9 @@ def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
 
 
 def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
-    running = in_status("running", runner="attempt:key:1")
+    running = approval_in_status("running", runner="attempt:key:1")
     again = execute.start(
-        stored(running),
+        store_row(running),
         "attempt:key:1",
         LEASE,
         "",
@@ -201,7 +201,7 @@ def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
     [("pending", 5, None), ("rejected", 5, None), ("approved", 0, 5)],
 )
 def test_the_deadlines_of_what_is_covered_move_by_the_frozen_time(status: str, moves: int, starts: int | None) -> None:
-    approval = in_status(status)
+    approval = approval_in_status(status)
     change = defer_deadlines(approval, [freeze(at=NOW + 10)], at(NOW + 15))
     later = change.state
     assert later.deadlines.expires_at == approval.deadlines.expires_at + moves
@@ -222,16 +222,16 @@ def test_the_deadlines_of_what_is_covered_move_by_the_frozen_time(status: str, m
 
 def test_what_has_ended_or_runs_is_not_deferred_unless_it_waits_for_another_start() -> None:
     for status in ("running", "succeeded", "unknown", "expired"):
-        approval = in_status(status)
+        approval = approval_in_status(status)
         assert defer_deadlines(approval, [freeze()], at(NOW + 9)) == Change(approval)
-    idempotent = in_status("running", idempotent=True)
+    idempotent = approval_in_status("running", idempotent=True)
     later = defer_deadlines(idempotent, [freeze()], at(NOW + 9)).state
     assert (next_timer_at(later) or 0) - (next_timer_at(idempotent) or 0) == 9
 
 
 def test_reminders_and_rungs_move_along() -> None:
     terms = Ask(remind=(100,), ladder=(EscalationStep(200),), expires_in=300)
-    approval = in_status("pending", terms=terms)
+    approval = approval_in_status("pending", terms=terms)
     assert next_timer_at(approval) == NOW + 100
     assert next_timer_at(defer_deadlines(approval, [freeze(at=NOW + 50)], at(NOW + 150)).state) == NOW + 200
 
@@ -246,7 +246,7 @@ def test_frozen_time_counts_once_however_freezes_overlap_and_whenever_it_is_reck
 ) -> None:
     """What is settled by the end is how many moments some freeze was on."""
     frozen = [freeze(id=str(n), at=NOW + a, released_at=NOW + a + b) for n, (a, b) in enumerate(found)]
-    approval = in_status("pending")
+    approval = approval_in_status("pending")
     for look in sorted([*looks, 50]):
         now = NOW + look
         known = [
@@ -264,7 +264,7 @@ def test_a_flood_of_refused_reads_gets_few_entries() -> None:
     assert entries.allow(NOW + 60_000)
 
 
-# --- the law: no start while it is frozen
+# --- the invariant: no start during a freeze
 
 
 def chain(*events: Event) -> list[Entry]:
@@ -276,21 +276,21 @@ def chain(*events: Event) -> list[Entry]:
     return entries
 
 
-def about(kind: str, status: str, actor: str = "ada", **data: object) -> Event:
+def event_about(kind: str, status: str, actor: str = "ada", **data: object) -> Event:
     return Event(kind, actor, {"status": status, "binding": "b1" * 32, **data}, "a1")
 
 
-def frozen(scope: str, name: str = "") -> Event:
+def freeze_event(scope: str, name: str = "") -> Event:
     return Event("frozen", "ada", {"freeze": "f1", "scope": scope, "name": name})
 
 
-PROPOSED = about("proposed", "pending", "agent:bot", tool="pay", expires_at=NOW + 3)
-APPROVED = about("approved", "approved")
-STARTED = about("started", "running", "attempt:key1:x", fence=1)
+PROPOSED = event_about("proposed", "pending", "agent:bot", tool="pay", expires_at=NOW + 3)
+APPROVED = event_about("approved", "approved")
+STARTED = event_about("started", "running", "attempt:key1:x", fence=1)
 UNFROZEN = Event("unfrozen", "ada", {"freeze": "f1", "scope": "workspace", "name": ""})
 
 
-def faults(*events: Event) -> list[str]:
+def violations(*events: Event) -> list[str]:
     verifier = Verifier("default")
     verifier.feed(chain(*events))
     return [fault.message for fault in verifier.violations]
@@ -302,23 +302,23 @@ def faults(*events: Event) -> list[str]:
     [("workspace", ""), ("agent", "bot"), ("tool", "pay"), ("key", "key1")],
 )
 def test_a_start_between_frozen_and_unfrozen_breaks_a_law(scope: str, name: str) -> None:
-    assert faults(PROPOSED, APPROVED, frozen(scope, name), STARTED) == ["Started while it was frozen."]
-    assert faults(PROPOSED, APPROVED, frozen(scope, name), UNFROZEN, STARTED) == []
+    assert violations(PROPOSED, APPROVED, freeze_event(scope, name), STARTED) == ["Started while it was frozen."]
+    assert violations(PROPOSED, APPROVED, freeze_event(scope, name), UNFROZEN, STARTED) == []
     other = {"agent": "x", "tool": "x", "key": "x"}.get(scope)
     if other is not None:
-        assert faults(PROPOSED, APPROVED, frozen(scope, other), STARTED) == []
+        assert violations(PROPOSED, APPROVED, freeze_event(scope, other), STARTED) == []
     assert scope in SCOPES
 
 
 def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
     alone = PROPOSED._replace(actor=agent_actor(call(agent="")))
     for name in ("bot", "agent"):
-        assert faults(alone, APPROVED, frozen("agent", name), STARTED) == []
+        assert violations(alone, APPROVED, freeze_event("agent", name), STARTED) == []
     named = PROPOSED._replace(actor=agent_actor(call(agent="agent")))
-    assert faults(named, APPROVED, frozen("agent", "agent"), STARTED) == ["Started while it was frozen."]
+    assert violations(named, APPROVED, freeze_event("agent", "agent"), STARTED) == ["Started while it was frozen."]
 
 
-def born(**more: Any) -> Event:
+def proposed_event(**more: Any) -> Event:
     """The first entry of a call, with all that a program writes there."""
     return stamp_events(request_approval(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
 
@@ -339,44 +339,44 @@ def test_the_law_sees_the_agents_and_the_key_that_a_call_was_proposed_with(
     scope: str, name: str, covered: bool
 ) -> None:
     caller = Caller(owner="key:first", owners=frozenset({"key:first"}), agents=(), credential="proposing")
-    event = born(agent="helper", agent_path=("boss", "helper"), caller=replace(caller, root="first"))
+    event = proposed_event(agent="helper", agent_path=("boss", "helper"), caller=replace(caller, root="first"))
     binding = event.data["binding"]
-    after = [APPROVED, frozen(scope, name), STARTED]
+    after = [APPROVED, freeze_event(scope, name), STARTED]
     after = [each._replace(data={**each.data, "binding": binding}) if each.approval_id else each for each in after]
-    assert faults(event, *after) == (["Started while it was frozen."] if covered else [])
+    assert violations(event, *after) == (["Started while it was frozen."] if covered else [])
     erased = event._replace(content=None)  # then only the one that calls is known
-    assert faults(erased, *after) == (["Started while it was frozen."] if name == "helper" else [])
+    assert violations(erased, *after) == (["Started while it was frozen."] if name == "helper" else [])
 
 
 def test_the_law_takes_no_agents_name_for_a_key() -> None:
     caller = Caller(owner="agent:helper", owners=frozenset(), agents=("helper",), credential="proposing")
-    event = born(agent="helper", caller=caller)
+    event = proposed_event(agent="helper", caller=caller)
     after = [each._replace(data={**each.data, "binding": event.data["binding"]}) for each in (APPROVED, STARTED)]
-    assert faults(event, after[0], frozen("key", "helper"), after[1]) == []
+    assert violations(event, after[0], freeze_event("key", "helper"), after[1]) == []
 
 
 @pytest.mark.parametrize("content", [{"agent_path": 7}, {"agent_path": ["x"], "owner": 7, "credential": None}])
-def test_the_law_reads_whatever_an_entry_says(content: dict[str, object]) -> None:
-    assert faults(PROPOSED._replace(content=content), APPROVED, frozen("tool", "pay"), STARTED)
+def test_the_invariant_accepts_any_entry_content(content: dict[str, object]) -> None:
+    assert violations(PROPOSED._replace(content=content), APPROVED, freeze_event("tool", "pay"), STARTED)
 
 
 def test_a_freeze_of_a_scope_that_there_is_not_is_a_fault() -> None:
-    assert faults(frozen("galaxy")) == ["A freeze has a scope that there is not."]
+    assert violations(freeze_event("galaxy")) == ["A freeze has a scope that there is not."]
 
 
 # R59
 def test_a_deadline_that_was_held_up_moves_in_the_ledger_too() -> None:
     late = [Event("commented", "ada", {}, "a1")] * 2
     deferred = Event("deferred", "interlock", {"by": 9, "expires_at": NOW + 12, "start_by": None}, "a1")
-    assert faults(PROPOSED, *late, deferred, APPROVED) == []
-    assert faults(PROPOSED, *late, late[0], APPROVED) == ["Approved after the deadline."]
+    assert violations(PROPOSED, *late, deferred, APPROVED) == []
+    assert violations(PROPOSED, *late, late[0], APPROVED) == ["Approved after the deadline."]
 
 
 # R49, R59
 @given(st.integers(0, 6))
 def test_parts_see_what_was_frozen_before_and_inside_of_them(cut: int) -> None:
-    honest = chain(PROPOSED, APPROVED, frozen("workspace"), UNFROZEN, STARTED)
-    forged = chain(PROPOSED, APPROVED, frozen("workspace"), STARTED, UNFROZEN)
+    honest = chain(PROPOSED, APPROVED, freeze_event("workspace"), UNFROZEN, STARTED)
+    forged = chain(PROPOSED, APPROVED, freeze_event("workspace"), STARTED, UNFROZEN)
     for entries, wrong in ((honest, False), (forged, True)):
         first, second = entries[:cut], entries[cut:]
         whole = Verifier("default")

@@ -1,4 +1,4 @@
-"""A standing permission: scoped, expiring, revocable, and never more than its maker's own yes."""
+"""Grants: scoped, expiring, revocable, and never wider than their maker's own approval."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -42,7 +42,7 @@ from tests.unit.builders import (
     PAY,
     VIEWER,
     at,
-    behind,
+    at_with_clock_behind,
     call,
     users,
 )
@@ -64,20 +64,20 @@ GRANT = make(DRAFT, ALICE, at()).state
 BUDGET = make(replace(DRAFT, budget="10.50", budget_of="amount"), ALICE, at()).state
 
 
-def never(source: str) -> Condition:
+def never_compiled(source: str) -> Condition:
     raise AssertionError(f"{source} was compiled for nothing")
 
 
-def covered(grant: Grant = GRANT, terms: Ask = Ask(), now: int = NOW, **more: Any) -> bool:  # noqa: B008  frozen
+def is_covered(grant: Grant = GRANT, terms: Ask = Ask(), now: int = NOW, **more: Any) -> bool:  # noqa: B008  frozen
     spec = more.pop("spec", PAY)
-    return covers(grant, call(**more), spec, terms, more.pop("compiled", never), now)
+    return covers(grant, call(**more), spec, terms, more.pop("compiled", never_compiled), now)
 
 
 def amounts(amount: object) -> Amounts:
     return Amounts(canonical({"amount": amount}))
 
 
-def when(condition: Condition, **more: Any) -> bool:
+def condition_of_grant(condition: Condition, **more: Any) -> bool:
     def compiled(source: str) -> Condition:
         assert source == "args.amount < 10"
         return condition
@@ -263,7 +263,7 @@ def test_uses_are_counted_and_the_last_one_is_the_last() -> None:
     last = use(replace(GRANT, max_uses=1), NOTHING, at())
     assert (last.uses, last.uses_left, last.spent) == (1, 0, "0")
     assert (GRANT.uses_left, GRANT.budget_left) == (None, None)
-    for grant, moment in ((last, at()), (GRANT, at(NOW + DAY)), (GRANT, behind())):
+    for grant, moment in ((last, at()), (GRANT, at(NOW + DAY)), (GRANT, at_with_clock_behind())):
         with pytest.raises(Conflict, match="used up, expired or revoked") as caught:
             use(grant, NOTHING, moment)
         assert caught.value.ids == {"grant_id": "g1"}
@@ -324,35 +324,35 @@ def test_no_sequence_of_uses_exceeds_the_budget_or_the_uses(
 
 # R20, R51
 def test_a_grant_covers_its_own_tool_workspace_and_agents_only() -> None:
-    assert covered()
-    assert not covered(tool="refund")
-    assert not covered(workspace="other")
-    assert covered(replace(GRANT, agent="help*"))
-    assert covered(replace(GRANT, agent="helper"))
-    assert not covered(replace(GRANT, agent="helpe"))
-    assert not covered(replace(GRANT, agent="Helper"))
-    assert not covered(replace(GRANT, agent="helper"), agent="")
-    assert not covered(replace(GRANT, agent="bot[1]"), agent="bot1")
-    assert covered(replace(GRANT, agent="bot[1]"), agent="bot[1]")
+    assert is_covered()
+    assert not is_covered(tool="refund")
+    assert not is_covered(workspace="other")
+    assert is_covered(replace(GRANT, agent="help*"))
+    assert is_covered(replace(GRANT, agent="helper"))
+    assert not is_covered(replace(GRANT, agent="helpe"))
+    assert not is_covered(replace(GRANT, agent="Helper"))
+    assert not is_covered(replace(GRANT, agent="helper"), agent="")
+    assert not is_covered(replace(GRANT, agent="bot[1]"), agent="bot1")
+    assert is_covered(replace(GRANT, agent="bot[1]"), agent="bot[1]")
 
 
 # R47, R51
 def test_a_grant_ends_with_the_definition_that_the_person_agreed_to() -> None:
-    assert not covered(spec=replace(PAY, describe="Pay {amount}"))
-    assert not covered(spec=replace(PAY, effect="destructive"))
+    assert not is_covered(spec=replace(PAY, describe="Pay {amount}"))
+    assert not is_covered(spec=replace(PAY, effect="destructive"))
 
 
 # R51
 def test_a_grant_covers_nothing_when_it_is_over() -> None:
-    assert not covered(now=NOW + DAY)
-    assert not covered(replace(GRANT, revoked_at=NOW))
-    assert not covered(replace(GRANT, max_uses=1, uses=1))
+    assert not is_covered(now=NOW + DAY)
+    assert not is_covered(replace(GRANT, revoked_at=NOW))
+    assert not is_covered(replace(GRANT, max_uses=1, uses=1))
 
 
 # R48, R51
 @pytest.mark.parametrize("stages", [(Stage(None, 2),), (Stage(FINANCE, 2),), (Stage(), Stage()), ()])
 def test_a_grant_never_fills_a_quorum(stages: tuple[Stage, ...]) -> None:
-    assert not covered(terms=Ask(stages=stages))
+    assert not is_covered(terms=Ask(stages=stages))
 
 
 # R48, R51
@@ -361,25 +361,25 @@ def test_a_grant_never_fills_a_quorum(stages: tuple[Stage, ...]) -> None:
     [(None, True), (FINANCE, True), (users("alice"), True), (LEGAL, False), (users("bob"), False), (People(), False)],
 )
 def test_a_grant_covers_only_what_its_maker_may_approve(approvers: People | None, expected: bool) -> None:
-    assert covered(terms=Ask(stages=(Stage(approvers),))) is expected
+    assert is_covered(terms=Ask(stages=(Stage(approvers),))) is expected
 
 
 # R48, R51
 def test_a_maker_without_a_deciding_role_covers_nothing_where_reviewers_decide() -> None:
-    assert not covered(replace(GRANT, role="viewer"))
+    assert not is_covered(replace(GRANT, role="viewer"))
 
 
 # R48, R51
 def test_a_grant_is_no_way_around_the_exclusion_of_the_requester() -> None:
     alone = Ask(exclude=frozenset({"requester"}))
-    assert not covered(terms=alone, requester="alice")
-    assert covered(terms=alone)
-    assert covered(terms=Ask(), requester="alice")
+    assert not is_covered(terms=alone, requester="alice")
+    assert is_covered(terms=alone)
+    assert is_covered(terms=Ask(), requester="alice")
 
 
 # R11, R51
 def test_where_approving_is_no_answer_a_grant_is_none() -> None:
-    assert not covered(terms=Ask(decisions=("respond", "reject")))
+    assert not is_covered(terms=Ask(decisions=("respond", "reject")))
 
 
 # --- conditions
@@ -390,19 +390,21 @@ def test_a_condition_limits_the_arguments() -> None:
     def small(facts: Facts) -> object:
         return facts["args"]["amount"] < 10
 
-    assert when(small)
-    assert not when(small, args={"amount": 10})
-    assert not when(small, args={"to": "ann"}), "what cannot be looked at is not covered"
+    assert condition_of_grant(small)
+    assert not condition_of_grant(small, args={"amount": 10})
+    assert not condition_of_grant(small, args={"to": "ann"}), "what cannot be looked at is not covered"
 
 
-def raises(_: Facts) -> object:
+def raise_error(_: Facts) -> object:
     raise ValueError
 
 
 # R51
-@pytest.mark.parametrize("odd", [raises, lambda _: 1, lambda _: "true", lambda _: None, lambda _: [1], lambda: True])
+@pytest.mark.parametrize(
+    "odd", [raise_error, lambda _: 1, lambda _: "true", lambda _: None, lambda _: [1], lambda: True]
+)
 def test_a_condition_in_doubt_covers_nothing(odd: Condition) -> None:
-    assert not when(odd)
+    assert not condition_of_grant(odd)
 
 
 # R51
@@ -416,10 +418,10 @@ def test_a_condition_that_does_not_compile_covers_nothing() -> None:
 # R48, R51
 @given(st.lists(st.builds(Stage, st.none() | st.just(FINANCE), st.integers(1, 4)), min_size=1, max_size=3).map(tuple))
 def test_a_grant_is_one_persons_yes(stages: tuple[Stage, ...]) -> None:
-    assert covered(terms=Ask(stages=stages)) == (sum(stage.quorum for stage in stages) == 1)
+    assert is_covered(terms=Ask(stages=stages)) == (sum(stage.quorum for stage in stages) == 1)
 
 
 def test_a_grant_covers_a_call_only_if_it_does_in_every_way_that_it_can_be_read() -> None:
     scoped = replace(GRANT, agent="helper")
-    assert covers_all(scoped, [call()], ["write"], PAY, Ask(), never, NOW)
-    assert not covers_all(scoped, [call(), call(agent="other")], ["write"], PAY, Ask(), never, NOW)
+    assert covers_all(scoped, [call()], ["write"], PAY, Ask(), never_compiled, NOW)
+    assert not covers_all(scoped, [call(), call(agent="other")], ["write"], PAY, Ask(), never_compiled, NOW)

@@ -1,4 +1,4 @@
-"""Amounts are read as the canonical bytes spell them and added up exactly; what is no amount is None."""
+"""Budgets of grants: amounts are read from the canonical bytes and summed exactly; anything else is None."""
 
 from decimal import Decimal
 from fractions import Fraction

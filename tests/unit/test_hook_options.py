@@ -1,4 +1,4 @@
-"""The options of `interlock hook` are read without the parser of the other commands, and mean the same."""
+"""Options of `interlock hook`: its own fast parser agrees with that of the other commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is there: names that can be told from others, roles that never grow."""
+"""Identity: names that cannot be confused, and roles that never grow."""
 
 from dataclasses import replace
 
@@ -192,7 +192,7 @@ def test_an_address_has_two_sides() -> None:
             check_email(email)
 
 
-def persons(role: str, person_role: str = "admin", **more: int) -> Principal:
+def effective_role(role: str, person_role: str = "admin", **more: int) -> Principal:
     return Principal(
         "default", "ada", role, credential="ilk_mine", person_role=person_role, expires_at=more.get("expires_at")
     )
@@ -206,9 +206,9 @@ def test_a_key_reaches_its_persons_keys_of_at_most_its_role(role: str, other: st
     )
     if ROLES.index(other) > ROLES.index(role):
         with pytest.raises(Forbidden, match="cannot rotate or end one for more"):
-            check_own_key(persons(role), key)
+            check_own_key(effective_role(role), key)
     else:
-        check_own_key(persons(role), key)
+        check_own_key(effective_role(role), key)
 
 
 def test_a_key_reaches_itself_and_a_session_every_key() -> None:
@@ -216,7 +216,7 @@ def test_a_key_reaches_itself_and_a_session_every_key() -> None:
         "ilk_mine", workspace="default", name="laptop", role="admin", person="ada", created_by="ada", created_at=0
     )
     other = replace(mine, id="ilk_other")
-    demoted = persons("viewer", "viewer")  # of somebody who was an admin once
+    demoted = effective_role("viewer", "viewer")  # of somebody who was an admin once
     check_own_key(demoted, mine)
     check_own_key(Principal("default", "ada", "viewer", via="web"), other)
     with pytest.raises(Forbidden):
@@ -224,17 +224,17 @@ def test_a_key_reaches_itself_and_a_session_every_key() -> None:
 
 
 def test_what_concerns_the_person_takes_a_session_or_a_key_of_their_role() -> None:
-    check_full_rights(persons("admin"))
+    check_full_rights(effective_role("admin"))
     check_full_rights(Principal("default", "ada", "admin", via="web"))
     with pytest.raises(Forbidden, match="a key for a reviewer, and are admin here"):
-        check_full_rights(persons("reviewer"))
+        check_full_rights(effective_role("reviewer"))
 
 
 def test_nobody_lends_what_they_do_not_have() -> None:
-    check_may_delegate(persons("reviewer", "reviewer"), 10**15)
-    check_may_delegate(persons("reviewer", "reviewer", expires_at=1_000), 1_000)
-    check_may_delegate(persons("reviewer", "reviewer", expires_at=1_000), None)
+    check_may_delegate(effective_role("reviewer", "reviewer"), 10**15)
+    check_may_delegate(effective_role("reviewer", "reviewer", expires_at=1_000), 1_000)
+    check_may_delegate(effective_role("reviewer", "reviewer", expires_at=1_000), None)
     with pytest.raises(Forbidden, match="ends before that"):
-        check_may_delegate(persons("reviewer", "reviewer", expires_at=1_000), 1_001)
+        check_may_delegate(effective_role("reviewer", "reviewer", expires_at=1_000), 1_001)
     with pytest.raises(Forbidden, match="Viewers decide nothing"):
-        check_may_delegate(persons("viewer", "viewer"), None)
+        check_may_delegate(effective_role("viewer", "viewer"), None)

@@ -1,4 +1,4 @@
-"""Links by which a signed-in person says that an account of a channel is theirs."""
+"""Identity links: tokens by which a signed-in person links an account of a channel to themselves."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from interlock.core.identity import IDENTITY_LINK_TTL, MAX_TOKEN, IdentityLink, 
 
 KEY = b"k" * 32
 NOW = 1_800_000_000_000
-CLAIM = IdentityLink("slack", "T1:U1", NOW + IDENTITY_LINK_TTL)
+LINK_CLAIM = IdentityLink("slack", "T1:U1", NOW + IDENTITY_LINK_TTL)
 
 
 def test_a_link_says_who_it_was_given_to_until_it_expires() -> None:
-    token = sign_identity_link(KEY, "default", CLAIM)
-    assert read_identity_link(KEY, "default", token, NOW) == CLAIM
-    assert read_identity_link(KEY, "default", token, CLAIM.expires_at - 1) == CLAIM
+    token = sign_identity_link(KEY, "default", LINK_CLAIM)
+    assert read_identity_link(KEY, "default", token, NOW) == LINK_CLAIM
+    assert read_identity_link(KEY, "default", token, LINK_CLAIM.expires_at - 1) == LINK_CLAIM
     with pytest.raises(NotFound):
-        read_identity_link(KEY, "default", token, CLAIM.expires_at)
+        read_identity_link(KEY, "default", token, LINK_CLAIM.expires_at)
 
 
 def test_a_link_holds_for_its_key_and_workspace_alone() -> None:
-    token = sign_identity_link(KEY, "default", CLAIM)
+    token = sign_identity_link(KEY, "default", LINK_CLAIM)
     for key, workspace in ((b"x" * 32, "default"), (KEY, "other")):
         with pytest.raises(NotFound):
             read_identity_link(key, workspace, token, NOW)
@@ -32,7 +32,7 @@ def test_a_link_holds_for_its_key_and_workspace_alone() -> None:
 @pytest.mark.parametrize("forge", [lambda t: "", lambda t: t + "0", lambda t: "A" + t[1:], lambda t: t.split(".")[0]])
 def test_an_altered_link_is_refused(forge: Callable[[str], str]) -> None:
     with pytest.raises(NotFound):
-        read_identity_link(KEY, "default", forge(sign_identity_link(KEY, "default", CLAIM)), NOW)
+        read_identity_link(KEY, "default", forge(sign_identity_link(KEY, "default", LINK_CLAIM)), NOW)
 
 
 @pytest.mark.parametrize("token", ["é.é", "." + "a" * MAX_TOKEN])
@@ -44,5 +44,5 @@ def test_a_link_that_is_too_long_or_not_ascii_is_refused(token: str) -> None:
 def test_a_link_that_is_too_long_is_refused_also_if_it_is_ours() -> None:
     with pytest.raises(NotFound):
         read_identity_link(
-            KEY, "default", sign_identity_link(KEY, "default", CLAIM._replace(external_id="U" * MAX_TOKEN)), NOW
+            KEY, "default", sign_identity_link(KEY, "default", LINK_CLAIM._replace(external_id="U" * MAX_TOKEN)), NOW
         )

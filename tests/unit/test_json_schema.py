@@ -1,4 +1,4 @@
-"""Arguments under a JSON Schema: exact, in words for people, bounded, and without a network."""
+"""Validation by JSON Schema: exact, with messages for people, bounded, and without a network."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What people answer in the front ends of LangGraph, read strictly. None of it needs the framework."""
+"""Answers from LangGraph front ends, parsed strictly; none of it needs the framework."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEMA = {
     "$defs": {"Level": {"type": "integer", "enum": [1, 2]}, "Loop": {"$ref": "#/$defs/Loop"}},
 }
 SPEC = ToolSpec("send_mail", "write", schema=SCHEMA)
-SHOWN = InterruptMark("approval-1", "a" * 64, 0)
+SHOWN_ARGS = InterruptMark("approval-1", "a" * 64, 0)
 SEEN = Acknowledgement("a" * 64)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -102,7 +102,7 @@ def test_a_text_is_read_as_what_the_schema_asks_for_and_else_left_alone(name: st
     ],
 )
 def test_both_shapes_say_the_same_four_things(answer: object, decision: object) -> None:
-    assert parse_decision(answer, SPEC, SHOWN) == decision
+    assert parse_decision(answer, SPEC, SHOWN_ARGS) == decision
 
 
 # R16
@@ -134,13 +134,13 @@ def test_both_shapes_say_the_same_four_things(answer: object, decision: object) 
 )
 def test_what_is_not_exactly_one_decision_about_this_call_decides_nothing(answer: object) -> None:
     with pytest.raises(InvalidDecision, match="Nothing was decided"):
-        parse_decision(answer, SPEC, SHOWN)
+        parse_decision(answer, SPEC, SHOWN_ARGS)
 
 
 @given(JSON)
 def test_no_answer_trips_the_reading_and_only_a_plain_approval_approves(answer: Any) -> None:
     try:
-        decision = parse_decision(answer, SPEC, SHOWN)
+        decision = parse_decision(answer, SPEC, SHOWN_ARGS)
     except InvalidDecision:
         return
     inner = answer.get("decisions", answer) if isinstance(answer, dict) else answer

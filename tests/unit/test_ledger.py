@@ -1,4 +1,4 @@
-"""The record: every alteration is found, every broken law is found, and erasure leaves it whole."""
+"""The ledger chain: every alteration and every violated invariant is found, and erasure keeps it verifiable."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -36,12 +36,12 @@ from tests.unit.builders import (
     at,
     edit,
     pending,
-    prepared,
+    prepare_edit,
     proposal,
     reject,
     respond,
-    started,
-    stored,
+    start_call,
+    store_row,
     users,
 )
 
@@ -49,7 +49,7 @@ SALT = b"0123456789abcdef"
 
 
 def chain(*events: Event, workspace: str = "default") -> list[Entry]:
-    """A chain whose every link fits: what an honest program, or a forger with the database in hand, writes."""
+    """A chain with valid links, as the program writes it, or a forger with write access to the database."""
     entries: list[Entry] = []
     head = Head(workspace)
     for number, event in enumerate(events):
@@ -59,7 +59,7 @@ def chain(*events: Event, workspace: str = "default") -> list[Entry]:
     return entries
 
 
-def head_of(entries: Sequence[Entry]) -> Head:
+def last_head(entries: Sequence[Entry]) -> Head:
     last = entries[-1]
     return Head(last.workspace, last.seq, last.link, last.at)
 
@@ -67,17 +67,17 @@ def head_of(entries: Sequence[Entry]) -> Head:
 def verify(entries: Sequence[Entry], exported: Head | None = None, kept: Head | None = None) -> Verifier:
     verifier = Verifier("default", exported)
     verifier.feed(entries)
-    verifier.finish(kept or (head_of(entries) if entries else Head("default")))
+    verifier.finish(kept or (last_head(entries) if entries else Head("default")))
     return verifier
 
 
-def faults(*events: Event) -> list[str]:
-    """What the verifier says of a forged chain; its links are whole, so only laws can be broken.
+def violations(*events: Event) -> list[str]:
+    """The violations of a forged chain; its links are valid, so that only invariants can be violated.
 
     It says the same when it has seen such entries before, and may take the quick way.
     """
     found = [fault.message for fault in verify(chain(*events)).violations]
-    before = [one._replace(approval_id="before") for one in (*LIFE[:1], VOTED, *LIFE[1:])]
+    before = [one._replace(approval_id="before") for one in (*COMPLETE_HISTORY[:1], VOTED, *COMPLETE_HISTORY[1:])]
     assert [fault.message for fault in verify(chain(*before, *events)).violations] == found
     return found
 
@@ -95,9 +95,13 @@ APPROVED = event("approved", "approved")
 VOTED = event("voted", "pending")
 STARTED = event("started", "running", "r1", fence=1)
 SUCCEEDED = event("succeeded", "succeeded", "r1", fence=1)
-LIFE = (PROPOSED, APPROVED, STARTED, SUCCEEDED)
-TOLD = (Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {"run": "r"}))
-MIXED = chain(*TOLD)
+COMPLETE_HISTORY = (PROPOSED, APPROVED, STARTED, SUCCEEDED)
+COMPLETE_CHAIN = (
+    Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}),
+    *COMPLETE_HISTORY,
+    Event("run_closed", "r1", {"run": "r"}),
+)
+MIXED = chain(*COMPLETE_CHAIN)
 ALTERED_LINK = "The entry was altered, or one before it was: its link does not fit."
 
 
@@ -108,9 +112,9 @@ ALTERED_LINK = "The entry was altered, or one before it was: its link does not f
 def test_an_entry_is_linked_to_the_one_before_it() -> None:
     first, second = chain(PROPOSED, APPROVED)
     assert (first.seq, second.seq, first.workspace) == (1, 2, "default")
-    assert first.link == hash_link(GENESIS, body_of(first))
-    assert second.link == hash_link(first.link, body_of(second))
-    assert second.link == sha256(first.link.encode() + body_of(second)).hexdigest()
+    assert first.link == hash_link(GENESIS, hashed_bytes(first))
+    assert second.link == hash_link(first.link, hashed_bytes(second))
+    assert second.link == sha256(first.link.encode() + hashed_bytes(second)).hexdigest()
 
 
 # R49: spelled out, so that a record of today can be verified in years
@@ -123,7 +127,7 @@ def test_the_first_link_is_made_of_these_very_bytes() -> None:
     assert entry.link == sha256(b"0" * 64 + body).hexdigest()
 
 
-def body_of(entry: Entry) -> bytes:
+def hashed_bytes(entry: Entry) -> bytes:
     return skeleton(*entry[:8])
 
 
@@ -148,7 +152,7 @@ def test_what_is_hashed_is_canonical_json(name: str, when: int, data: dict[str, 
         "seq": 1,
         "workspace": name,
     }
-    assert body_of(entry) == canonical(expected)
+    assert hashed_bytes(entry) == canonical(expected)
     assert (entry.salt, entry.content) == (SALT, content)
 
 
@@ -167,88 +171,88 @@ def test_a_head_has_a_json_form() -> None:
 
 # R49
 def test_a_whole_chain_has_no_faults() -> None:
-    verifier = verify(MIXED, head_of(MIXED))
-    assert (verifier.violations, verifier.erased, verifier.head) == ([], 0, head_of(MIXED))
+    verifier = verify(MIXED, last_head(MIXED))
+    assert (verifier.violations, verifier.erased, verifier.head) == ([], 0, last_head(MIXED))
     assert verify([]).violations == []
 
 
 # R49
 @pytest.mark.parametrize("size", [1, 2, 5, 6])
 def test_a_chain_can_be_fed_in_pieces(size: int) -> None:
-    verifier = Verifier("default", head_of(MIXED))
+    verifier = Verifier("default", last_head(MIXED))
     for start_at in range(0, len(MIXED), size):
         verifier.feed(MIXED[start_at : start_at + size])
-    verifier.finish(head_of(MIXED))
+    verifier.finish(last_head(MIXED))
     assert verifier.violations == []
 
 
-Life = Callable[[], list[Change[Approval]]]
+Changes = Callable[[], list[Change[Approval]]]
 
 
-def lived(first: Change[Approval], *verbs: Callable[[Approval], Change[Approval]]) -> list[Change[Approval]]:
+def apply_verbs(first: Change[Approval], *verbs: Callable[[Approval], Change[Approval]]) -> list[Change[Approval]]:
     changes = [first]
     for verb in verbs:
         changes.append(verb(changes[-1].state))
     return changes
 
 
-def asked(terms: Ask = Ask(), **more: object) -> Change[Approval]:  # noqa: B008  frozen
+def request(terms: Ask = Ask(), **more: object) -> Change[Approval]:  # noqa: B008  frozen
     return request_approval(proposal(**more), terms, at())
 
 
-LADDER = Ask("r", (Stage(FINANCE),), ladder=(EscalationStep(1, users("dave")),), remind=(2,))
-LIVES: dict[str, Life] = {
-    "approved, run and done": lambda: lived(
-        asked(),
+ESCALATION = Ask("r", (Stage(FINANCE),), ladder=(EscalationStep(1, users("dave")),), remind=(2,))
+HISTORIES: dict[str, Changes] = {
+    "approved, run and done": lambda: apply_verbs(
+        request(),
         lambda a: decide(a, approve(a), ALICE, at()),
-        started,
+        start_call,
         lambda a: finish(a, 1, Payload(result=b"5"), at(), ok=True),
     ),
-    "allowed, run and failed": lambda: lived(
-        allow(proposal(), Allow("r"), at()), started, lambda a: finish(a, 1, Payload(error="Boom."), at(), ok=False)
+    "allowed, run and failed": lambda: apply_verbs(
+        allow(proposal(), Allow("r"), at()), start_call, lambda a: finish(a, 1, Payload(error="Boom."), at(), ok=False)
     ),
-    "two people, one rejection, undone": lambda: lived(
-        asked(TWO_OF_FINANCE),
+    "two people, one rejection, undone": lambda: apply_verbs(
+        request(TWO_OF_FINANCE),
         lambda a: decide(a, approve(a), ALICE, at()),
         lambda a: decide(a, reject(a), BOB, at()),
         lambda a: undo(a, BOB, at()),
         lambda a: decide(a, approve(a), BOB, at()),
         lambda a: cancel(a, "agent", "", at()),
     ),
-    "edited into a stricter rule": lambda: lived(
-        asked(),
-        lambda a: decide(a, edit(a), ALICE, at(), prepared(a, OTHER_ARGS, TWO_OF_FINANCE)),
+    "edited into a stricter rule": lambda: apply_verbs(
+        request(),
+        lambda a: decide(a, edit(a), ALICE, at(), prepare_edit(a, OTHER_ARGS, TWO_OF_FINANCE)),
         lambda a: decide(a, approve(a), BOB, at()),
-        lambda a: started(a, args=OTHER_ARGS),
+        lambda a: start_call(a, args=OTHER_ARGS),
     ),
-    "delegated, escalated, reminded, refused and expired": lambda: lived(
-        asked(LADDER),
+    "delegated, escalated, reminded, refused and expired": lambda: apply_verbs(
+        request(ESCALATION),
         lambda a: delegate(a, users("carol"), ALICE, at()),
         lambda a: fire_next_timer(a, at(NOW + 1)),
         lambda a: fire_next_timer(a, at(NOW + 2)),
         lambda a: decide(a, approve(a), ADMIN, at()),
         lambda a: fire_next_timer(a, at(NOW + 10**9)),
     ),
-    "approved by time and lapsed": lambda: lived(
-        asked(Ask(stages=(Stage(FINANCE, 2),), on_expiry="approve")),
+    "approved by time and lapsed": lambda: apply_verbs(
+        request(Ask(stages=(Stage(FINANCE, 2),), on_expiry="approve")),
         lambda a: fire_next_timer(a, at(NOW + 10**9)),
         lambda a: fire_next_timer(a, at(NOW + 2 * 10**9)),
     ),
-    "lost, finished late and resolved": lambda: lived(
+    "lost, finished late and resolved": lambda: apply_verbs(
         allow(proposal(), Allow(), at()),
-        started,
+        start_call,
         lambda a: abandon(a, 1, at()),
         lambda a: finish(a, 1, Payload(result=b"5"), at(), ok=True),
         lambda a: resolve_unknown(a, "seen", CAROL, None, at(), ok=True),
     ),
-    "idempotent, started twice": lambda: lived(
+    "idempotent, started twice": lambda: apply_verbs(
         allow(proposal(replace(PAY, idempotent=True)), Allow(), at()),
-        started,
-        lambda a: start(stored(a), "r2", LEASE, "", at(NOW + LEASE), runner_is_dead=False),
+        start_call,
+        lambda a: start(store_row(a), "r2", LEASE, "", at(NOW + LEASE), runner_is_dead=False),
         lambda a: finish(a, 2, Payload(), at(NOW + LEASE), ok=True),
     ),
-    "claimed, asked about, replied to, commented on, released and answered": lambda: lived(
-        asked(),
+    "claimed, asked about, replied to, commented on, released and answered": lambda: apply_verbs(
+        request(),
         lambda a: claim(a, ALICE, at()),
         lambda a: ask(a, "Why?", ALICE, at()),
         lambda a: claim(a, VIEWER, at()),
@@ -258,16 +262,16 @@ LIVES: dict[str, Life] = {
         lambda a: decide(a, respond(a), ALICE, at()),
         lambda a: comment(a, "Too late?", BOB),
     ),
-    "answered": lambda: lived(asked(), lambda a: decide(a, respond(a), ALICE, at())),
+    "answered": lambda: apply_verbs(request(), lambda a: decide(a, respond(a), ALICE, at())),
 }
 
 
 # R49
-@pytest.mark.parametrize("name", LIVES)
-def test_an_honest_life_breaks_no_law(name: str) -> None:
-    changes = LIVES[name]()
-    told = [one for change in changes for one in change.events]
-    verifier = verify(chain(*told))
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_valid_history_violates_no_invariant(name: str) -> None:
+    changes = HISTORIES[name]()
+    result = [one for change in changes for one in change.events]
+    verifier = verify(chain(*result))
     assert verifier.violations == []
     (approval_id,) = verifier.invariants
     standing, last = verifier.invariants.state(approval_id), changes[-1].state
@@ -296,7 +300,7 @@ ALTERED: dict[str, object] = {
 @pytest.mark.parametrize("field", ALTERED)
 def test_every_alteration_of_an_entry_is_found(field: str, number: int) -> None:
     forged = [*MIXED[:number], MIXED[number]._replace(**{field: ALTERED[field]}), *MIXED[number + 1 :]]
-    found = verify(forged, kept=head_of(MIXED)).violations
+    found = verify(forged, kept=last_head(MIXED)).violations
     assert found, "nothing was found"
     assert found[0].seq in {MIXED[number].seq, forged[number].seq}, "the first fault is where it was altered"
 
@@ -320,44 +324,46 @@ def test_content_cannot_be_added_where_there_was_none() -> None:
 @pytest.mark.parametrize("number", range(len(MIXED)))
 def test_every_deletion_is_found(number: int) -> None:
     forged = [*MIXED[:number], *MIXED[number + 1 :]]
-    assert verify(forged, kept=head_of(MIXED)).violations
+    assert verify(forged, kept=last_head(MIXED)).violations
 
 
 # R49
 @pytest.mark.parametrize("number", range(len(MIXED) - 1))
 def test_every_swap_is_found(number: int) -> None:
     swapped = [*MIXED[:number], MIXED[number + 1], MIXED[number], *MIXED[number + 2 :]]
-    assert verify(swapped, kept=head_of(MIXED)).violations
+    assert verify(swapped, kept=last_head(MIXED)).violations
     renumbered = [entry._replace(seq=place + 1) for place, entry in enumerate(swapped)]
-    assert verify(renumbered, kept=head_of(MIXED)).violations
+    assert verify(renumbered, kept=last_head(MIXED)).violations
 
 
 # R49
 @pytest.mark.parametrize("number", range(len(MIXED) + 1))
 def test_every_insertion_is_found(number: int) -> None:
-    before = head_of(MIXED[:number]) if number else Head("default")
+    before = last_head(MIXED[:number]) if number else Head("default")
     extra = make_entry(event("voted", "pending"), before, before.at, SALT)
     forged = [*MIXED[:number], extra, *MIXED[number:]]
-    assert verify(forged, kept=head_of(MIXED)).violations
+    assert verify(forged, kept=last_head(MIXED)).violations
 
 
 # R49
 @pytest.mark.parametrize("length", range(len(MIXED)))
 def test_a_cut_tail_is_found_by_the_head_that_was_kept(length: int) -> None:
     cut = MIXED[:length]
-    end = head_of(cut) if cut else Head("default")
+    end = last_head(cut) if cut else Head("default")
     assert verify(cut, None, end).violations == [], "a chain alone does not show it"
-    (fault,) = verify(cut, head_of(MIXED), end).violations
+    (fault,) = verify(cut, last_head(MIXED), end).violations
     assert (fault.seq, "tail was cut" in fault.message) == (6, True)
-    (by_row,) = verify(cut, None, head_of(MIXED)).violations
+    (by_row,) = verify(cut, None, last_head(MIXED)).violations
     assert "tail was cut" in by_row.message
 
 
 # R49
 def test_a_whole_rewrite_is_found_by_the_head_that_was_kept() -> None:
-    other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {}))
+    other = chain(
+        Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *COMPLETE_HISTORY, Event("run_closed", "r1", {})
+    )
     assert verify(other).violations == [], "a chain alone does not show it"
-    for exported in (head_of(MIXED), head_of(MIXED[:1]), head_of(MIXED[:3])):
+    for exported in (last_head(MIXED), last_head(MIXED[:1]), last_head(MIXED[:3])):
         (fault,) = verify(other, exported).violations
         assert (fault.seq, "rewritten" in fault.message) == (exported.seq, True)
 
@@ -365,7 +371,7 @@ def test_a_whole_rewrite_is_found_by_the_head_that_was_kept() -> None:
 # R49
 def test_an_old_head_fits_a_chain_that_grew() -> None:
     for length in range(1, len(MIXED)):
-        assert verify(MIXED, head_of(MIXED[:length])).violations == []
+        assert verify(MIXED, last_head(MIXED[:length])).violations == []
     assert verify(MIXED, Head("default")).violations == []
 
 
@@ -377,7 +383,7 @@ def test_a_stored_head_that_is_not_the_end_is_found(kept: Head) -> None:
 
 # R49
 def test_the_chain_of_another_workspace_is_not_this_ones() -> None:
-    foreign = chain(*LIFE, workspace="other")
+    foreign = chain(*COMPLETE_HISTORY, workspace="other")
     assert [fault.message for fault in verify(foreign).violations] == [
         "The entry belongs to the workspace 'other'."
     ] * 4
@@ -395,15 +401,15 @@ def test_numbers_that_are_not_consecutive_are_found_though_the_links_fit(seq: in
 # R49
 def test_time_that_runs_backwards_is_found() -> None:
     first = make_entry(PROPOSED, Head("default"), NOW, SALT)
-    second = make_entry(APPROVED, head_of([first]), NOW - 1, SALT)
+    second = make_entry(APPROVED, last_head([first]), NOW - 1, SALT)
     assert verify([first, second]).violations == [Violation(2, "Time runs backwards.")]
-    assert verify([first, make_entry(APPROVED, head_of([first]), NOW, SALT)]).violations == []
+    assert verify([first, make_entry(APPROVED, last_head([first]), NOW, SALT)]).violations == []
 
 
 # --- erasure
 
 
-def erased(*ranges: object, actor: str = "ann", scope: object = "thread", **more: object) -> Event:
+def erased_event(*ranges: object, actor: str = "ann", scope: object = "thread", **more: object) -> Event:
     return Event("erased", actor, {"scope": scope, "entries": list(ranges), "approvals": 1, **more})
 
 
@@ -414,8 +420,8 @@ def without_content(entries: Sequence[Entry], numbers: set[int]) -> list[Entry]:
 # R49
 @given(st.sets(st.integers(1, 5), min_size=1))
 def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> None:
-    entries = chain(*TOLD, erased(*([number, number] for number in sorted(numbers))))
-    verifier = verify(without_content(entries, numbers), head_of(entries))
+    entries = chain(*COMPLETE_CHAIN, erased_event(*([number, number] for number in sorted(numbers))))
+    verifier = verify(without_content(entries, numbers), last_head(entries))
     assert (verifier.violations, verifier.erased) == ([], len(numbers))
 
 
@@ -435,7 +441,7 @@ def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> Non
 def test_content_that_is_gone_needs_an_entry_that_says_who_erased_it(
     ranges: list[object], found: dict[int, str]
 ) -> None:
-    entries = chain(*TOLD, erased(*ranges)) if ranges else chain(*TOLD)
+    entries = chain(*COMPLETE_CHAIN, erased_event(*ranges)) if ranges else chain(*COMPLETE_CHAIN)
     verifier = verify(without_content(entries, {1, 2, 3}))
     assert [fault.seq for fault in verifier.violations] == list(found)
     assert all(fault.message.startswith(found[fault.seq]) for fault in verifier.violations)
@@ -451,13 +457,13 @@ def test_content_without_its_salt_is_gone_too() -> None:
 
 # R49
 def test_content_that_was_kept_before_it_was_erased_is_no_fault() -> None:
-    assert verify(chain(*TOLD, erased([1, 3]))).violations == []
+    assert verify(chain(*COMPLETE_CHAIN, erased_event([1, 3]))).violations == []
 
 
 # R49
 @pytest.mark.parametrize("ranges", [[[1, 7]], [[7, 7]], [[8, 9]], [[0, 1]], [[3, 2]], [[1, 2], [6, 7]]])
 def test_only_what_came_before_can_be_said_to_be_erased(ranges: list[object]) -> None:
-    entries = chain(*TOLD, erased(*ranges), *TOLD[:1])
+    entries = chain(*COMPLETE_CHAIN, erased_event(*ranges), *COMPLETE_CHAIN[:1])
     found = verify(without_content(entries, {1})).violations
     assert found[0] == Violation(7, "The entry names entries as erased that do not come before it.")
     assert found[1].seq == 1, "and so it covers nothing"
@@ -481,7 +487,7 @@ def test_only_what_came_before_can_be_said_to_be_erased(ranges: list[object]) ->
     ],
 )
 def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
-    entries = chain(*TOLD[:2], erased([1, 1]))
+    entries = chain(*COMPLETE_CHAIN[:2], erased_event([1, 1]))
     last = entries[-1]
     forged = last._replace(data=data, link=hash_link(entries[-2].link, skeleton(*last[:6], data, last.digest)))
     found = verify([*entries[:-1], forged]).violations
@@ -490,7 +496,7 @@ def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
 
 # R49
 def test_an_erasure_does_not_belong_to_an_approval() -> None:
-    stray = erased([1, 1])._replace(approval_id="a1")
+    stray = erased_event([1, 1])._replace(approval_id="a1")
     entries = chain(PROPOSED, stray)
     found = verify(without_content(entries, {1})).violations
     assert found[0] == Violation(2, "An entry of the kind erased cannot lead to None.")
@@ -500,13 +506,13 @@ def test_an_erasure_does_not_belong_to_an_approval() -> None:
 # R49
 def test_erasures_are_summed_up_by_scope_and_actor() -> None:
     events = (
-        *TOLD,
-        erased([1, 2], actor="interlock", scope="retention"),
-        erased([3, 3], reason="asked for"),
-        erased([5, 5], [7, 8], actor="interlock", scope="retention"),
+        *COMPLETE_CHAIN,
+        erased_event([1, 2], actor="interlock", scope="retention"),
+        erased_event([3, 3], reason="asked for"),
+        erased_event([5, 5], [7, 8], actor="interlock", scope="retention"),
     )
     verifier = verify(chain(*events))
-    assert [told.to_json() for told in verifier.erasures.summary()] == [
+    assert [result.to_json() for result in verifier.erasures.summary()] == [
         {
             "scope": "retention",
             "actor": "interlock",
@@ -531,32 +537,32 @@ def test_erasures_are_summed_up_by_scope_and_actor() -> None:
 # --- parts
 
 
-def in_parts(entries: Sequence[Entry], cuts: Sequence[int], exported: Head | None = None) -> Verifier:
+def verify_in_parts(entries: Sequence[Entry], cuts: Sequence[int], exported: Head | None = None) -> Verifier:
     """Each part alone, then joined; where that fails, one after the other: as `audit verify` does it."""
     edges = [0, *sorted(cuts), len(entries)]
     whole = Verifier("default", exported)
     for begin, end in pairwise(edges):
-        part = Verifier("default", exported, head_of(entries[:begin]) if begin else None)
+        part = Verifier("default", exported, last_head(entries[:begin]) if begin else None)
         part.feed(entries[begin:end])
         if not whole.join(part):
             return verify(entries, exported)
-    whole.finish(head_of(entries) if entries else Head("default"))
+    whole.finish(last_head(entries) if entries else Head("default"))
     return whole
 
 
-def said(verifier: Verifier) -> tuple[object, ...]:
+def verifier_state(verifier: Verifier) -> tuple[object, ...]:
     standings = {name: verifier.invariants.state(name) for name in verifier.invariants}
     return verifier.violations, verifier.erased, verifier.head, standings, verifier.erasures.summary()
 
 
 LONG = chain(
-    *TOLD,
-    *(one._replace(approval_id="a2") for one in LIFE[:2]),
-    erased([1, 2]),
+    *COMPLETE_CHAIN,
+    *(one._replace(approval_id="a2") for one in COMPLETE_HISTORY[:2]),
+    erased_event([1, 2]),
     event("decision_refused", None)._replace(approval_id="a2"),
     STARTED._replace(approval_id="a2"),
     PROPOSED._replace(approval_id="a3"),
-    erased([3, 3], actor="bob"),
+    erased_event([3, 3], actor="bob"),
 )
 
 
@@ -564,11 +570,13 @@ LONG = chain(
 @given(st.lists(st.integers(0, len(LONG)), max_size=4))
 def test_a_chain_can_be_verified_in_parts(cuts: list[int]) -> None:
     entries = without_content(LONG, {1, 2, 3})
-    assert said(in_parts(entries, cuts, head_of(LONG))) == said(verify(entries, head_of(LONG)))
-    assert in_parts(entries, cuts).violations == []
+    assert verifier_state(verify_in_parts(entries, cuts, last_head(LONG))) == verifier_state(
+        verify(entries, last_head(LONG))
+    )
+    assert verify_in_parts(entries, cuts).violations == []
 
 
-damages: st.SearchStrategy[Callable[[list[Entry], int], list[Entry]]] = st.sampled_from(
+damaged_chains: st.SearchStrategy[Callable[[list[Entry], int], list[Entry]]] = st.sampled_from(
     [
         lambda entries, n: [*entries[:n], *entries[n + 1 :]],
         lambda entries, n: [*entries[:n], entries[n], *entries[n:]],
@@ -579,9 +587,9 @@ damages: st.SearchStrategy[Callable[[list[Entry], int], list[Entry]]] = st.sampl
         lambda entries, n: entries,
     ]
 )
-lives = st.lists(
+histories = st.lists(
     st.tuples(
-        st.sampled_from([*LIFE, event("rejected", "rejected"), event("undone", "pending")]),
+        st.sampled_from([*COMPLETE_HISTORY, event("rejected", "rejected"), event("undone", "pending")]),
         st.sampled_from(["a1", "a2"]),
     ).map(lambda pair: pair[0]._replace(approval_id=pair[1])),
     min_size=1,
@@ -590,20 +598,22 @@ lives = st.lists(
 
 
 # R49
-@given(lives, damages, st.integers(0, 7), st.lists(st.integers(0, 8), max_size=3))
+@given(histories, damaged_chains, st.integers(0, 7), st.lists(st.integers(0, 8), max_size=3))
 def test_parts_find_what_the_whole_finds(
     events: list[Event], damage: Callable[[list[Entry], int], list[Entry]], place: int, cuts: list[int]
 ) -> None:
     entries = chain(*events)
     damaged = damage(entries, place % len(entries))
-    kept = head_of(entries)
-    assert said(in_parts(damaged, [min(cut, len(damaged)) for cut in cuts], kept)) == said(verify(damaged, kept))
+    kept = last_head(entries)
+    assert verifier_state(verify_in_parts(damaged, [min(cut, len(damaged)) for cut in cuts], kept)) == verifier_state(
+        verify(damaged, kept)
+    )
 
 
 # R49
 def test_an_approval_that_begins_in_two_parts_is_found() -> None:
     twice = chain(PROPOSED, PROPOSED)
-    assert said(in_parts(twice, [1])) == said(verify(twice))
+    assert verifier_state(verify_in_parts(twice, [1])) == verifier_state(verify(twice))
     assert [fault.seq for fault in verify(twice).violations] == [2]
 
 
@@ -611,15 +621,15 @@ def test_an_approval_that_begins_in_two_parts_is_found() -> None:
 def test_a_part_that_begins_elsewhere_is_not_joined() -> None:
     whole = Verifier("default")
     whole.feed(MIXED[:2])
-    late = Verifier("default", start=head_of(MIXED[:3]))
+    late = Verifier("default", start=last_head(MIXED[:3]))
     assert not whole.join(late)
 
 
 # R49
 def test_what_began_before_the_first_entry_is_set_aside() -> None:
-    verifier = Verifier("default", start=head_of(LONG[:3]))
+    verifier = Verifier("default", start=last_head(LONG[:3]))
     verifier.feed(LONG[3:])
-    verifier.finish(head_of(LONG))
+    verifier.finish(last_head(LONG))
     assert verifier.violations == []
     assert [entry.seq for entry in verifier.invariants.unknown_entries] == [4, 5]
     assert sorted(verifier.invariants) == ["a2", "a3"]
@@ -628,22 +638,22 @@ def test_what_began_before_the_first_entry_is_set_aside() -> None:
 # R49
 def test_a_head_must_not_be_older_than_the_first_entry() -> None:
     for kept, found in ((MIXED[:1], "is older than the first entry"), (MIXED[:2], ""), (MIXED[:3], "")):
-        verifier = Verifier("default", head_of(kept), head_of(MIXED[:2]))
+        verifier = Verifier("default", last_head(kept), last_head(MIXED[:2]))
         verifier.feed(MIXED[2:])
         verifier.finish()
         assert [found in fault.message for fault in verifier.violations] == ([True] if found else [])
-    (fault,) = Verifier("default", Head("default", 2, "f" * 64), head_of(MIXED[:2])).violations
+    (fault,) = Verifier("default", Head("default", 2, "f" * 64), last_head(MIXED[:2])).violations
     assert "does not pass through the head" in fault.message
 
 
 # R49
 def test_raw_skeletons_are_hashed_as_they_are() -> None:
     verifier = Verifier("default")
-    verifier.feed_raw((entry, body_of(entry)) for entry in MIXED)
-    verifier.finish(head_of(MIXED))
+    verifier.feed_raw((entry, hashed_bytes(entry)) for entry in MIXED)
+    verifier.finish(last_head(MIXED))
     assert verifier.violations == []
     spaced = Verifier("default")
-    spaced.feed_raw([(MIXED[0], body_of(MIXED[0]).replace(b":", b": "))])
+    spaced.feed_raw([(MIXED[0], hashed_bytes(MIXED[0]).replace(b":", b": "))])
     assert [fault.message for fault in spaced.violations] == [ALTERED_LINK]
 
 
@@ -658,12 +668,12 @@ def test_an_entry_that_cannot_be_read_is_a_fault_and_no_crash(fields: dict[str, 
 
 def verify_raw(entries: Sequence[Entry]) -> list[Violation]:
     verifier = Verifier("default")
-    verifier.feed_raw((entry, body_of(whole)) for entry, whole in zip(entries, MIXED, strict=True))
-    verifier.finish(head_of(MIXED))
+    verifier.feed_raw((entry, hashed_bytes(whole)) for entry, whole in zip(entries, MIXED, strict=True))
+    verifier.finish(last_head(MIXED))
     return verifier.violations
 
 
-# --- the laws, each broken once
+# --- the invariants, each violated once
 
 
 ONCE = "An approval is proposed once, and before all else."
@@ -682,14 +692,23 @@ ONCE = "An approval is proposed once, and before all else."
         ((PROPOSED, event("rejected", "rejected"), APPROVED), "rejected became approved"),
         ((PROPOSED, event("expired", "expired"), APPROVED), "expired became approved"),
         ((PROPOSED, event("cancelled", "cancelled"), STARTED), "cancelled became running"),
-        ((*LIFE, STARTED), "succeeded became running"),
-        ((*LIFE, event("undone", "pending")), "succeeded became pending"),
-        ((*LIFE[:3], event("started", "running", "r2", fence=2)), "Started a second time"),
-        ((*LIFE[:3], event("lost", "unknown"), event("started", "running", fence=2)), "unknown became running"),
-        ((*LIFE[:2], event("started", "running", fence=2)), "The fence is 2 where 1 comes next."),
-        ((*LIFE[:2], event("started", "running")), "The fence is None where 1 comes next."),
-        ((*LIFE[:2], event("started", "running", fence=1, binding=B2)), "What ran is not what was approved."),
-        ((*LIFE[:2], event("started", "running", fence=1, binding=B2)), "The entry speaks of other arguments"),
+        ((*COMPLETE_HISTORY, STARTED), "succeeded became running"),
+        ((*COMPLETE_HISTORY, event("undone", "pending")), "succeeded became pending"),
+        ((*COMPLETE_HISTORY[:3], event("started", "running", "r2", fence=2)), "Started a second time"),
+        (
+            (*COMPLETE_HISTORY[:3], event("lost", "unknown"), event("started", "running", fence=2)),
+            "unknown became running",
+        ),
+        ((*COMPLETE_HISTORY[:2], event("started", "running", fence=2)), "The fence is 2 where 1 comes next."),
+        ((*COMPLETE_HISTORY[:2], event("started", "running")), "The fence is None where 1 comes next."),
+        (
+            (*COMPLETE_HISTORY[:2], event("started", "running", fence=1, binding=B2)),
+            "What ran is not what was approved.",
+        ),
+        (
+            (*COMPLETE_HISTORY[:2], event("started", "running", fence=1, binding=B2)),
+            "The entry speaks of other arguments",
+        ),
         ((PROPOSED, event("approved", "approved", binding=B2)), "The entry speaks of other arguments"),
         ((PROPOSED, event("delegated", "approved"), STARTED), "What ran is not what was approved."),
         ((PROPOSED, event("proposed", "pending", binding=B2)), ONCE),
@@ -702,88 +721,91 @@ ONCE = "An approval is proposed once, and before all else."
         ((event("proposed", "pending", expires_at=1), APPROVED), "Approved after the deadline"),
     ],
 )
-def test_a_broken_law_is_found(events: tuple[Event, ...], found: str) -> None:
-    said = faults(*events)
+def test_a_violated_invariant_is_found(events: tuple[Event, ...], found: str) -> None:
+    said = violations(*events)
     assert any(message.startswith(found) for message in said), said
 
 
 # R49
-def test_what_was_wrongly_begun_again_is_followed_from_there() -> None:
+def test_a_second_proposal_is_reported_and_replayed_from_there() -> None:
     wrong = ["succeeded became pending: that is not a legal transition.", ONCE]
-    assert faults(*LIFE, PROPOSED, APPROVED) == wrong
-    verifier = verify(chain(*LIFE, PROPOSED))
+    assert violations(*COMPLETE_HISTORY, PROPOSED, APPROVED) == wrong
+    verifier = verify(chain(*COMPLETE_HISTORY, PROPOSED))
     assert (len(verifier.invariants), list(verifier.invariants)) == (1, ["a1"])
 
 
 # R49
-def test_what_has_no_beginning_is_told_once_and_judged_as_nothing() -> None:
-    assert faults(event("approved", "approved", binding="")) == [ONCE]
-    assert faults(event("started", "running", binding="", fence=1)) == [
+def test_an_approval_without_a_proposal_is_reported_once() -> None:
+    assert violations(event("approved", "approved", binding="")) == [ONCE]
+    assert violations(event("started", "running", binding="", fence=1)) == [
         "nothing became running: that is not a legal transition.",
         ONCE,
     ]
 
 
 # R49
-def test_a_binding_of_several_words_is_kept_whole() -> None:
-    life = [each._replace(data={**each.data, "binding": "a b c"}) for each in (*LIFE, STARTED)]
-    assert faults(*life) == [
+def test_a_binding_with_spaces_is_kept_whole() -> None:
+    history = [each._replace(data={**each.data, "binding": "a b c"}) for each in (*COMPLETE_HISTORY, STARTED)]
+    assert violations(*history) == [
         "succeeded became running: that is not a legal transition.",
         "What ran is not what was approved.",
         "The fence is 1 where 2 comes next.",
     ]
 
 
-TWO = event("proposed", "pending", "agent", quorum=[1, 1])
-BOBS = event("approved", "approved", "bob")
+TWO_VOTES = event("proposed", "pending", "agent", quorum=[1, 1])
+VOTES_BY_BOB = event("approved", "approved", "bob")
 
 
 # R48, R49
 @pytest.mark.parametrize(
     ("events", "found"),
     [
-        ((TWO, BOBS), ["Approved by 1 of 2 people."]),
-        ((TWO, VOTED, APPROVED), ["Approved by 1 of 2 people."]),
-        ((TWO, VOTED, VOTED, APPROVED), ["Approved by 1 of 2 people."]),
-        ((TWO, VOTED, BOBS), []),
-        ((TWO, VOTED, event("rejected", "rejected", "bob"), event("undone", "pending", "bob"), BOBS), []),
-        ((TWO, VOTED, event("edited", "pending", quorum=[2]), BOBS), ["Approved by 1 of 2 people."]),
-        ((TWO, VOTED, event("reviewer_removed", "pending", voters=["alice"]), BOBS), ["Approved by 1 of 2 people."]),
-        ((TWO, VOTED, event("reviewer_removed", "pending", voters=[]), BOBS), []),
-        ((TWO, VOTED, event("reviewer_removed", "pending", voters="alice"), BOBS), []),
-        ((TWO, event("edited", "pending", quorum=[1]), BOBS), ["Approved by 1 of 2 people."]),
-        ((PROPOSED, event("edited", "pending", quorum=[1, 2]), BOBS), ["Approved by 1 of 3 people."]),
-        ((TWO, event("approved", "approved", "interlock", by="expiry")), []),
-        ((event("proposed", "pending", quorum=["2", 2]), BOBS), ["Approved by 1 of 2 people."]),
-        ((event("proposed", "pending"), BOBS), []),
+        ((TWO_VOTES, VOTES_BY_BOB), ["Approved by 1 of 2 people."]),
+        ((TWO_VOTES, VOTED, APPROVED), ["Approved by 1 of 2 people."]),
+        ((TWO_VOTES, VOTED, VOTED, APPROVED), ["Approved by 1 of 2 people."]),
+        ((TWO_VOTES, VOTED, VOTES_BY_BOB), []),
+        ((TWO_VOTES, VOTED, event("rejected", "rejected", "bob"), event("undone", "pending", "bob"), VOTES_BY_BOB), []),
+        ((TWO_VOTES, VOTED, event("edited", "pending", quorum=[2]), VOTES_BY_BOB), ["Approved by 1 of 2 people."]),
+        (
+            (TWO_VOTES, VOTED, event("reviewer_removed", "pending", voters=["alice"]), VOTES_BY_BOB),
+            ["Approved by 1 of 2 people."],
+        ),
+        ((TWO_VOTES, VOTED, event("reviewer_removed", "pending", voters=[]), VOTES_BY_BOB), []),
+        ((TWO_VOTES, VOTED, event("reviewer_removed", "pending", voters="alice"), VOTES_BY_BOB), []),
+        ((TWO_VOTES, event("edited", "pending", quorum=[1]), VOTES_BY_BOB), ["Approved by 1 of 2 people."]),
+        ((PROPOSED, event("edited", "pending", quorum=[1, 2]), VOTES_BY_BOB), ["Approved by 1 of 3 people."]),
+        ((TWO_VOTES, event("approved", "approved", "interlock", by="expiry")), []),
+        ((event("proposed", "pending", quorum=["2", 2]), VOTES_BY_BOB), ["Approved by 1 of 2 people."]),
+        ((event("proposed", "pending"), VOTES_BY_BOB), []),
     ],
 )
 def test_a_quorum_is_counted_by_people(events: tuple[Event, ...], found: list[str]) -> None:
-    assert faults(*events) == found
+    assert violations(*events) == found
 
 
 # R46, R49
 def test_an_idempotent_call_may_be_started_again_with_the_next_fence() -> None:
     born = event("allowed", "approved", "agent", idempotent=True)
     again = event("started", "running", "r2", fence=2)
-    assert faults(born, STARTED, again) == []
-    assert faults(born, STARTED, STARTED) == ["The fence is 1 where 2 comes next."]
-    assert "Started a second time" in faults(event("allowed", "approved", idempotent="yes"), STARTED, again)[0]
+    assert violations(born, STARTED, again) == []
+    assert violations(born, STARTED, STARTED) == ["The fence is 1 where 2 comes next."]
+    assert "Started a second time" in violations(event("allowed", "approved", idempotent="yes"), STARTED, again)[0]
 
 
 # R49
 def test_an_edit_binds_what_comes_after_it() -> None:
     edited = event("edited", "pending", binding=B2, quorum=[1])
     approved = event("approved", "approved", binding=B2)
-    assert faults(PROPOSED, edited, approved, event("started", "running", fence=1, binding=B2)) == []
-    old = faults(PROPOSED, edited, approved, STARTED)
+    assert violations(PROPOSED, edited, approved, event("started", "running", fence=1, binding=B2)) == []
+    old = violations(PROPOSED, edited, approved, STARTED)
     assert old[0] == "What ran is not what was approved."
 
 
 # R41, R49
 def test_refused_attempts_and_evidence_change_nothing() -> None:
     attempts = (event("decision_refused", None), event("finished_late", None, fence=7, binding=B9))
-    assert faults(PROPOSED, *attempts, APPROVED, *attempts, STARTED, *attempts, SUCCEEDED) == []
+    assert violations(PROPOSED, *attempts, APPROVED, *attempts, STARTED, *attempts, SUCCEEDED) == []
 
 
 # R49
@@ -804,10 +826,10 @@ def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
         '{"binding":"%s","x":"%s","\\u0062inding":"",',
     ],
 )
-def test_a_binding_cannot_be_said_twice(spelled: str) -> None:
+def test_a_second_binding_is_a_violation(spelled: str) -> None:
     """The last one counts, as for every reader of JSON, though the data begins as it should."""
-    entries = chain(*(one._replace(approval_id="before") for one in LIFE), *LIFE[:1])
-    last = make_entry(APPROVED, head_of(entries), NOW + 9, SALT)
+    entries = chain(*(one._replace(approval_id="before") for one in COMPLETE_HISTORY), *COMPLETE_HISTORY[:1])
+    last = make_entry(APPROVED, last_head(entries), NOW + 9, SALT)
     data = last.data.replace(f'{{"binding":"{B1}",', spelled % (B1, B2))
     assert data != last.data
     forged = last._replace(data=data, link=hash_link(entries[-1].link, skeleton(*last[:6], data, last.digest)))
@@ -821,7 +843,7 @@ def test_a_binding_cannot_be_said_twice(spelled: str) -> None:
 # R49
 def test_approvals_do_not_mix() -> None:
     other = Event("started", "r1", {"status": "running", "binding": B1, "fence": 1}, "a2")
-    said = faults(PROPOSED, APPROVED, other)
+    said = violations(PROPOSED, APPROVED, other)
     assert said[0].startswith("nothing became running")
     assert json.loads(chain(other)[0].data)["fence"] == 1
     assert pending().id not in {"a1", "a2"}

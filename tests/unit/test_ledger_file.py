@@ -1,4 +1,4 @@
-"""Exports: verified without a database, over the bytes as they stand; whatever is done to them is found."""
+"""Ledger exports: verified without a database, over their exact bytes; every change is found."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ SALT = b"0123456789abcdef"
 BINDING = "b1" * 32
 
 
-def told(kind: str, status: str, approval_id: str, **data: object) -> Event:
+def event(kind: str, status: str, approval_id: str, **data: object) -> Event:
     facts = {"status": status, "binding": BINDING, **data}
     return Event(kind, 'ann\t"é"\n', facts, approval_id, {"comment": "a\tb\nc \\ ü"})
 
 
-def life(approval_id: str) -> tuple[Event, ...]:
+def history(approval_id: str) -> tuple[Event, ...]:
     return (
-        told("proposed", "pending", approval_id, quorum=[1]),
-        told("approved", "approved", approval_id, stage=0),
+        event("proposed", "pending", approval_id, quorum=[1]),
+        event("approved", "approved", approval_id, stage=0),
         Event("started", "r1", {"status": "running", "binding": BINDING, "fence": 1}, approval_id),
-        told("succeeded", "succeeded", approval_id, fence=1),
+        event("succeeded", "succeeded", approval_id, fence=1),
     )
 
 
@@ -45,33 +45,33 @@ def chain(*events: Event) -> list[Entry]:
     head = Head("default")
     for number, event in enumerate(events):
         entries.append(make_entry(event, head, 1_000 + number, SALT + bytes([number])))
-        head = head_of(entries)
+        head = last_head(entries)
     return entries
 
 
-def head_of(entries: Sequence[Entry]) -> Head:
+def last_head(entries: Sequence[Entry]) -> Head:
     last = entries[-1]
     return Head(last.workspace, last.seq, last.link, last.at)
 
 
-ENTRIES = chain(Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}), *life("a1"), *life("a2"))
-HEAD = head_of(ENTRIES)
+ENTRIES = chain(Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}), *history("a1"), *history("a2"))
+HEAD = last_head(ENTRIES)
 
 
-def written(entries: Sequence[Entry] = ENTRIES, after: Head = Head("default"), end: Head | None = None) -> bytes:  # noqa: B008  a tuple
-    """An export as the documentation describes it, by another hand than the one that is tested."""
+def write_export(entries: Sequence[Entry] = ENTRIES, after: Head = Head("default"), end: Head | None = None) -> bytes:  # noqa: B008  a tuple
+    """An export as the documentation describes it, written independently of the tested code."""
     top = {"format": "interlock-ledger", "version": 1, "workspace": "default", "after": after.to_json()}
-    last = sign(end or (head_of(entries) if entries else after), SIGNER, 5_000)
+    last = sign(end or (last_head(entries) if entries else after), SIGNER, 5_000)
     rows = [
         b"\t".join(
             (entry.link.encode(), skeleton(*entry[:8]), (entry.salt or b"").hex().encode(), entry.content or b"")
         )
         for entry in entries
     ]
-    return b"\n".join([compact(top), *rows, compact(last.to_json())]) + b"\n"
+    return b"\n".join([compact_json(top), *rows, compact_json(last.to_json())]) + b"\n"
 
 
-def compact(body: object) -> bytes:
+def compact_json(body: object) -> bytes:
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -80,28 +80,30 @@ def verify(*files: bytes, kept: Head | None = None, trusted: str = "") -> AuditR
     return asyncio.run(verify_exports(sources, kept, lambda signed: distrust_reason(signed, trusted)))[0]
 
 
-def assert_found(report: AuditReport, seq: int, words: str) -> None:
+def assert_violation(report: AuditReport, seq: int, words: str) -> None:
     said = [(fault.seq, fault.message) for fault in report.violations]
     assert any(number == seq and words in message for number, message in said), said
 
 
 # R49
 def test_a_whole_export_is_valid() -> None:
-    report = verify(written(), kept=HEAD, trusted=SIGNER.key)
+    report = verify(write_export(), kept=HEAD, trusted=SIGNER.key)
     assert (report.violations, report.entries, report.approvals, report.head) == ((), 9, 2, HEAD)
     assert (report.since, report.unknown_entries) == (0, 0)
 
 
 # R49
 def test_an_empty_ledger_has_an_export_too() -> None:
-    assert verify(written([])).to_json()["entries"] == 0
+    assert verify(write_export([])).to_json()["entries"] == 0
 
 
 # R49
 def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
     start = Head('the "inner" \\ one')
     entry = make_entry(Event("denied", "agent", {}, "", None), start, 1, SALT)
-    file = written([entry], start).replace(b'"workspace":"default"', b'"workspace":' + compact(start.workspace), 1)
+    file = write_export([entry], start).replace(
+        b'"workspace":"default"', b'"workspace":' + compact_json(start.workspace), 1
+    )
     report = verify(file)
     assert (report.violations, report.head.workspace, report.entries) == ((), start.workspace, 1)
 
@@ -110,23 +112,23 @@ def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_lines_may_go_over_several_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(ledger_file, "BLOCK_SIZE", size)
-    assert verify(written(), kept=HEAD, trusted=SIGNER.key).violations == ()
+    assert verify(write_export(), kept=HEAD, trusted=SIGNER.key).violations == ()
 
 
 # R49
 def test_the_longest_line_is_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    longest = max(map(len, written().splitlines()))
+    longest = max(map(len, write_export().splitlines()))
     monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 1)
     monkeypatch.setattr(ledger_file, "MAX_LINE", longest)
-    assert verify(written()).violations == ()
+    assert verify(write_export()).violations == ()
     monkeypatch.setattr(ledger_file, "MAX_LINE", longest - 1)
     with pytest.raises(Misconfigured, match=f"export1 holds a line of more than {longest - 1:,} bytes; that is no"):
-        verify(written())
+        verify(write_export())
 
 
 # R49
 def test_a_head_that_does_not_fit_is_told_in_full() -> None:
-    report = verify(written(ENTRIES[:4], end=HEAD))
+    report = verify(write_export(ENTRIES[:4], end=HEAD))
     assert [(fault.seq, fault.message) for fault in report.violations] == [
         (
             9,
@@ -138,7 +140,7 @@ def test_a_head_that_does_not_fit_is_told_in_full() -> None:
 
 # R49
 def test_a_last_line_that_is_no_head_is_told() -> None:
-    report = verify(written().replace(b'"key":', b'"kez":'))
+    report = verify(write_export().replace(b'"key":', b'"kez":'))
     assert [(fault.seq, fault.message) for fault in report.violations] == [
         (9, "export1: The last line is not a head: it was altered.")
     ]
@@ -147,7 +149,7 @@ def test_a_last_line_that_is_no_head_is_told() -> None:
 # R49: what anybody can do with ten lines of their own
 def test_an_export_can_be_verified_without_us() -> None:
     link = "0" * 64
-    for line in written().decode().split("\n")[1:-2]:
+    for line in write_export().decode().split("\n")[1:-2]:
         stated, body, salt, content = line.split("\t")
         link = sha256((link + body).encode()).hexdigest()
         assert link == stated
@@ -159,8 +161,8 @@ def test_an_export_can_be_verified_without_us() -> None:
 # R49
 @pytest.mark.parametrize("cut", range(10))
 def test_exports_that_follow_on_each_other_are_one_chain(cut: int) -> None:
-    middle = head_of(ENTRIES[:cut]) if cut else Head("default")
-    early, late = written(ENTRIES[:cut]), written(ENTRIES[cut:], middle)
+    middle = last_head(ENTRIES[:cut]) if cut else Head("default")
+    early, late = write_export(ENTRIES[:cut]), write_export(ENTRIES[cut:], middle)
     report = verify(early, late, kept=HEAD, trusted=SIGNER.key)
     assert (report.violations, report.entries, report.approvals, report.unknown_entries) == ((), 9, 2, 0)
     alone = verify(late, kept=HEAD)
@@ -170,17 +172,19 @@ def test_exports_that_follow_on_each_other_are_one_chain(cut: int) -> None:
 
 # R49
 def test_exports_in_the_wrong_order_are_found() -> None:
-    early, late = written(ENTRIES[:4]), written(ENTRIES[4:], head_of(ENTRIES[:4]))
+    early, late = write_export(ENTRIES[:4]), write_export(ENTRIES[4:], last_head(ENTRIES[:4]))
     report = verify(late, early)
-    assert_found(report, 1, "export2 does not follow on what came before it: that ends with entry 9, and this goes on")
-    rewritten = written(ENTRIES[4:], Head("default", 4, "f" * 64))
-    assert_found(verify(early, rewritten), 5, "goes on from another entry 4")
+    assert_violation(
+        report, 1, "export2 does not follow on what came before it: that ends with entry 9, and this goes on"
+    )
+    rewritten = write_export(ENTRIES[4:], Head("default", 4, "f" * 64))
+    assert_violation(verify(early, rewritten), 5, "goes on from another entry 4")
 
 
 # R49
 def test_a_gap_between_exports_is_found() -> None:
-    report = verify(written(ENTRIES[:3]), written(ENTRIES[4:], head_of(ENTRIES[:4])))
-    assert_found(report, 5, "that ends with entry 3, and this goes on from entry 4")
+    report = verify(write_export(ENTRIES[:3]), write_export(ENTRIES[4:], last_head(ENTRIES[:4])))
+    assert_violation(report, 5, "that ends with entry 3, and this goes on from entry 4")
 
 
 # R49
@@ -190,78 +194,82 @@ def test_erased_content_is_an_empty_column() -> None:
         *(Event("denied", "agent", {"tool": "x"}, "", {"n": n}) for n in range(5)), Event("erased", "bob", scope)
     )
     gone = [entry._replace(salt=None, content=None) if entry.seq in (2, 3, 5) else entry for entry in entries]
-    report = verify(written(gone))
+    report = verify(write_export(gone))
     assert (report.violations, report.erased) == ((), 3)
     assert report.erasures[0].to_json()["actor"] == "bob"
-    assert_found(verify(written(gone[:5])), 5, "The content of entry 5 is gone and nothing says who erased it.")
-    later = verify(written(entries[:5]), written(gone[5:], head_of(entries[:5])))
+    assert_violation(
+        verify(write_export(gone[:5])), 5, "The content of entry 5 is gone and nothing says who erased it."
+    )
+    later = verify(write_export(entries[:5]), write_export(gone[5:], last_head(entries[:5])))
     assert later.violations == (), "an earlier export still holds it"
 
 
 # --- damage, each kind once
 
 
-LINES = written().split(b"\n")
+LINES = write_export().split(b"\n")
 
 
-def joined(lines: Sequence[bytes]) -> bytes:
+def join_lines(lines: Sequence[bytes]) -> bytes:
     return b"\n".join(lines)
 
 
 # R49
 @pytest.mark.parametrize("number", range(1, 10))
 def test_every_deletion_swap_and_insertion_is_found(number: int) -> None:
-    deleted = verify(joined([*LINES[:number], *LINES[number + 1 :]]))
-    assert_found(deleted, min(number + 1, 9), "missing or out of order" if number < 9 else "entries were cut")
-    twice = verify(joined([*LINES[:number], LINES[number], *LINES[number:]]))
-    assert_found(twice, number, "missing or out of order")
+    deleted = verify(join_lines([*LINES[:number], *LINES[number + 1 :]]))
+    assert_violation(deleted, min(number + 1, 9), "missing or out of order" if number < 9 else "entries were cut")
+    twice = verify(join_lines([*LINES[:number], LINES[number], *LINES[number:]]))
+    assert_violation(twice, number, "missing or out of order")
     if number < 9:
         swapped = [*LINES[:number], LINES[number + 1], LINES[number], *LINES[number + 2 :]]
-        assert_found(verify(joined(swapped)), number + 1, "missing or out of order")
+        assert_violation(verify(join_lines(swapped)), number + 1, "missing or out of order")
 
 
 # R49
 @pytest.mark.parametrize("number", range(1, 10))
 def test_a_cut_is_found_with_and_without_the_last_line(number: int) -> None:
-    bare = verify(joined([*LINES[:number], b""]))
-    assert_found(bare, number - 1, f"export1 ends without its head: it was cut behind entry {number - 1}.")
-    footed = verify(joined([*LINES[:number], LINES[-2], b""]))
-    assert_found(footed, 9, f"does not fit entry {number - 1}, the last one here")
+    bare = verify(join_lines([*LINES[:number], b""]))
+    assert_violation(bare, number - 1, f"export1 ends without its head: it was cut behind entry {number - 1}.")
+    footed = verify(join_lines([*LINES[:number], LINES[-2], b""]))
+    assert_violation(footed, 9, f"does not fit entry {number - 1}, the last one here")
 
 
 # R49
 @pytest.mark.parametrize("number", range(1, 10))
 def test_a_forged_end_is_found_by_a_head_or_a_key(number: int) -> None:
     cut = ENTRIES[: number - 1]
-    end = head_of(cut) if cut else Head("default")
-    forged = joined([*LINES[:number], compact(end.to_json()), b""])
+    end = last_head(cut) if cut else Head("default")
+    forged = join_lines([*LINES[:number], compact_json(end.to_json()), b""])
     assert verify(forged).violations == (), "a chain alone does not show it"
-    assert_found(verify(forged, kept=HEAD), 9, "The chain ends before the head that was kept")
-    assert_found(verify(forged, trusted=SIGNER.key), end.seq, "is not signed, so nobody stands for it")
+    assert_violation(verify(forged, kept=HEAD), 9, "The chain ends before the head that was kept")
+    assert_violation(verify(forged, trusted=SIGNER.key), end.seq, "is not signed, so nobody stands for it")
 
 
 # R49
 def test_a_rewritten_chain_is_found_by_an_older_head() -> None:
-    other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *life("a1"))
-    assert verify(written(other)).violations == ()
+    other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *history("a1"))
+    assert verify(write_export(other)).violations == ()
     for number in (1, 3, 5):
-        report = verify(written(other), kept=head_of(ENTRIES[:number]))
-        assert_found(report, number, "does not pass through the head that was kept: it was rewritten")
+        report = verify(write_export(other), kept=last_head(ENTRIES[:number]))
+        assert_violation(report, number, "does not pass through the head that was kept: it was rewritten")
 
 
 # R49
 def test_a_changed_signature_or_signed_value_is_found() -> None:
     for old, new in ((b'"signed_at":5000', b'"signed_at":5001'), (b'"signature":"', b'"signature":"00')):
-        assert_found(verify(written().replace(old, new)), 9, "was altered: its signature does not fit")
+        assert_violation(verify(write_export().replace(old, new)), 9, "was altered: its signature does not fit")
     other = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(b"\2" * 32)).key
-    assert_found(verify(written(), trusted=other), 9, "is signed by another key")
-    assert_found(verify(written().replace(b'"fingerprint":"', b'"fingerprint":"0')), 9, "The last line is not a head")
-    assert_found(verify(joined([*LINES[:-2], b"{nonsense", b""])), 9, "The last line is not a head")
+    assert_violation(verify(write_export(), trusted=other), 9, "is signed by another key")
+    assert_violation(
+        verify(write_export().replace(b'"fingerprint":"', b'"fingerprint":"0')), 9, "The last line is not a head"
+    )
+    assert_violation(verify(join_lines([*LINES[:-2], b"{nonsense", b""])), 9, "The last line is not a head")
 
 
 # R49
-def test_what_stands_behind_the_head_is_found_once() -> None:
-    report = verify(written() + b"more\nand more\n")
+def test_bytes_after_the_head_are_reported_once() -> None:
+    report = verify(write_export() + b"more\nand more\n")
     assert [fault.message for fault in report.violations] == ["export1 goes on behind its head: something was added."]
 
 
@@ -276,10 +284,10 @@ def test_changed_content_and_salt_are_found(number: int) -> None:
         (link, body, b"ff" + salt[2:], content),
         (link, body, salt, b""),
     ):
-        report = verify(joined([*LINES[:number], b"\t".join(cells), *LINES[number + 1 :]]))
+        report = verify(join_lines([*LINES[:number], b"\t".join(cells), *LINES[number + 1 :]]))
         assert [(f.seq, f.message) for f in report.violations] == [(number, "The content of the entry was altered.")]
-    gone = verify(joined([*LINES[:number], b"\t".join((link, body, b"", content)), *LINES[number + 1 :]]))
-    assert_found(gone, number, "is gone and nothing says who erased it")
+    gone = verify(join_lines([*LINES[:number], b"\t".join((link, body, b"", content)), *LINES[number + 1 :]]))
+    assert_violation(gone, number, "is gone and nothing says who erased it")
 
 
 # R49
@@ -294,13 +302,13 @@ def test_changed_content_and_salt_are_found(number: int) -> None:
     ],
 )
 def test_a_line_that_cannot_be_read_is_a_fault_with_its_number(line: bytes, words: str) -> None:
-    assert_found(verify(joined([*LINES[:3], line, *LINES[4:]])), 3, words)
+    assert_violation(verify(join_lines([*LINES[:3], line, *LINES[4:]])), 3, words)
 
 
 # R49
 def test_one_unreadable_line_leaves_the_rest_of_the_chain_readable() -> None:
     link = LINES[1].split(b"\t")[0]
-    report = verify(joined([LINES[0], link + b"\t?\t\t", *LINES[2:]]))
+    report = verify(join_lines([LINES[0], link + b"\t?\t\t", *LINES[2:]]))
     assert [fault.seq for fault in report.violations] == [1]
 
 
@@ -312,19 +320,19 @@ def test_one_unreadable_line_leaves_the_rest_of_the_chain_readable() -> None:
         (b"interlock-ledger", b"other-ledger", "is not an export of a ledger"),
         (b'"seq":0', b'"seq":"0"', "is not an export of a ledger"),
         (b'"workspace":"default"}', b'"workspace":"other"}', "is not an export of a ledger"),
-        (written(), b"", "is not an export of a ledger"),
+        (write_export(), b"", "is not an export of a ledger"),
         (b'{"after"', b'"after"', "is not an export of a ledger"),
     ],
 )
 def test_what_is_no_export_is_refused(old: bytes, new: bytes, words: str) -> None:
     with pytest.raises(Misconfigured, match=words):
-        verify(written().replace(old, new, 1))
+        verify(write_export().replace(old, new, 1))
 
 
 # R49
 def test_exports_of_two_workspaces_are_refused() -> None:
     with pytest.raises(Misconfigured, match="export2 is of the workspace 'other', not of 'default'"):
-        verify(written(), written([]).replace(b'"default"', b'"other"'))
+        verify(write_export(), write_export([]).replace(b'"default"', b'"other"'))
     with pytest.raises(Misconfigured, match="no export"):
         verify()
 
@@ -333,16 +341,16 @@ def test_exports_of_two_workspaces_are_refused() -> None:
 def test_a_line_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_file, "MAX_LINE", 5_000)
     monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 1_000)
-    assert verify(written()).violations == ()
+    assert verify(write_export()).violations == ()
     with pytest.raises(Misconfigured, match="a line of more than 5,000 bytes"):
-        verify(written() + b"x" * 10_000)
+        verify(write_export() + b"x" * 10_000)
 
 
 # --- damage at random
 
 
 @st.composite
-def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
+def damage(draw: st.DrawFn, whole: bytes) -> bytes:
     """Bytes that differ in one place or a few: taken away, put in, doubled or changed."""
     for _ in range(draw(st.integers(1, 3))):
         begin = draw(st.integers(0, len(whole)))
@@ -351,18 +359,18 @@ def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
     return whole
 
 
-FIRST, _, REST = written().partition(b"\n")
+FIRST, _, REST = write_export().partition(b"\n")
 
 
 # R49
-@given(damaged(REST))
-def test_whatever_is_done_to_an_export_is_found(made: bytes) -> None:
+@given(damage(REST))
+def test_every_damage_to_an_export_is_found(made: bytes) -> None:
     report = verify(FIRST + b"\n" + made, kept=HEAD, trusted=SIGNER.key)
     assert bool(report.violations) == (made not in (REST, REST[:-1])), report.violations
 
 
 # R49
-@given(damaged(FIRST))
+@given(damage(FIRST))
 def test_a_first_line_that_was_changed_is_refused_or_changes_nothing_behind_it(made: bytes) -> None:
     try:
         report = verify(made + b"\n" + REST, kept=HEAD, trusted=SIGNER.key)
@@ -377,6 +385,6 @@ def test_a_flipped_bit_is_found_in_the_entry_where_it_is(number: int, data: st.D
     line = bytearray(LINES[number])
     place = data.draw(st.integers(0, len(line) - 1))
     line[place] ^= 1 << data.draw(st.integers(0, 7))
-    report = verify(joined([*LINES[:number], bytes(line), *LINES[number + 1 :]]))
+    report = verify(join_lines([*LINES[:number], bytes(line), *LINES[number + 1 :]]))
     found = [f"entry {fault.seq}: {fault.message}" for fault in report.violations]
     assert any(each.startswith(f"entry {number}: ") or f"Entry {number} is missing" in each for each in found), found

@@ -1,4 +1,4 @@
-"""Which tests `make test` runs, what their work is counted as, and how test-all sums up."""
+"""Test levels: which tests `make test` runs, how their work is counted, and how test-all sums up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.levels import TESTS, mark_nightly
 from tests.workload import Workload
 
 
-class Item:
+class FakeItem:
     """As much of a pytest item as the level of a test depends on."""
 
     def __init__(self, file: str, *marks: str, **params: str) -> None:
@@ -34,20 +34,20 @@ class Item:
 @pytest.mark.parametrize(
     ("item", "nightly"),
     [
-        (Item("unit/test_x.py"), False),
-        (Item("unit/test_x.py", "nightly"), True),
-        (Item("server/test_x.py", place="sqlite"), False),
-        (Item("server/test_x.py", place="postgres"), True),
-        (Item("server/test_x.py", "postgres_smoke", place="postgres"), False),
-        (Item("contract/test_x.py", place="postgres"), False),
-        (Item("contract/test_x.py", "postgres_nightly", place="postgres"), True),
-        (Item("contract/test_x.py", "postgres_nightly", place="sqlite"), False),
-        (Item("contract/test_x.py", "nightly", place="sqlite"), True),
-        (Item("browser/test_x.py"), True),
-        (Item("browser/test_x.py", "smoke"), False),
-        (Item("faults/test_x.py", "smoke", database="postgresql"), True),
-        (Item("faults/test_x.py", "smoke", "postgres_smoke", database="postgresql"), False),
-        (Item("journeys/test_x.py", "smoke", "nightly"), True),
+        (FakeItem("unit/test_x.py"), False),
+        (FakeItem("unit/test_x.py", "nightly"), True),
+        (FakeItem("server/test_x.py", place="sqlite"), False),
+        (FakeItem("server/test_x.py", place="postgres"), True),
+        (FakeItem("server/test_x.py", "postgres_smoke", place="postgres"), False),
+        (FakeItem("contract/test_x.py", place="postgres"), False),
+        (FakeItem("contract/test_x.py", "postgres_nightly", place="postgres"), True),
+        (FakeItem("contract/test_x.py", "postgres_nightly", place="sqlite"), False),
+        (FakeItem("contract/test_x.py", "nightly", place="sqlite"), True),
+        (FakeItem("browser/test_x.py"), True),
+        (FakeItem("browser/test_x.py", "smoke"), False),
+        (FakeItem("faults/test_x.py", "smoke", database="postgresql"), True),
+        (FakeItem("faults/test_x.py", "smoke", "postgres_smoke", database="postgresql"), False),
+        (FakeItem("journeys/test_x.py", "smoke", "nightly"), True),
     ],
 )
 def test_the_level_of_a_test(item: Any, nightly: bool) -> None:
@@ -58,7 +58,7 @@ def test_the_level_of_a_test(item: Any, nightly: bool) -> None:
 def test_work_is_counted_for_the_test_that_does_it(tmp_path: Path) -> None:
     workload = Workload(str(tmp_path / "work.json"))
     for file, servers in (("server/test_x.py", 2), ("unit/test_x.py", 0)):
-        protocol: Any = workload.pytest_runtest_protocol(Item(file))  # type: ignore[arg-type]
+        protocol: Any = workload.pytest_runtest_protocol(FakeItem(file))  # type: ignore[arg-type]
         next(protocol)
         for _ in range(servers):
             sys.audit(SERVER_STARTED)
@@ -71,7 +71,7 @@ def test_work_is_counted_for_the_test_that_does_it(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
+def workload_file(tmp_path: Path) -> Path:
     path = tmp_path / "run.json"
     tests = [
         {"test": "tests/server/test_a.py::test_1", "suite": "server", "seconds": 3.0, "cpu": 1.0, "servers": 2},
@@ -82,36 +82,36 @@ def recorded(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_report_adds_up_suites_and_files(recorded: Path) -> None:
-    text = test_report.report(test_report.read_run([recorded]))
+def test_a_report_adds_up_suites_and_files(workload_file: Path) -> None:
+    text = test_report.report(test_report.read_run([workload_file]))
     assert "| server | 2 | 4 | 80% | 2 | 0 | 3 | 0 | 0 |" in text
     assert "| `tests/server/test_a.py` | 2 | 4.0 | 2.0 | 0 |" in text
 
 
 @pytest.mark.parametrize(("limit", "code"), [("[server]\nservers = 3\n", 0), ("[server]\nservers = 2\n", 1), ("", 1)])
 def test_a_suite_over_its_budget_fails_the_run(
-    recorded: Path, tmp_path: Path, limit: str, code: int, capsys: pytest.CaptureFixture[str]
+    workload_file: Path, tmp_path: Path, limit: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = tmp_path / "budget.toml"
     budget.write_text(limit)
-    assert test_report.main(["--check", str(budget), str(recorded)]) == code
+    assert test_report.main(["--check", str(budget), str(workload_file)]) == code
     assert ("server used 3 servers" in capsys.readouterr().err) is bool(code)
 
 
-def test_a_report_is_kept_as_a_page(recorded: Path, tmp_path: Path) -> None:
+def test_a_report_is_kept_as_a_page(workload_file: Path, tmp_path: Path) -> None:
     page = tmp_path / "test-times.md"
-    assert test_report.main(["--write", str(page), str(recorded)]) == 0
+    assert test_report.main(["--write", str(page), str(workload_file)]) == 0
     assert page.read_text().startswith("# Where the time of the tests goes\n")
 
 
 def test_every_test_file_is_in_one_slice_of_test_all() -> None:
     for path in sorted(TESTS.rglob("test_*.py")):
         name = path.relative_to(TESTS.parent).as_posix()
-        slices = [part.name for part in test_all.SLICES if covers(part.tests, name)]
+        slices = [part.name for part in test_all.SLICES if is_covered(part.tests, name)]
         assert len(slices) == 1, f"{name} is in the slices {slices}"
 
 
-def covers(tests: tuple[str, ...], name: str) -> bool:
+def is_covered(tests: tuple[str, ...], name: str) -> bool:
     ignored = {option.removeprefix("--ignore=") for option in tests if option.startswith("--ignore=")}
     return name not in ignored and any(name == each or name.startswith(f"{each}/") for each in tests)
 

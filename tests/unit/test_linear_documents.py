@@ -1,4 +1,4 @@
-"""Everything that is sent to Linear fits Linear's own schema, and the part of it that the demo's stand-in has."""
+"""GraphQL documents sent to Linear: valid under its schema, and under the demo's fake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report of a program is kept without the secret arguments that it repeats."""
+"""Masking: a stored report contains no secret argument that it repeats."""
 
 from base64 import b64encode
 
@@ -14,16 +14,16 @@ from interlock.core.masking import MASK, MAX_SECRETS, REDACTED_LENGTH, mask_repo
 SECRET = 's3cret/päss\n"word"'
 
 
-def payload_of(args: dict[str, object], *secret: str) -> Payload:
+def stored_payload(args: dict[str, object], *secret: str) -> Payload:
     data = canonical(args)
     shown = redact(data, ToolSpec("login", "write", secret=secret), b"key").data
     return Payload(data, None if shown == data else shown)
 
 
-STORED = payload_of({"user": "ann", "password": SECRET}, "password")
+STORED = stored_payload({"user": "ann", "password": SECRET}, "password")
 
 
-def result_of(value: object, stored: Payload = STORED) -> object:
+def masked_result(value: object, stored: Payload = STORED) -> object:
     return read_canonical(mask_report(Payload(result=canonical(value)), stored).result or b"")
 
 
@@ -40,46 +40,46 @@ def result_of(value: object, stored: Payload = STORED) -> object:
     ],
 )
 def test_every_spelling_of_a_secret_is_hidden_in_error_and_result(spelled: str) -> None:
-    told = mask_report(Payload(error=f"401 for {spelled}."), STORED)
-    assert told.error == f"401 for {MASK}."
-    assert result_of({"log": [f"-> {spelled} <-", 1]}) == {"log": [f"-> {MASK} <-", 1]}
+    result = mask_report(Payload(error=f"401 for {spelled}."), STORED)
+    assert result.error == f"401 for {MASK}."
+    assert masked_result({"log": [f"-> {spelled} <-", 1]}) == {"log": [f"-> {MASK} <-", 1]}
 
 
 def test_names_in_a_result_are_hidden_as_well_and_stay_apart() -> None:
-    assert result_of({f"a {SECRET}": 1, f"a {MASK}": 2, "b": 3}) == {f"a {MASK}": 2, f"a {MASK} 1": 1, "b": 3}
+    assert masked_result({f"a {SECRET}": 1, f"a {MASK}": 2, "b": 3}) == {f"a {MASK}": 2, f"a {MASK} 1": 1, "b": 3}
 
 
 def test_what_repeats_no_secret_is_kept_byte_for_byte() -> None:
     report = Payload(result=b'{"b":[true,null,1.5,"ann"]}', error="none of it")
     assert mask_report(report, STORED) == report
-    assert mask_report(report, payload_of({"user": "ann"})) == report
+    assert mask_report(report, stored_payload({"user": "ann"})) == report
 
 
 def test_a_short_secret_is_hidden_only_where_it_is_all_of_a_text() -> None:
-    stored = payload_of({"pin": "abc"}, "pin")
-    assert result_of(["abc", "abcd", {"abc": 1}], stored) == [MASK, "abcd", {MASK: 1}]
+    stored = stored_payload({"pin": "abc"}, "pin")
+    assert masked_result(["abc", "abcd", {"abc": 1}], stored) == [MASK, "abcd", {MASK: 1}]
 
 
 def test_numbers_and_what_is_inside_of_a_secret_are_hidden() -> None:
     card = {"number": 4111111111111111, "owners": ["Ann Lee", True, None, ""], "cvc": 123}
-    stored = payload_of({"card": card}, "card")
+    stored = stored_payload({"card": card}, "card")
     report = ["4111111111111111 of Ann Lee", 4111111111111111, 123, "123", 1234, True]
-    assert result_of(report, stored) == [f"{MASK} of {MASK}", MASK, MASK, MASK, 1234, True]
+    assert masked_result(report, stored) == [f"{MASK} of {MASK}", MASK, MASK, MASK, 1234, True]
 
 
 def test_only_what_people_do_not_see_is_a_secret() -> None:
     mark = {"$secret": "not a fingerprint"}
-    stored = payload_of({"all": [{"key": "hidden-one", "mark": mark}, 5], "mark": mark}, "/all/*/key")
-    assert result_of(["hidden-one", "not a fingerprint"], stored) == [MASK, "not a fingerprint"]
+    stored = stored_payload({"all": [{"key": "hidden-one", "mark": mark}, 5], "mark": mark}, "/all/*/key")
+    assert masked_result(["hidden-one", "not a fingerprint"], stored) == [MASK, "not a fingerprint"]
 
 
 def test_where_shown_and_stored_arguments_differ_in_shape_nothing_is_taken_for_a_secret() -> None:
     stored = Payload(b'{"a":1,"b":2}', b'{"a":{"c":3},"b":[4]}')
-    assert result_of({"x": 1}, stored) == {"x": 1}
+    assert masked_result({"x": 1}, stored) == {"x": 1}
 
 
 def test_of_a_longer_secret_nothing_is_left_by_a_shorter_one_inside_it() -> None:
-    stored = payload_of({"a": "token", "b": "token-and-more"}, "*")
+    stored = stored_payload({"a": "token", "b": "token-and-more"}, "*")
     assert mask_report(Payload(error="token-and-more, token"), stored).error == f"{MASK}, {MASK}"
 
 
@@ -89,16 +89,16 @@ def test_once_the_arguments_were_erased_nothing_of_a_report_is_kept() -> None:
 
 
 def test_more_than_can_be_looked_through_is_hidden_as_a_whole() -> None:
-    many = payload_of({"keys": [f"secret-{number}" for number in range(MAX_SECRETS)]}, "keys")
+    many = stored_payload({"keys": [f"secret-{number}" for number in range(MAX_SECRETS)]}, "keys")
     assert mask_report(Payload(error="x" * 20_000), many).error == MASK
-    assert result_of(["secret-1"] * 69_000, payload_of({"key": "secret-1"}, "key")) == MASK
+    assert masked_result(["secret-1"] * 69_000, stored_payload({"key": "secret-1"}, "key")) == MASK
 
 
 def test_a_result_that_the_marks_would_make_too_large_is_hidden_as_a_whole() -> None:
-    assert result_of(["key" for _ in range(100_000)], payload_of({"key": "key"}, "key")) == MASK
+    assert masked_result(["key" for _ in range(100_000)], stored_payload({"key": "key"}, "key")) == MASK
 
 
-def test_words_about_a_call_are_kept_without_its_secrets() -> None:
+def test_texts_about_a_call_are_stored_without_its_secrets() -> None:
     args, shown = STORED.args or b"", STORED.shown or b""
     assert mask_text(f"Log in with {SECRET}", args, shown) == f"Log in with {MASK}"
     assert mask_text("Log in", args, shown) == "Log in"
@@ -113,24 +113,24 @@ def test_words_about_a_call_are_kept_without_its_secrets() -> None:
 )
 def test_no_secret_is_left_in_any_text_around_it(secret: str, before: str, after: str) -> None:
     stored = Payload(canonical({"key": secret}), b'{"key":{"$secret":"f"}}')
-    told = mask_report(Payload(error=before + secret + after), stored).error or ""
-    assert secret not in told.replace(MASK, "\0")
+    result = mask_report(Payload(error=before + secret + after), stored).error or ""
+    assert secret not in result.replace(MASK, "\0")
 
 
 def test_the_estimated_work_grows_with_secrets_and_report() -> None:
     report = Payload(error="e" * 1_000)
-    one = payload_of({"key": "s" * 40}, "key")
-    many = payload_of({"key": [f"s{number:05}" for number in range(1_000)]}, "key")
-    assert masking_work(report, payload_of({"user": "ann"})) == 0
+    one = stored_payload({"key": "s" * 40}, "key")
+    many = stored_payload({"key": [f"s{number:05}" for number in range(1_000)]}, "key")
+    assert masking_work(report, stored_payload({"user": "ann"})) == 0
     assert masking_work(report, Payload()) == 0
     assert masking_work(report, one) < 500_000 < masking_work(report, many)
     assert masking_work(Payload(), many) > 500_000  # the spellings alone are work
-    assert len(payload_of({"k": "secret"}, "k").shown or b"") == len(b'{"k":}') + REDACTED_LENGTH
+    assert len(stored_payload({"k": "secret"}, "k").shown or b"") == len(b'{"k":}') + REDACTED_LENGTH
 
 
 def test_more_secrets_than_can_be_searched_hide_the_whole_report() -> None:
     few, many = (
-        payload_of({"keys": [f"s{n:05}" for n in range(count)]}, "keys") for count in (MAX_SECRETS, MAX_SECRETS + 1)
+        stored_payload({"keys": [f"s{n:05}" for n in range(count)]}, "keys") for count in (MAX_SECRETS, MAX_SECRETS + 1)
     )
     report = Payload(error="quiet", result=b'"plain"')
     assert mask_report(report, few) == report

@@ -1,4 +1,4 @@
-"""What channels are told of an approval."""
+"""The message of a channel about an approval."""
 
 from __future__ import annotations
 

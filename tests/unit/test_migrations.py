@@ -1,4 +1,4 @@
-"""A migration is known by its bytes: a database that an earlier program made refuses one that was edited since."""
+"""Migrations: identified by their bytes, so that an edited one is refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a model is told about a call: one message for each outcome, and the same words wherever it runs."""
+"""Messages to the model about a call: one for each outcome, the same in every interface."""
 
 import json
 
@@ -44,8 +44,8 @@ def test_a_refused_call_gives_the_model_one_result(refused: Refused) -> None:
 
 def test_a_refusal_without_a_reason_says_that_approval_is_required() -> None:
     words = "pay requires approval and was not permitted"
-    told = refusal_message(Refused(""), "pay")
-    assert (told["status"], told["reason"], told["error"]) == ("denied", words, f"Access denied: {words}")
+    result = refusal_message(Refused(""), "pay")
+    assert (result["status"], result["reason"], result["error"]) == ("denied", words, f"Access denied: {words}")
 
 
 @pytest.mark.parametrize("result", [{"id": 7}, "done", None, 0])
@@ -96,8 +96,8 @@ def test_what_a_person_answered_is_told_in_their_own_words_everywhere(said: obje
     assert outcome_response(answered, "pay") == said
     assert to_not_run_error(answered, "pay").result == said
     assert denial_reason(answered, "pay") == text
-    told = outcome_result(answered, "pay", has_output_schema=False, earlier=False)
-    assert (told["content"], told["isError"]) == ([{"type": "text", "text": text}], False)
+    result = outcome_result(answered, "pay", has_output_schema=False, earlier=False)
+    assert (result["content"], result["isError"]) == ([{"type": "text", "text": text}], False)
 
 
 # R35

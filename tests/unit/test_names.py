@@ -1,4 +1,4 @@
-"""Names as readers take them: what folds to the same name, and which of those only imitate it. R56"""
+"""Look-alike names: what folds to the same name, and which of those imitate another. R56"""
 
 import pytest
 

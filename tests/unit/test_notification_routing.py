@@ -1,4 +1,4 @@
-"""Who is told of an approval, where and from when on."""
+"""Notification routing: who is notified of an approval, through which channel and when."""
 
 from __future__ import annotations
 
@@ -38,7 +38,19 @@ from interlock.core.notify.routing import (
     quiet_end,
 )
 from interlock.core.policy.policy import Ask, EscalationStep, People, Stage
-from tests.unit.builders import ALICE, BOB, FINANCE, NOW, approve, at, edit, in_status, pending, prepared, users
+from tests.unit.builders import (
+    ALICE,
+    BOB,
+    FINANCE,
+    NOW,
+    approval_in_status,
+    approve,
+    at,
+    edit,
+    pending,
+    prepare_edit,
+    users,
+)
 
 MAIL, SLACK, PAGER = (
     ChannelCapabilities(personal=True),
@@ -65,19 +77,19 @@ PERSON = {
 EVERYBODY = tuple(PERSON.values())
 FINANCE_ONE = Ask("finance", (Stage(FINANCE),))
 CHAT = "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
-NIGHT = QuietPeriod(time(22), time(7), ZoneInfo("Europe/Berlin"))
+QUIET_HOURS = QuietPeriod(time(22), time(7), ZoneInfo("Europe/Berlin"))
 
 
-def planned(approval: Approval, routes: Routes, known: tuple[Delivery, ...] = (), **more: Any) -> list[Delivery]:
+def plan(approval: Approval, routes: Routes, known: tuple[Delivery, ...] = (), **more: Any) -> list[Delivery]:
     return list(plan_deliveries(approval, known, routes, more.get("people", EVERYBODY), more.get("now", NOW)))
 
 
-def ways(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...]]:
-    return [tuple(filter(None, each.target)) for each in planned(approval, routes, **more)]
+def planned_targets(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...]]:
+    return [tuple(filter(None, each.target)) for each in plan(approval, routes, **more)]
 
 
-def said(found: list[Delivery]) -> tuple[Delivery, ...]:
-    """As they are when all of them were told."""
+def mark_all_sent(found: list[Delivery]) -> tuple[Delivery, ...]:
+    """The deliveries after all of them were sent."""
     named = [replace(each, id=f"d{number}") for number, each in enumerate(found)]
     return tuple(delivery.mark_sent(each, each, "ref", NOW) for each in named)
 
@@ -87,7 +99,7 @@ def chat(terms: Ask = FINANCE_ONE) -> Approval:
     return replace(made, subject=made.subject._replace(run_id=CHAT))
 
 
-def expired(terms: Ask = FINANCE_ONE) -> Approval:
+def expired_approval(terms: Ask = FINANCE_ONE) -> Approval:
     return expire(pending(terms), at(NOW + Ask().expires_in)).state
 
 
@@ -110,34 +122,34 @@ def test_what_leads_to_a_channel(terms: Ask, found: tuple[str, ...]) -> None:  #
 
 def test_what_nothing_leads_from_goes_to_the_default() -> None:  # R26
     assert approval_channels(pending(FINANCE_ONE), BY_MAIL) == ("mail",)
-    assert ways(pending(), Routes()) == []
+    assert planned_targets(pending(), Routes()) == []
 
 
-def test_a_place_of_the_team_stands_for_the_channels_own() -> None:
-    assert ways(pending(FINANCE_ONE), ALL) == [("slack", "#finance-ops")]
-    assert ways(pending(), ALL) == [("slack",)]
+def test_a_teams_destination_replaces_the_channels_default() -> None:
+    assert planned_targets(pending(FINANCE_ONE), ALL) == [("slack", "#finance-ops")]
+    assert planned_targets(pending(), ALL) == [("slack",)]
     two = replace(ALL, capabilities={**CAPABILITIES, "other": SLACK}, priorities={"medium": ("other",)})
-    assert ways(pending(FINANCE_ONE), two) == [("other",), ("slack", "#finance-ops")]
+    assert planned_targets(pending(FINANCE_ONE), two) == [("other",), ("slack", "#finance-ops")]
 
 
 def test_a_place_that_no_channel_has_gives_way() -> None:
     lost = replace(BY_MAIL, channels_by_origin={"finance": ("#finance-ops",)})
-    assert ways(pending(FINANCE_ONE), lost) == [("mail", "alice"), ("mail", "bob")]
+    assert planned_targets(pending(FINANCE_ONE), lost) == [("mail", "alice"), ("mail", "bob")]
     both = replace(FINANCE_ONE, channels=("mail", "#ops"))
-    assert ways(pending(both), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
+    assert planned_targets(pending(both), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
 
 
 def test_the_priority_that_counts_is_that_of_the_terms() -> None:
     edited = replace(pending(FINANCE_ONE), terms=replace(FINANCE_ONE, priority="high"))
-    assert ("pager",) in ways(edited, ALL)
+    assert ("pager",) in planned_targets(edited, ALL)
 
 
-# To whom
+# Recipients
 
 
 def test_those_are_told_who_may_decide_and_have_an_address() -> None:
     nobody_at_home = (*EVERYBODY[1:], replace(PERSON["alice"], has_email=False))
-    assert ways(pending(FINANCE_ONE), BY_MAIL, people=nobody_at_home) == [("mail", "bob")]
+    assert planned_targets(pending(FINANCE_ONE), BY_MAIL, people=nobody_at_home) == [("mail", "bob")]
 
 
 def test_requester_and_editor_are_not_told_where_the_rule_excludes_them() -> None:  # R48
@@ -149,10 +161,10 @@ def test_requester_and_editor_are_not_told_where_the_rule_excludes_them() -> Non
 def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens() -> None:  # R48
     terms = Ask("two", (Stage(FINANCE), Stage(People(teams=frozenset({"legal"})))))
     approval = pending(terms)
-    first = planned(approval, BY_MAIL)
+    first = plan(approval, BY_MAIL)
     assert [each.target.person for each in first] == ["alice", "bob"]
     voted = decide(approval, approve(approval), ALICE, at()).state
-    more = planned(voted, BY_MAIL, said(first))
+    more = plan(voted, BY_MAIL, mark_all_sent(first))
     assert [(each.target.person, each.is_notifying) for each in more] == [
         ("alice", False),
         ("bob", False),
@@ -162,7 +174,7 @@ def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens()
     assert missing_voters(done, EVERYBODY) == ()
 
 
-def test_who_is_away_is_told_by_the_one_who_stands_in() -> None:  # R40
+def test_the_delegate_of_an_absent_person_is_notified() -> None:  # R40
     lent = Delegation("bob", frozenset({"finance"}), "reviewer", users("carol"))
     away = replace(PERSON["bob"], away=True)
     stand_in = replace(PERSON["carol"], delegations_to_me=(lent,))
@@ -178,7 +190,7 @@ def test_of_a_quorum_only_what_is_missing_counts() -> None:  # R40
     assert [each.name for each in missing_voters(voted, (PERSON["bob"], away))] == ["bob"]
 
 
-def test_a_team_can_stand_in() -> None:  # R40
+def test_a_team_can_be_a_delegate() -> None:  # R40
     lent = Delegation("bob", frozenset({"finance"}), "reviewer", People(teams=frozenset({"legal"})))
     stand_in = replace(PERSON["carol"], delegations_to_me=(lent,))
     terms = Ask("", (Stage(users("bob")),))
@@ -195,24 +207,24 @@ def test_who_is_away_is_told_if_the_others_are_too_few() -> None:
 
 def test_a_delegation_tells_the_delegate() -> None:  # R40
     approval = pending(FINANCE_ONE)
-    first = said(planned(approval, BY_MAIL))
+    first = mark_all_sent(plan(approval, BY_MAIL))
     passed = delegate(approval, users("carol"), ALICE, at()).state
-    fresh = [each.target.person for each in planned(passed, BY_MAIL, first) if not each.sent_state]
+    fresh = [each.target.person for each in plan(passed, BY_MAIL, first) if not each.sent_state]
     assert fresh == ["carol"]
     reminded = replace(passed, timers=passed.timers._replace(reminded=1))
-    loud = [each.target.person for each in planned(reminded, BY_MAIL, first) if each.is_notifying]
+    loud = [each.target.person for each in plan(reminded, BY_MAIL, first) if each.is_notifying]
     assert loud == ["bob", "carol"]
 
 
 def test_those_whose_vote_is_void_after_an_edit_are_asked_again() -> None:
     approval = pending(replace(FINANCE_ONE, stages=(Stage(FINANCE, 2),)))
-    first = said(planned(approval, BY_MAIL))
+    first = mark_all_sent(plan(approval, BY_MAIL))
     voted = decide(approval, approve(approval), ALICE, at()).state
-    second = said(planned(voted, BY_MAIL, first))
-    change: PreparedEdit = prepared(voted)
+    second = mark_all_sent(plan(voted, BY_MAIL, first))
+    change: PreparedEdit = prepare_edit(voted)
     edited = decide(voted, edit(voted), BOB, at(), change).state
     assert edited.votes[0].by == "bob"
-    assert [(each.target.person, each.is_notifying) for each in planned(edited, BY_MAIL, second)] == [
+    assert [(each.target.person, each.is_notifying) for each in plan(edited, BY_MAIL, second)] == [
         ("alice", True),
         ("bob", False),
     ]
@@ -220,51 +232,55 @@ def test_those_whose_vote_is_void_after_an_edit_are_asked_again() -> None:
 
 def test_somebody_who_left_is_told_nothing_more() -> None:
     approval = pending(FINANCE_ONE)
-    waiting = tuple(planned(approval, BY_MAIL))
-    [gone] = planned(approval, BY_MAIL, waiting, people=EVERYBODY[1:])
+    waiting = tuple(plan(approval, BY_MAIL))
+    [gone] = plan(approval, BY_MAIL, waiting, people=EVERYBODY[1:])
     assert (gone.target.person, gone.status) == ("alice", "dropped")
-    assert planned(approval, BY_MAIL, said(list(waiting)), people=EVERYBODY[1:]) == []
+    assert plan(approval, BY_MAIL, mark_all_sent(list(waiting)), people=EVERYBODY[1:]) == []
 
 
 def test_what_concerns_very_many_is_told_to_some() -> None:
     crowd = tuple(Contact(f"p{number}", "reviewer", frozenset({"finance"})) for number in range(MAX_DELIVERIES + 5))
-    first = planned(pending(FINANCE_ONE), BY_MAIL, people=crowd)
+    first = plan(pending(FINANCE_ONE), BY_MAIL, people=crowd)
     assert len(first) == MAX_DELIVERIES
-    assert planned(pending(FINANCE_ONE), BY_MAIL, tuple(first), people=crowd) == []
+    assert plan(pending(FINANCE_ONE), BY_MAIL, tuple(first), people=crowd) == []
 
 
 # In a chat
 
 
-def test_a_call_of_a_chat_disturbs_nobody_but_those_whom_it_needs() -> None:
-    assert ways(chat(Ask()), BY_MAIL) == []
-    assert ways(chat(), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
-    assert ways(chat(Ask(channels=("mail",))), BY_MAIL) == [("mail", "alice"), ("mail", "bob"), ("mail", "carol")]
-    assert len(ways(chat(Ask("", (Stage(None, 2),))), BY_MAIL)) == 3
-    assert len(ways(chat(Ask(exclude=frozenset({"requester"}))), BY_MAIL)) == 3
+def test_a_chat_call_notifies_only_its_approvers() -> None:
+    assert planned_targets(chat(Ask()), BY_MAIL) == []
+    assert planned_targets(chat(), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
+    assert planned_targets(chat(Ask(channels=("mail",))), BY_MAIL) == [
+        ("mail", "alice"),
+        ("mail", "bob"),
+        ("mail", "carol"),
+    ]
+    assert len(planned_targets(chat(Ask("", (Stage(None, 2),))), BY_MAIL)) == 3
+    assert len(planned_targets(chat(Ask(exclude=frozenset({"requester"}))), BY_MAIL)) == 3
 
 
-def test_a_run_that_only_sounds_like_a_chat_is_told() -> None:
+def test_a_run_id_that_only_looks_like_a_chat_is_routed_normally() -> None:
     made = pending()
     posing = replace(made, subject=made.subject._replace(run_id="thread-7"))
-    assert len(ways(posing, BY_MAIL)) == 4
+    assert len(planned_targets(posing, BY_MAIL)) == 4
 
 
 # Up the ladder
 
 
-def climbing(escalated: int, *rungs: EscalationStep) -> Approval:
+def escalated_approval(escalated: int, *rungs: EscalationStep) -> Approval:
     return replace(pending(replace(FINANCE_ONE, ladder=rungs)), timers=TimerProgress(escalated=escalated))
 
 
 def test_each_rung_tells_its_people_and_its_channels() -> None:  # R28
     rungs = (EscalationStep(1, users("carol")), EscalationStep(2, People(teams=frozenset({"legal"})), ("#leads",)))
     routes = Routes({"mail": MAIL, "slack": SLACK}, "mail")
-    first = planned(climbing(0, *rungs), routes)
+    first = plan(escalated_approval(0, *rungs), routes)
     assert [each.target.person for each in first] == ["alice", "bob"]
-    one = planned(climbing(1, *rungs), routes, said(first))
+    one = plan(escalated_approval(1, *rungs), routes, mark_all_sent(first))
     assert [(each.target.person, each.reason) for each in one if not each.sent_state] == [("carol", "escalated")]
-    two = planned(climbing(2, *rungs), routes, said([*first, one[-1]]))
+    two = plan(escalated_approval(2, *rungs), routes, mark_all_sent([*first, one[-1]]))
     assert [each.target for each in two if not each.sent_state] == [DeliveryTarget("slack", "#leads")]
     assert [each.target.person for each in two if each.is_notifying] == ["carol", ""]
 
@@ -275,7 +291,7 @@ def test_every_rung_that_was_climbed_counts() -> None:
         EscalationStep(2, channels=("#leads",)),
         EscalationStep(3, channels=("pager",)),
     )
-    assert ways(climbing(2, *rungs), Routes(CAPABILITIES)) == [("slack",), ("slack", "#leads")]
+    assert planned_targets(escalated_approval(2, *rungs), Routes(CAPABILITIES)) == [("slack",), ("slack", "#leads")]
 
 
 def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
@@ -291,9 +307,9 @@ def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
 def test_a_rung_without_channels_is_told_where_its_teams_and_escalations_are() -> None:
     leads = People(teams=frozenset({"legal"}))
     routes = replace(ALL, channels_by_origin={"legal": ("#legal",)}, escalation="slack", default="mail")
-    found = ways(climbing(1, EscalationStep(1, leads)), routes)
+    found = planned_targets(escalated_approval(1, EscalationStep(1, leads)), routes)
     assert found == [("mail", "alice"), ("mail", "bob"), ("mail", "carol"), ("slack", "#legal")]
-    assert ways(climbing(1, EscalationStep(1, leads)), BY_MAIL) == [
+    assert planned_targets(escalated_approval(1, EscalationStep(1, leads)), BY_MAIL) == [
         ("mail", "alice"),
         ("mail", "bob"),
         ("mail", "carol"),
@@ -302,15 +318,16 @@ def test_a_rung_without_channels_is_told_where_its_teams_and_escalations_are() -
 
 def test_a_rung_that_leads_where_it_was_told_already_makes_a_noise_there() -> None:
     room = Routes({"room": ChannelCapabilities()}, "room")
-    rung = EscalationStep(1, users("carol"))
-    first = said(planned(climbing(0, rung), room))
-    [again] = planned(climbing(1, rung), room, first)
+    escalation_step = EscalationStep(1, users("carol"))
+    first = mark_all_sent(plan(escalated_approval(0, escalation_step), room))
+    [again] = plan(escalated_approval(1, escalation_step), room, first)
     assert (again.is_notifying, again.target) == (True, DeliveryTarget("room"))
 
 
 def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> None:
-    found = ways(
-        climbing(1, EscalationStep(1, channels=("mail",))), replace(ALL, default="slack", channels_by_origin={})
+    found = planned_targets(
+        escalated_approval(1, EscalationStep(1, channels=("mail",))),
+        replace(ALL, default="slack", channels_by_origin={}),
     )
     assert found == [("slack",), ("mail", "alice"), ("mail", "bob")]
 
@@ -320,49 +337,49 @@ def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> N
 
 def test_the_escalation_channel_and_the_requester_hear_that_time_ran_out() -> None:  # R28
     routes = replace(BY_MAIL, capabilities={"mail": MAIL, "room": ChannelCapabilities()}, escalation="room")
-    found = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
+    found = plan(expired_approval(), routes, mark_all_sent(plan(pending(FINANCE_ONE), routes)))
     notices = [(each.target.channel, each.target.person) for each in found if each.reason == "expired"]
     assert notices == [("room", ""), ("mail", "rita")]
     assert {each.id for each in found if each.reason == "expired"} == {""}
     unsaid = tuple(replace(each, id=f"d{number}") for number, each in enumerate(found))
-    assert planned(expired(), routes, unsaid) == []
-    assert planned(expired(), routes, said(found)) == []
+    assert plan(expired_approval(), routes, unsaid) == []
+    assert plan(expired_approval(), routes, mark_all_sent(found)) == []
 
 
 def test_a_notice_by_mail_goes_to_those_who_could_have_decided() -> None:
     routes = replace(BY_MAIL, escalation="mail")
-    assert ways(expired(), routes) == [("mail", "alice"), ("mail", "bob"), ("mail", "rita")]
-    assert ways(expired(), replace(routes, notify_on_expiry=False)) == []
+    assert planned_targets(expired_approval(), routes) == [("mail", "alice"), ("mail", "bob"), ("mail", "rita")]
+    assert planned_targets(expired_approval(), replace(routes, notify_on_expiry=False)) == []
 
 
 def test_who_was_not_told_while_it_waited_hears_that_time_ran_out() -> None:  # R28
     routes = replace(BY_MAIL, escalation="mail")
-    waiting = tuple(planned(pending(FINANCE_ONE), routes))
+    waiting = tuple(plan(pending(FINANCE_ONE), routes))
     assert {each.id for each in waiting} == {""}
-    found = [(each.target.person, each.reason, each.status) for each in planned(expired(), routes, waiting)]
+    found = [(each.target.person, each.reason, each.status) for each in plan(expired_approval(), routes, waiting)]
     assert found[:3] == [("alice", "asked", "dropped"), ("bob", "asked", "dropped"), ("alice", "expired", "due")]
 
 
 def test_where_there_is_a_message_that_one_says_it() -> None:
     routes = Routes({"room": ChannelCapabilities()}, "room", escalation="room")
-    [ended] = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
+    [ended] = plan(expired_approval(), routes, mark_all_sent(plan(pending(FINANCE_ONE), routes)))
     assert (ended.reason, ended.is_notifying) == ("asked", False)
 
 
 def test_no_notice_for_what_ended_otherwise_or_in_front_of_the_requester() -> None:
     routes = replace(BY_MAIL, escalation="mail")
-    lapsed = in_status("expired", decision=DecisionRecord("approve", "bob", NOW))
+    lapsed = approval_in_status("expired", decision=DecisionRecord("approve", "bob", NOW))
     by_rule = expire(pending(replace(FINANCE_ONE, on_expiry="approve")), at(NOW + Ask().expires_in)).state
-    assert (by_rule.status, ways(by_rule, routes), ways(lapsed, routes)) == ("approved", [], [])
-    assert ways(in_status("expired"), routes) == []
+    assert (by_rule.status, planned_targets(by_rule, routes), planned_targets(lapsed, routes)) == ("approved", [], [])
+    assert planned_targets(approval_in_status("expired"), routes) == []
     ended = expire(chat(), at(NOW + Ask().expires_in)).state
-    assert ways(ended, BY_MAIL) == []
+    assert planned_targets(ended, BY_MAIL) == []
 
 
 # Quiet hours
 
 
-def local(text: str, zone: str = "Europe/Berlin", fold: int = 0) -> int:
+def local_time(text: str, zone: str = "Europe/Berlin", fold: int = 0) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold).timestamp() * 1000)
 
 
@@ -378,22 +395,22 @@ def local(text: str, zone: str = "Europe/Berlin", fold: int = 0) -> int:
     ],
 )
 def test_quiet_hours_over_midnight(now: str, end: str | None) -> None:
-    assert quiet_end(NIGHT, local(now)) == (local(end) if end else None)
+    assert quiet_end(QUIET_HOURS, local_time(now)) == (local_time(end) if end else None)
 
 
 def test_quiet_hours_within_a_day() -> None:
     noon = QuietPeriod(time(12), time(13), ZoneInfo("UTC"))
-    assert quiet_end(noon, local("2026-06-01T12:30", "UTC")) == local("2026-06-01T13:00", "UTC")
-    assert quiet_end(noon, local("2026-06-01T12:00", "UTC")) == local("2026-06-01T13:00", "UTC")
-    assert quiet_end(noon, local("2026-06-01T13:00", "UTC")) is None
-    assert quiet_end(replace(noon, end=time(12)), local("2026-06-01T12:00", "UTC")) is None
+    assert quiet_end(noon, local_time("2026-06-01T12:30", "UTC")) == local_time("2026-06-01T13:00", "UTC")
+    assert quiet_end(noon, local_time("2026-06-01T12:00", "UTC")) == local_time("2026-06-01T13:00", "UTC")
+    assert quiet_end(noon, local_time("2026-06-01T13:00", "UTC")) is None
+    assert quiet_end(replace(noon, end=time(12)), local_time("2026-06-01T12:00", "UTC")) is None
 
 
 def test_an_end_that_comes_twice_is_not_in_the_past() -> None:
     early = QuietPeriod(time(22), time(2, 30), ZoneInfo("Europe/Berlin"))
-    first, again = local("2026-10-25T02:15"), local("2026-10-25T02:15", fold=1)
-    assert quiet_end(early, first) == local("2026-10-25T02:30")
-    assert quiet_end(early, again) == local("2026-10-25T02:30", fold=1)
+    first, again = local_time("2026-10-25T02:15"), local_time("2026-10-25T02:15", fold=1)
+    assert quiet_end(early, first) == local_time("2026-10-25T02:30")
+    assert quiet_end(early, again) == local_time("2026-10-25T02:30", fold=1)
 
 
 @given(
@@ -426,25 +443,28 @@ def test_quiet_hours_end_within_a_day_and_outside_of_them(now: int, start: time,
 def test_at_night_what_can_wait_waits(
     terms: dict[str, Any], escalated: int, expires_at: str, waits: bool
 ) -> None:  # R28
-    routes = Routes({"room": ChannelCapabilities()}, "room", quiet=NIGHT)
-    now = local("2026-06-01T23:00")
+    routes = Routes({"room": ChannelCapabilities()}, "room", quiet=QUIET_HOURS)
+    now = local_time("2026-06-01T23:00")
     approval = replace(
         pending(replace(FINANCE_ONE, ladder=(EscalationStep(1, users("carol")),), **terms)),
         timers=TimerProgress(escalated=escalated),
-        deadlines=ApprovalDeadlines(expires_at=local(expires_at)),
+        deadlines=ApprovalDeadlines(expires_at=local_time(expires_at)),
     )
-    due = [each.due_at for each in planned(approval, routes, now=now)]
-    assert due == [local("2026-06-02T07:00") if waits else now]
-    reminded = planned(
-        replace(approval, timers=approval.timers._replace(reminded=1)), routes, said(planned(approval, routes)), now=now
+    due = [each.due_at for each in plan(approval, routes, now=now)]
+    assert due == [local_time("2026-06-02T07:00") if waits else now]
+    reminded = plan(
+        replace(approval, timers=approval.timers._replace(reminded=1)),
+        routes,
+        mark_all_sent(plan(approval, routes)),
+        now=now,
     )
     assert [each.due_at for each in reminded] == due
 
 
 def test_a_notice_waits_for_the_morning_too() -> None:
-    routes = Routes({"room": ChannelCapabilities()}, "mail", quiet=NIGHT, escalation="room")
-    [notice] = planned(expired(), routes, now=local("2026-06-01T23:00"))
-    assert notice.due_at == local("2026-06-02T07:00")
+    routes = Routes({"room": ChannelCapabilities()}, "mail", quiet=QUIET_HOURS, escalation="room")
+    [notice] = plan(expired_approval(), routes, now=local_time("2026-06-01T23:00"))
+    assert notice.due_at == local_time("2026-06-02T07:00")
 
 
 # At the start
@@ -478,64 +498,69 @@ def test_what_leads_to_each_channel_can_be_told() -> None:
     assert channel_origins(Routes()) == {}
 
 
-ENGINE = Routes({"mail": MAIL, "flows": ChannelCapabilities(priorities=frozenset(), engine="restate")}, "mail")
+ENGINE_ROUTES = Routes({"mail": MAIL, "flows": ChannelCapabilities(priorities=frozenset(), engine="restate")}, "mail")
 
 
-def flow(status: str = "approved", run_id: str = "restate:inv_1", **more: Any) -> Approval:
-    approval = in_status(status, **more)
+def workflow_approval(status: str = "approved", run_id: str = "restate:inv_1", **more: Any) -> Approval:
+    approval = approval_in_status(status, **more)
     return replace(approval, subject=approval.subject._replace(run_id=run_id))
 
 
-def woken(approval: Approval, known: tuple[Delivery, ...] = (), routes: Routes = ENGINE) -> list[Delivery]:
-    return [each for each in planned(approval, routes, known) if each.reason == "woken"]
+def planned_wakeups(
+    approval: Approval, known: tuple[Delivery, ...] = (), routes: Routes = ENGINE_ROUTES
+) -> list[Delivery]:
+    return [each for each in plan(approval, routes, known) if each.reason == "woken"]
 
 
 @pytest.mark.parametrize("status", ["approved", "responded", "expired", "cancelled", "succeeded", "unknown"])
 def test_a_workflow_is_woken_once_when_its_call_is_decided(status: str) -> None:
-    assert woken(flow("pending")) == []
-    [wake] = woken(flow(status))
+    assert planned_wakeups(workflow_approval("pending")) == []
+    [wake] = planned_wakeups(workflow_approval(status))
     assert (wake.target, wake.due_at, wake.is_notifying) == (DeliveryTarget("flows"), NOW, False)
-    assert woken(flow(status), (wake,)) == []
+    assert planned_wakeups(workflow_approval(status), (wake,)) == []
 
 
 def test_a_rejection_wakes_when_it_stands_and_one_that_was_taken_back_does_not() -> None:
-    [wake] = woken(flow("rejected"))
+    [wake] = planned_wakeups(workflow_approval("rejected"))
     assert wake.due_at == NOW + 8_000
-    [dropped] = woken(flow("pending"), (wake,))
+    [dropped] = planned_wakeups(workflow_approval("pending"), (wake,))
     assert (dropped.status, dropped.due_at) == ("dropped", None)
-    [again] = woken(flow("approved"), (dropped,))
+    [again] = planned_wakeups(workflow_approval("approved"), (dropped,))
     assert (again.status, again.due_at) == ("due", NOW)
 
 
 def test_a_decision_after_one_that_was_taken_back_wakes_also_whoever_was_woken_too_soon() -> None:
-    [wake] = woken(flow("rejected"))
+    [wake] = planned_wakeups(workflow_approval("rejected"))
     sent = delivery.mark_sent(replace(wake, id="1", status="sending"), replace(wake, id="1"), "ref", NOW)
-    [dropped] = woken(flow("pending"), (sent,))
-    [again] = woken(flow("rejected"), (dropped,))
+    [dropped] = planned_wakeups(workflow_approval("pending"), (sent,))
+    [again] = planned_wakeups(workflow_approval("rejected"), (dropped,))
     assert (again.status, again.due_at) == ("due", NOW + 8_000)
-    assert again.message_id != sent.message_id  # whoever takes each message once takes this one as well
+    assert again.message_id != sent.message_id  # a channel that takes each message once takes this one too
 
 
 def test_a_wake_up_in_somebodys_hands_is_sent_again_if_another_decision_came_meanwhile() -> None:
-    [wake] = woken(flow("rejected"))
+    [wake] = planned_wakeups(workflow_approval("rejected"))
     held = delivery.lease(replace(wake, id="1"), "runner", NOW)
-    [taken_back] = woken(flow("pending"), (held,))
+    [taken_back] = planned_wakeups(workflow_approval("pending"), (held,))
     assert (taken_back.status, delivery.postpone_wakeup(taken_back, NOW).status) == ("sending", "dropped")
-    [decided] = woken(flow("approved"), (taken_back,))
+    [decided] = planned_wakeups(workflow_approval("approved"), (taken_back,))
     for after in (delivery.mark_sent(decided, held, "ref", NOW), delivery.postpone_wakeup(decided, NOW)):
         assert after.status == "due"
-    assert woken(flow("succeeded"), (held,)) == []
+    assert planned_wakeups(workflow_approval("succeeded"), (held,)) == []
 
 
 @pytest.mark.parametrize("run_id", ["run-1", "temporal:wf", "restate", "restated:x", ":restate", "thread-restate:x"])
 def test_only_workflows_of_that_engine_are_woken(run_id: str) -> None:
-    assert woken(flow(run_id=run_id)) == []
+    assert planned_wakeups(workflow_approval(run_id=run_id)) == []
 
 
 def test_what_leads_to_a_channel_that_wakes_is_its_engine() -> None:
-    assert channel_origins(ENGINE) == {"mail": ["everything else"], "flows": ["decisions that restate waits for"]}
+    assert channel_origins(ENGINE_ROUTES) == {
+        "mail": ["everything else"],
+        "flows": ["decisions that restate waits for"],
+    }
 
 
 def test_what_nobody_was_asked_about_wakes_nobody() -> None:
     for decided in (DecisionRecord("approve", "policy", NOW), DecisionRecord("approve", "ada", NOW, via="grant")):
-        assert woken(flow(decision=decided)) == []
+        assert planned_wakeups(workflow_approval(decision=decided)) == []

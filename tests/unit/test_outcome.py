@@ -1,4 +1,4 @@
-"""What the agent does next, by what the row says and what the clock says."""
+"""The outcome for the agent, from the row and the clock."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from interlock.core.outcome import (
     status_at,
 )
 from interlock.core.policy.policy import Ask
-from tests.unit.builders import LEASE, NOW, in_status, pending
+from tests.unit.builders import LEASE, NOW, approval_in_status, pending
 
-END = NOW + Ask().expires_in
+DEADLINE = NOW + Ask().expires_in
 PAYLOAD = Payload(args=b'{"a":1}', result=b'{"id":7}', error="Boom.")
 TIMED_OUT = "The call timed out: nobody decided or started it in time."
 
@@ -28,7 +28,7 @@ TIMED_OUT = "The call timed out: nobody decided or started it in time."
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        ("pending", Waiting("id", "pending", until=END)),
+        ("pending", Waiting("id", "pending", until=DEADLINE)),
         ("approved", Proceed(b'{"a":1}', "id")),
         ("running", Waiting("id", "running", until=NOW + LEASE)),
         ("rejected", Waiting("id", "rejected", until=NOW + 8_000)),
@@ -41,40 +41,40 @@ TIMED_OUT = "The call timed out: nobody decided or started it in time."
     ],
 )
 def test_every_status_has_its_outcome(status: str, outcome: Outcome) -> None:
-    assert approval_outcome(in_status(status), PAYLOAD, NOW) == outcome
+    assert approval_outcome(approval_in_status(status), PAYLOAD, NOW) == outcome
 
 
 def test_no_status_is_left_out() -> None:
-    kinds = {status: type(approval_outcome(in_status(status), PAYLOAD, NOW)) for status in STATUSES}
+    kinds = {status: type(approval_outcome(approval_in_status(status), PAYLOAD, NOW)) for status in STATUSES}
     assert len(kinds) == 10
     assert [status for status, kind in kinds.items() if kind is Proceed] == ["approved"]
 
 
 def test_what_is_erased_is_none() -> None:
-    assert approval_outcome(in_status("succeeded"), Payload(), NOW) == Finished("succeeded", None, "", "id")
-    assert approval_outcome(in_status("responded"), Payload(), NOW) == Answered(None, "id")
-    assert approval_outcome(in_status("approved"), Payload(), NOW) == Proceed(b"{}", "id")
+    assert approval_outcome(approval_in_status("succeeded"), Payload(), NOW) == Finished("succeeded", None, "", "id")
+    assert approval_outcome(approval_in_status("responded"), Payload(), NOW) == Answered(None, "id")
+    assert approval_outcome(approval_in_status("approved"), Payload(), NOW) == Proceed(b"{}", "id")
 
 
 # R5
 def test_the_deadline_counts_before_the_worker_has_seen_it() -> None:
     approval = pending()
-    assert approval_outcome(approval, PAYLOAD, END - 1) == Waiting("id", "pending", until=END)
-    assert approval_outcome(approval, PAYLOAD, END) == Refused(TIMED_OUT, "expired", "id")
+    assert approval_outcome(approval, PAYLOAD, DEADLINE - 1) == Waiting("id", "pending", until=DEADLINE)
+    assert approval_outcome(approval, PAYLOAD, DEADLINE) == Refused(TIMED_OUT, "expired", "id")
     assert "timed out" in TIMED_OUT
 
 
 # R28
 def test_a_rule_that_approves_by_time_waits_for_the_transition() -> None:
     auto = Ask(on_expiry="approve")
-    assert status_at(pending(auto), END) == "pending"
-    assert status_at(pending(auto, alarms=("f1",)), END) == "expired"
-    assert status_at(pending(auto), END - 1) == "pending"
+    assert status_at(pending(auto), DEADLINE) == "pending"
+    assert status_at(pending(auto, alarms=("f1",)), DEADLINE) == "expired"
+    assert status_at(pending(auto), DEADLINE - 1) == "pending"
 
 
 # R5
 def test_an_approval_that_was_not_started_in_time_is_expired() -> None:
-    approval = in_status("approved")
+    approval = approval_in_status("approved")
     assert status_at(approval, NOW + 3_599_999) == "approved"
     assert approval_outcome(approval, PAYLOAD, NOW + 3_600_000) == Refused(TIMED_OUT, "expired", "id")
     assert status_at(replace(approval, deadlines=approval.deadlines._replace(start_by=None)), NOW) == "expired"
@@ -82,7 +82,7 @@ def test_an_approval_that_was_not_started_in_time_is_expired() -> None:
 
 # R46
 def test_a_lapsed_lease_is_unknown_before_the_worker_has_seen_it() -> None:
-    approval = in_status("running")
+    approval = approval_in_status("running")
     assert status_at(approval, NOW + LEASE - 1) == "running"
     assert approval_outcome(approval, Payload(), NOW + LEASE) == Finished("unknown", None, "", "id")
     assert status_at(replace(approval, lease=approval.lease._replace(until=None)), NOW) == "unknown"
@@ -90,7 +90,7 @@ def test_a_lapsed_lease_is_unknown_before_the_worker_has_seen_it() -> None:
 
 # R46
 def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
-    approval = in_status("running", idempotent=True)
+    approval = approval_in_status("running", idempotent=True)
     assert approval_outcome(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", until=NOW + LEASE)
     assert approval_outcome(approval, PAYLOAD, NOW + LEASE) == Proceed(b'{"a":1}', "id")
     assert approval_outcome(replace(approval, lease=approval.lease._replace(until=None)), Payload(), NOW) == Proceed(
@@ -101,7 +101,7 @@ def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
 # R14
 def test_a_rejection_is_told_to_the_agent_only_when_it_is_released() -> None:
     decided = DecisionRecord("reject", "alice", NOW, reason="Too much.")
-    approval = in_status("rejected", decision=decided)
+    approval = approval_in_status("rejected", decision=decided)
     assert approval_outcome(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", until=NOW + 8_000)
     assert approval_outcome(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
     bare = replace(approval, decision=None, deadlines=approval.deadlines._replace(release_at=None))

@@ -1,4 +1,4 @@
-"""Passwords: what is kept of them, and what it takes to check one."""
+"""Passwords: their stored form, and checking one."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_who_has_no_password_has_no_password() -> None:
 
 
 def test_what_stands_in_for_nobody_takes_as_long_as_a_password() -> None:
-    """By the same parameters, so that a name that is not there cannot be told by its time."""
+    """Uses the same parameters, so that response time does not reveal an unknown name."""
     assert DUMMY_HASH.split("$")[:4] == hash_password(PASSWORD).split("$")[:4]
     assert list(map(len, DUMMY_HASH.split("$"))) == list(map(len, hash_password(PASSWORD).split("$")))
 

@@ -1,4 +1,4 @@
-"""What can be kept of a run that stands still, and for how long one that fails is left alone."""
+"""Paused runs: limits on their stored state, and the delay after a failed resume."""
 
 import pytest
 

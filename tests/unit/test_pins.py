@@ -1,4 +1,4 @@
-"""Pinned tools: what a call declares is compared with the pin, and a difference asks, whatever the rules say. R57"""
+"""Pinned tools: a declared definition that differs from its pin asks, under any rule. R57"""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from interlock.core.pins import (
 )
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
-from tests.unit.builders import NOW, at, pending, stored
+from tests.unit.builders import NOW, at, pending, store_row
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
 PINNED = ToolSpec("send", "write", schema=SCHEMA, secret=("token",), idempotent=True)
 LEASE = 60_000
 
 
-def said(effect: str = "", schema: Mapping[str, object] | None = None, **more: Any) -> ToolSpec:
+def declared_spec(effect: str = "", schema: Mapping[str, object] | None = None, **more: Any) -> ToolSpec:
     return ToolSpec("send", effect, schema=schema, declared=True, **more)
 
 
@@ -44,15 +44,15 @@ def pin(tool: str, effect: str = "read") -> Pin:
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        (said(), ()),
-        (said("write", SCHEMA, secret=("token",), idempotent=True), ()),
-        (said("write", idempotent=True), ()),
-        (said(secret=("/token",)), ()),
-        (said("read", idempotent=True), ("effect read instead of write",)),
-        (said(schema={"type": "object"}, idempotent=True), ("another schema",)),
-        (said(secret=("token", "to")), ("other secret fields",)),
-        (said("write"), ("not idempotent",)),
-        (said(schema=SCHEMA), ("not idempotent",)),
+        (declared_spec(), ()),
+        (declared_spec("write", SCHEMA, secret=("token",), idempotent=True), ()),
+        (declared_spec("write", idempotent=True), ()),
+        (declared_spec(secret=("/token",)), ()),
+        (declared_spec("read", idempotent=True), ("effect read instead of write",)),
+        (declared_spec(schema={"type": "object"}, idempotent=True), ("another schema",)),
+        (declared_spec(secret=("token", "to")), ("other secret fields",)),
+        (declared_spec("write"), ("not idempotent",)),
+        (declared_spec(schema=SCHEMA), ("not idempotent",)),
     ],
 )
 def test_what_is_declared_is_compared_and_what_is_not_has_not_changed(
@@ -62,16 +62,18 @@ def test_what_is_declared_is_compared_and_what_is_not_has_not_changed(
 
 
 def test_a_claimed_idempotence_differs_from_a_pin_without_it() -> None:
-    assert spec_differences(replace(PINNED, idempotent=False), said(idempotent=True)) == ("idempotent",)
+    assert spec_differences(replace(PINNED, idempotent=False), declared_spec(idempotent=True)) == ("idempotent",)
 
 
 def test_a_pin_without_a_schema_has_none_that_could_change() -> None:
-    assert spec_differences(replace(PINNED, schema=None), said("write", {"type": "array"}, idempotent=True)) == ()
+    assert (
+        spec_differences(replace(PINNED, schema=None), declared_spec("write", {"type": "array"}, idempotent=True)) == ()
+    )
 
 
 def test_the_order_of_a_schema_is_no_change() -> None:
     turned = {"properties": {"to": {"type": "string"}}, "type": "object"}
-    assert spec_differences(PINNED, said("write", turned, idempotent=True)) == ()
+    assert spec_differences(PINNED, declared_spec("write", turned, idempotent=True)) == ()
 
 
 def test_a_pin_holds_the_definition_and_nothing_of_one_call() -> None:
@@ -94,9 +96,9 @@ def test_a_pin_holds_the_definition_and_nothing_of_one_call() -> None:
 
 def test_a_pin_needs_an_effect() -> None:
     with pytest.raises(InvalidRequest, match="read, write or destructive"):
-        make_pinned_spec(said())
-    assert make_pinned_spec(said(), "destructive").effect == "destructive"
-    assert make_pinned_spec(said("read"), "write").effect == "write"
+        make_pinned_spec(declared_spec())
+    assert make_pinned_spec(declared_spec(), "destructive").effect == "destructive"
+    assert make_pinned_spec(declared_spec("read"), "write").effect == "write"
 
 
 def test_a_pinned_name_is_found_in_any_case() -> None:
@@ -150,8 +152,8 @@ def call(doubt: str = "", **more: Any) -> ToolCall:
 
 
 def test_a_doubt_is_empty_only_where_nothing_differs() -> None:
-    assert pin_mismatch_reason(PINNED, said()) == ""
-    assert "effect read instead of write, not idempotent" in pin_mismatch_reason(PINNED, said("read"))
+    assert pin_mismatch_reason(PINNED, declared_spec()) == ""
+    assert "effect read instead of write, not idempotent" in pin_mismatch_reason(PINNED, declared_spec("read"))
 
 
 def test_a_doubted_call_is_asked_about_although_a_rule_allows_it() -> None:
@@ -183,14 +185,14 @@ def test_an_interface_fills_the_terms_of_a_doubted_call_too() -> None:
 
 
 def test_a_program_starts_what_it_proposed_with_the_definition_that_it_has_itself() -> None:
-    own = said("read")
+    own = declared_spec("read")
     caller = Caller(owner="key:1", owners=frozenset({"key:1"}), agents=("bot",), spec_sha256=own.sha256)
     asked = pending(spec=replace(PINNED, secret=()), caller=caller)
     approval = replace(asked, status="approved", deadlines=asked.deadlines._replace(start_by=NOW + LEASE))
     for sha256 in ("", own.sha256, approval.subject.spec_sha256):
-        assert start(stored(approval), "r1", LEASE, sha256, at(), runner_is_dead=False).state.status == "running"
+        assert start(store_row(approval), "r1", LEASE, sha256, at(), runner_is_dead=False).state.status == "running"
     with pytest.raises(BindingBroken, match="definition changed"):
-        start(stored(approval), "r1", LEASE, said("write").sha256, at(), runner_is_dead=False)
+        start(store_row(approval), "r1", LEASE, declared_spec("write").sha256, at(), runner_is_dead=False)
 
 
 def test_a_name_that_looks_like_a_pinned_one_is_not_pinned_beside_it() -> None:

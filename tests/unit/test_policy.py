@@ -1,4 +1,4 @@
-"""Ordered rules, first match wins; whatever is in doubt tightens."""
+"""The policy: ordered rules, first match wins, errors tighten."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ from interlock.core.policy.policy import (
     parse_terms,
 )
 from tests.properties import examples
-from tests.unit.builders import FINANCE, asks, call
+from tests.unit.builders import FINANCE, ask_verdicts, call
 
 READ, WRITE, DESTROY = ToolSpec("look", "read"), ToolSpec("pay", "write"), ToolSpec("drop", "destructive")
 DAY = 86_400_000
@@ -45,11 +45,11 @@ def verdict(*rules: Rule, spec: ToolSpec = WRITE, defaults: Defaults | None = No
     return Policy(rules, defaults or Defaults(), toggles).judge(call(tool=spec.name, **more), spec)
 
 
-def raises(_: Facts) -> object:
+def raise_error(_: Facts) -> object:
     raise ZeroDivisionError
 
 
-def matched(rule: Rule, spec: ToolSpec = WRITE, **more: Any) -> bool:
+def is_denied_by(rule: Rule, spec: ToolSpec = WRITE, **more: Any) -> bool:
     """Whether a rule that denies takes effect; without a match the call is asked about."""
     return isinstance(verdict(rule, spec=spec, **more), Deny)
 
@@ -99,8 +99,8 @@ def test_what_is_refused_since_it_is_only_declared_says_how_to_vouch_for_it() ->
     reads = Rule("reads", "allow", effects=frozenset({"read"}))
     rest = Rule("rest", "deny", reason="Agents may only read here.")
     wary = Defaults(trust_declared=False)
-    told = f"Agents may only read here. That look is a read is only declared by its agent. {how}"
-    assert verdict(reads, rest, spec=look, defaults=wary) == Deny(told, "rest")
+    result = f"Agents may only read here. That look is a read is only declared by its agent. {how}"
+    assert verdict(reads, rest, spec=look, defaults=wary) == Deny(result, "rest")
     assert verdict(reads, rest, spec=change, defaults=wary) == Deny("Agents may only read here.", "rest")
     assert verdict(reads, rest, spec=UNKNOWN, defaults=wary) == Deny("Agents may only read here.", "rest")
 
@@ -199,19 +199,19 @@ def test_an_allowing_rule_gives_the_time_to_start() -> None:
     ],
 )
 def test_tools_are_matched_by_globs(pattern: str, tool: str, matches: bool) -> None:
-    assert matched(Rule("r", "deny", tools=("nothing", pattern)), ToolSpec(tool, "write")) is matches
-    assert matched(Rule("r", "deny", users=(pattern,)), requester=tool) is matches
-    assert matched(Rule("r", "deny", agents=(pattern,)), agent=tool) is matches
+    assert is_denied_by(Rule("r", "deny", tools=("nothing", pattern)), ToolSpec(tool, "write")) is matches
+    assert is_denied_by(Rule("r", "deny", users=(pattern,)), requester=tool) is matches
+    assert is_denied_by(Rule("r", "deny", agents=(pattern,)), agent=tool) is matches
 
 
 def test_effects_priorities_and_teams_are_matched() -> None:
-    assert matched(Rule("r", "deny", effects=frozenset({"write", "read"})))
-    assert not matched(Rule("r", "deny", effects=frozenset({"destructive"})))
-    assert matched(Rule("r", "deny", priorities=frozenset({"high"})), priority="high")
-    assert not matched(Rule("r", "deny", priorities=frozenset({"high"})))
-    assert matched(Rule("r", "deny", teams=frozenset({"ops"})), teams=("dev", "ops"))
-    assert not matched(Rule("r", "deny", teams=frozenset({"ops"})), teams=("dev",))
-    assert not matched(Rule("r", "deny", teams=frozenset({"ops"})))
+    assert is_denied_by(Rule("r", "deny", effects=frozenset({"write", "read"})))
+    assert not is_denied_by(Rule("r", "deny", effects=frozenset({"destructive"})))
+    assert is_denied_by(Rule("r", "deny", priorities=frozenset({"high"})), priority="high")
+    assert not is_denied_by(Rule("r", "deny", priorities=frozenset({"high"})))
+    assert is_denied_by(Rule("r", "deny", teams=frozenset({"ops"})), teams=("dev", "ops"))
+    assert not is_denied_by(Rule("r", "deny", teams=frozenset({"ops"})), teams=("dev",))
+    assert not is_denied_by(Rule("r", "deny", teams=frozenset({"ops"})))
 
 
 def test_all_matchers_have_to_match() -> None:
@@ -224,22 +224,22 @@ def test_all_matchers_have_to_match() -> None:
         users=("rita",),
         when=lambda _: True,
     )
-    assert matched(rule)
+    assert is_denied_by(rule)
     for field, value in (("tools", ("x",)), ("effects", frozenset({"read"})), ("agents", ("x",)), ("users", ("x",))):
-        assert not matched(replace(rule, **{field: value}))
+        assert not is_denied_by(replace(rule, **{field: value}))
 
 
 # R13
 def test_a_tightening_rule_holds_for_sub_agents_and_a_loosening_one_needs_the_whole_path() -> None:
     path = ("root", "child")
     deny, allow = Rule("d", "deny", agents=("root",)), Rule("a", "allow", agents=("child",))
-    assert matched(deny, agent="child", agent_path=path)
-    assert not matched(deny, agent="child", agent_path=("other", "child"))
+    assert is_denied_by(deny, agent="child", agent_path=path)
+    assert not is_denied_by(deny, agent="child", agent_path=("other", "child"))
     assert isinstance(verdict(allow, agent="child", agent_path=path), Ask)
     assert isinstance(verdict(replace(allow, agents=("root",)), agent="child", agent_path=path), Ask)
     assert verdict(replace(allow, agents=("child", "r*")), agent="child", agent_path=path) == Allow("a")
     assert isinstance(verdict(replace(allow, agents=("*",)), agent=""), Ask), "nobody is not every agent"
-    assert not matched(deny, agent="")
+    assert not is_denied_by(deny, agent="")
 
 
 # --- conditions
@@ -253,7 +253,7 @@ def test_a_condition_looks_at_the_facts_of_the_call() -> None:
         seen.append(facts)
         return True
 
-    matched(Rule("r", "deny", when=note), teams=("dev",), priority="low", agent="b", agent_path=("a", "b"))
+    is_denied_by(Rule("r", "deny", when=note), teams=("dev",), priority="low", agent="b", agent_path=("a", "b"))
     (facts,) = seen
     assert tuple(facts) == (*FACTS, "aliases", BUDGET_FACT), "what rules look at beside that is not for conditions"
     assert {name: facts[name] for name in FACTS} == {
@@ -277,7 +277,7 @@ def test_a_condition_on_an_argument_decides() -> None:
 
 # R38
 @pytest.mark.parametrize(
-    "odd", [raises, lambda _: None, lambda _: 1, lambda _: 0, lambda _: "true", lambda _: [], lambda: True]
+    "odd", [raise_error, lambda _: None, lambda _: 1, lambda _: 0, lambda _: "true", lambda _: [], lambda: True]
 )
 def test_a_condition_in_doubt_holds_for_deny_and_ask_and_never_for_allow(odd: Callable[[Facts], object]) -> None:
     assert isinstance(verdict(Rule("r", "deny", when=odd), spec=READ), Deny)
@@ -429,14 +429,14 @@ def test_the_same_terms_are_one_object() -> None:
 
 
 # R48
-@given(asks)
+@given(ask_verdicts)
 def test_terms_can_be_read_back_from_their_snapshot(terms: Ask) -> None:
     assert parse_terms(terms.snapshot) == terms
     assert parse_terms(terms.snapshot).sha256 == terms.sha256
 
 
 # R47, R48
-@given(asks, asks)
+@given(ask_verdicts, ask_verdicts)
 def test_different_terms_have_different_digests(one: Ask, other: Ask) -> None:
     assert (one == other) == (one.sha256 == other.sha256)
 
@@ -460,7 +460,7 @@ def test_a_shadow_rule_is_told_and_not_applied() -> None:
         Rule("s2", "ask", tools=("other",), shadow=True),
         Rule("s3", "allow", when=lambda facts: facts["user"] == "rita", shadow=True),
         Rule("s4", "deny", when=lambda _: False, shadow=True),
-        Rule("s5", "allow", when=raises, shadow=True),
+        Rule("s5", "allow", when=raise_error, shadow=True),
         Rule("real", "allow"),
     )
     policy = Policy(rules)
@@ -497,7 +497,13 @@ def test_mixed_alphabets_are_told_with_what_to_do() -> None:
 names = st.sampled_from(["a", "ab", "abc", "b", "ba", "c", "[ab]"])
 globs = st.sampled_from(["a", "ab", "b", "*", "a*", "?b", "[ab]", "ab*c", "*c", "b?", ""])
 patterns = st.lists(globs, max_size=2).map(tuple)
-CONDITIONS: tuple[Callable[[Facts], object] | None, ...] = (None, lambda _: True, lambda _: False, lambda _: 1, raises)
+CONDITIONS: tuple[Callable[[Facts], object] | None, ...] = (
+    None,
+    lambda _: True,
+    lambda _: False,
+    lambda _: 1,
+    raise_error,
+)
 random_rules = st.builds(
     Rule,
     st.uuids().map(str),
@@ -524,11 +530,11 @@ random_calls = st.builds(
 random_toggles = st.dictionaries(names, st.dictionaries(names, st.booleans(), max_size=3), max_size=3)
 
 
-def naive(policy: Policy, made: ToolCall, effect: str) -> tuple[str, str]:
-    """The law in the words of the design, one rule after the other: what happens, and by which rule."""
+def naive_verdict(policy: Policy, made: ToolCall, effect: str) -> tuple[str, str]:
+    """A naive reference: checks one rule after the other and returns the verdict and its rule."""
     toggles = [policy.toggles.get(agent, {}) for agent in made.path]
     for rule in policy.rules:
-        if not rule.shadow and naive_match(rule, made, effect):
+        if not rule.shadow and naive_matches(rule, made, effect):
             forced = rule.then == "allow" and any(toggle.get(made.tool) is True for toggle in toggles)
             return ("ask" if forced else rule.then), rule.name
     default = effect != "read"
@@ -536,7 +542,7 @@ def naive(policy: Policy, made: ToolCall, effect: str) -> tuple[str, str]:
     return ("ask" if asks_here or not effect else "allow"), ""
 
 
-def naive_match(rule: Rule, made: ToolCall, effect: str) -> bool:
+def naive_matches(rule: Rule, made: ToolCall, effect: str) -> bool:
     def hit(some: tuple[str, ...], name: str) -> bool:
         return not some or any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in some)
 
@@ -569,7 +575,7 @@ def test_a_shadow_is_what_the_rule_would_do_if_it_alone_were_enforced(
     expected = []
     for place, rule in enumerate(rules):
         enforced = (*rules[:place], replace(rule, shadow=False), *rules[place + 1 :])
-        kind, by = naive(Policy(enforced, toggles=toggles), made, effect)
+        kind, by = naive_verdict(Policy(enforced, toggles=toggles), made, effect)
         expected += [(by, kind)] if rule.shadow and by == rule.name else []
     assert list(Policy(rules, toggles=toggles).shadow_verdicts(made, ToolSpec(made.tool, effect))) == expected
 
@@ -588,11 +594,11 @@ def test_the_index_gives_what_a_linear_look_gives(
     policy = Policy(rules, toggles=toggles)
     for made in calls + calls:
         judged = policy.judge(made, ToolSpec(made.tool, effect))
-        assert (type(judged).__name__.lower(), judged.rule) == naive(policy, made, effect)
+        assert (type(judged).__name__.lower(), judged.rule) == naive_verdict(policy, made, effect)
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def checked_rules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the rules that were looked at."""
     counted: list[str] = []
     matches = Rule.matches
@@ -606,7 +612,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 # R15
-def test_looking_up_does_not_grow_with_the_rules(looks: list[str]) -> None:
+def test_looking_up_does_not_grow_with_the_rules(checked_rules: list[str]) -> None:
     many = [
         Rule(f"{number}", "deny", **matcher)
         for number in range(2_500)
@@ -621,15 +627,15 @@ def test_looking_up_does_not_grow_with_the_rules(looks: list[str]) -> None:
     policy = Policy((*many, mine, Rule("last", "ask")))
     assert len(policy.rules) > 10_000
     assert policy.judge(call(), WRITE) == Allow("mine")
-    assert looks == ["mine", "last"], "a new key costs its own rules only"
-    looks.clear()
+    assert checked_rules == ["mine", "last"], "a new key costs its own rules only"
+    checked_rules.clear()
     assert policy.judge(call({"amount": 7}), WRITE) == Allow("mine")
-    assert looks == [], "a known key costs none"
+    assert checked_rules == [], "a known key costs none"
     policy.judge(call(tool="pack9_x", requester="user7", agent="agent8"), ToolSpec("pack9_x", "write"))
-    assert looks == ["7", "8", "9", "last"]
-    looks.clear()
+    assert checked_rules == ["7", "8", "9", "last"]
+    checked_rules.clear()
     policy.judge(call(tool="tool12"), ToolSpec("tool12", "write"))
-    assert looks == ["12", "last"], "tool1 is another tool"
+    assert checked_rules == ["12", "last"], "tool1 is another tool"
 
 
 def test_what_is_remembered_of_rules_that_name_a_tool_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -640,14 +646,14 @@ def test_what_is_remembered_of_rules_that_name_a_tool_is_bounded(monkeypatch: py
 
 
 # R15
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: list[str]) -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, checked_rules: list[str]) -> None:
     monkeypatch.setattr(policies, "MAX_CACHED", 3)
     policy = Policy((Rule("r", "ask"),))
     judged = [policy.judge(call(requester=f"u{n}", expires_in=n), WRITE) for n in (1, 2, 3, 1, 4, 1)]
     assert [terms.expires_in for terms in judged if isinstance(terms, Ask)] == [1, 2, 3, 1, 4, 1]
     assert judged[3] is judged[0]
     assert judged[5] is not judged[0]
-    assert len(looks) == 5, "the fourth new key threw away what was known of the first"
+    assert len(checked_rules) == 5, "the fourth new key threw away what was known of the first"
 
 
 # R56

@@ -1,4 +1,4 @@
-"""A draft is tried on calls that were made: what would change, for whom, and by which rule."""
+"""Policy rehearsal: a draft applied to recorded calls, with the changes by tool and rule."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,7 +33,7 @@ QUESTION = ToolSpec("request_human_input", "read", decisions=("respond",))
 ANYBODY = None
 
 
-def recorded(number: int = 1, tool: str = "pay", verdict: VerdictKind = "ask", **more: Any) -> RecordedCall:
+def recorded_call(number: int = 1, tool: str = "pay", verdict: VerdictKind = "ask", **more: Any) -> RecordedCall:
     spec = more.pop("spec", ToolSpec(tool, "write"))
     call = propose(tool, {"amount": number}, "run", f"call{number}", **more)
     return RecordedCall(call=call, spec=spec, verdict=verdict, rule="", at=number * 1_000, approval_id=f"id{number}")
@@ -43,11 +43,11 @@ def rule(name: str, then: VerdictKind, ask: Ask = Ask(), **more: Any) -> Rule:  
     return Rule(name, then, ask=ask, **more)
 
 
-def above(limit: int) -> Any:
+def amount_above(limit: int) -> Any:
     return lambda facts: facts["args"]["amount"] > limit
 
 
-def only(then: VerdictKind, **terms: Any) -> Policy:
+def policy_with_verdict(then: VerdictKind, **terms: Any) -> Policy:
     return Policy((rule(f"all {then}", then, Ask(**terms)),))
 
 
@@ -58,7 +58,7 @@ def only(then: VerdictKind, **terms: Any) -> Policy:
 @pytest.mark.parametrize("old", KINDS)
 @pytest.mark.parametrize("new", KINDS)
 def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: VerdictKind, new: VerdictKind) -> None:
-    report = rehearse([recorded(1), recorded(2)], only(old), only(new))
+    report = rehearse([recorded_call(1), recorded_call(2)], policy_with_verdict(old), policy_with_verdict(new))
     assert (report.calls, report.first, report.last) == (2, 1_000, 2_000)
     assert report.verdict_counts == {(old, new): 2}
     assert report.changed_verdicts == (2 if old != new else 0)
@@ -66,7 +66,7 @@ def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: VerdictK
 
 
 def test_without_calls_there_is_nothing_to_report() -> None:
-    assert rehearse([], only("ask"), only("deny")) == RehearsalReport()
+    assert rehearse([], policy_with_verdict("ask"), policy_with_verdict("deny")) == RehearsalReport()
 
 
 # R52
@@ -81,7 +81,7 @@ def test_a_change_says_by_which_rule_and_the_gravest_comes_first() -> None:
         )
     )
     tools = ["pay", "mail", "post", "post", "pay", "pay", "pay"]
-    report = rehearse([recorded(n, tool) for n, tool in enumerate(tools, 1)], old, draft)
+    report = rehearse([recorded_call(n, tool) for n, tool in enumerate(tools, 1)], old, draft)
     assert list(report.causes.items()) == [
         (VerdictChangeCause("ask", "allow", "pay asks", "small passes", loosened=True), 1),
         (VerdictChangeCause("ask", "deny", "", "no post", loosened=False), 2),
@@ -94,8 +94,8 @@ def test_a_change_says_by_which_rule_and_the_gravest_comes_first() -> None:
 
 # R52
 def test_calls_that_were_judged_otherwise_when_they_were_made_are_counted() -> None:
-    calls = [recorded(1, verdict="ask"), recorded(2, verdict="allow"), recorded(3, verdict="deny")]
-    assert rehearse(calls, only("ask"), only("ask")).outdated == 2
+    calls = [recorded_call(1, verdict="ask"), recorded_call(2, verdict="allow"), recorded_call(3, verdict="deny")]
+    assert rehearse(calls, policy_with_verdict("ask"), policy_with_verdict("ask")).outdated == 2
 
 
 # --- what is loosened
@@ -105,22 +105,22 @@ def test_calls_that_were_judged_otherwise_when_they_were_made_are_counted() -> N
 @pytest.mark.parametrize(
     ("old", "new", "loosened"),
     [
-        (only("ask"), only("allow"), True),
-        (only("deny"), only("allow"), True),
-        (only("deny"), only("ask"), False),
-        (only("allow"), only("allow"), False),
-        (only("allow"), only("deny"), False),
-        (only("ask"), only("ask", on_expiry="approve"), True),
-        (only("deny"), only("ask", on_expiry="approve"), True),
-        (only("ask", on_expiry="approve"), only("allow"), True),
-        (only("ask", on_expiry="approve"), only("ask"), False),
-        (only("allow"), only("ask", on_expiry="approve"), False),
+        (policy_with_verdict("ask"), policy_with_verdict("allow"), True),
+        (policy_with_verdict("deny"), policy_with_verdict("allow"), True),
+        (policy_with_verdict("deny"), policy_with_verdict("ask"), False),
+        (policy_with_verdict("allow"), policy_with_verdict("allow"), False),
+        (policy_with_verdict("allow"), policy_with_verdict("deny"), False),
+        (policy_with_verdict("ask"), policy_with_verdict("ask", on_expiry="approve"), True),
+        (policy_with_verdict("deny"), policy_with_verdict("ask", on_expiry="approve"), True),
+        (policy_with_verdict("ask", on_expiry="approve"), policy_with_verdict("allow"), True),
+        (policy_with_verdict("ask", on_expiry="approve"), policy_with_verdict("ask"), False),
+        (policy_with_verdict("allow"), policy_with_verdict("ask", on_expiry="approve"), False),
     ],
 )
 def test_what_could_run_without_the_people_who_are_asked_now_is_loosened(
     old: Policy, new: Policy, loosened: bool
 ) -> None:
-    report = rehearse([recorded()], old, new)
+    report = rehearse([recorded_call()], old, new)
     assert report.loosened == int(loosened)
     assert [changed.loosened for changed in report.changed] == ([loosened] if report.changed else [])
 
@@ -141,32 +141,35 @@ def test_what_could_run_without_the_people_who_are_asked_now_is_loosened(
     ],
 )
 def test_the_same_question_on_other_terms_is_a_change(terms: dict[str, Any]) -> None:
-    report = rehearse([recorded()], only("ask"), only("ask", **terms))
+    report = rehearse([recorded_call()], policy_with_verdict("ask"), policy_with_verdict("ask", **terms))
     assert (report.changed_verdicts, report.other_terms, len(report.changed)) == (0, 1, 1)
 
 
 def test_a_rule_that_only_got_another_name_changes_nothing() -> None:
-    report = rehearse([recorded()], Policy((rule("a", "ask"),)), Policy((rule("b", "ask"),)))
+    report = rehearse([recorded_call()], Policy((rule("a", "ask"),)), Policy((rule("b", "ask"),)))
     assert (report.changed_verdicts, report.other_terms, report.changed) == (0, 0, ())
 
 
 # R52
 def test_who_would_have_to_answer_is_counted_for_each_group() -> None:
-    two_then_legal = only("ask", stages=(Stage(FINANCE, 2), Stage(LEGAL)))
-    report = rehearse([recorded(1), recorded(2)], only("ask"), two_then_legal)
+    two_then_legal = policy_with_verdict("ask", stages=(Stage(FINANCE, 2), Stage(LEGAL)))
+    report = rehearse([recorded_call(1), recorded_call(2)], policy_with_verdict("ask"), two_then_legal)
     assert report.answers_needed == {ANYBODY: (2, 0), FINANCE: (0, 4), LEGAL: (0, 2)}
-    assert rehearse([recorded()], only("allow"), only("deny")).answers_needed == {}
-    assert rehearse([recorded()], two_then_legal, two_then_legal).answers_needed == {FINANCE: (2, 2), LEGAL: (1, 1)}
+    assert rehearse([recorded_call()], policy_with_verdict("allow"), policy_with_verdict("deny")).answers_needed == {}
+    assert rehearse([recorded_call()], two_then_legal, two_then_legal).answers_needed == {
+        FINANCE: (2, 2),
+        LEGAL: (1, 1),
+    }
 
 
 # R37
 def test_a_question_to_people_stays_one_where_reads_are_allowed() -> None:
-    asked = recorded(spec=QUESTION, tool=QUESTION.name)
-    policy = only("allow")
+    asked = recorded_call(spec=QUESTION, tool=QUESTION.name)
+    policy = policy_with_verdict("allow")
     assert judge_recorded(policy, asked) == policy.default_ask
-    assert judge_recorded(only("deny"), asked).kind == "deny"
-    assert judge_recorded(only("ask"), asked).kind == "ask"
-    assert rehearse([asked], Policy(), only("allow")).loosened == 0
+    assert judge_recorded(policy_with_verdict("deny"), asked).kind == "deny"
+    assert judge_recorded(policy_with_verdict("ask"), asked).kind == "ask"
+    assert rehearse([asked], Policy(), policy_with_verdict("allow")).loosened == 0
     for spec in (replace(QUESTION, effect="write"), replace(QUESTION, decisions=("respond", "approve"))):
         assert judge_recorded(policy, replace(asked, spec=spec)).kind == "allow"
 
@@ -185,12 +188,14 @@ def test_a_rehearsal_looks_at_all_that_a_verdict_depends_on() -> None:
         teams=frozenset({"ops"}),
         priorities=frozenset({"high"}),
         effects=frozenset({"write"}),
-        when=above(0),
+        when=amount_above(0),
     )
-    assert rehearse([recorded(**call)], Policy(), Policy((by_all,))).verdict_counts == {("ask", "deny"): 1}
-    switched = Policy(only("allow").rules, toggles={"boss": {"pay": True}})
-    assert rehearse([recorded(**call)], only("allow"), switched).verdict_counts == {("allow", "ask"): 1}
-    claimed = recorded(spec=ToolSpec("pay", "read", declared=True))
+    assert rehearse([recorded_call(**call)], Policy(), Policy((by_all,))).verdict_counts == {("ask", "deny"): 1}
+    switched = Policy(policy_with_verdict("allow").rules, toggles={"boss": {"pay": True}})
+    assert rehearse([recorded_call(**call)], policy_with_verdict("allow"), switched).verdict_counts == {
+        ("allow", "ask"): 1
+    }
+    claimed = recorded_call(spec=ToolSpec("pay", "read", declared=True))
     wary = Policy(defaults=Defaults(trust_declared=False, unknown_tools="deny"))
     assert rehearse([claimed], Policy(), wary).verdict_counts == {("allow", "deny"): 1}
 
@@ -204,11 +209,11 @@ def test_the_gravest_changes_are_kept_then_the_newest() -> None:
     new = Policy(
         (
             rule("mail passes", "allow", tools=("mail",)),
-            rule("stop", "deny", when=above(6)),
+            rule("stop", "deny", when=amount_above(6)),
             rule("two", "ask", Ask(stages=(Stage(None, 2),))),
         )
     )
-    calls = [recorded(n, "mail" if n in (1, 2) else "pay") for n in range(1, 10)]
+    calls = [recorded_call(n, "mail" if n in (1, 2) else "pay") for n in range(1, 10)]
     every = rehearse(calls, old, new)
     assert [changed.recorded.at // 1_000 for changed in every.changed] == [2, 1, 9, 8, 7, 6, 5, 4, 3]
     assert every.changed[0].loosened
@@ -220,8 +225,8 @@ def test_the_gravest_changes_are_kept_then_the_newest() -> None:
 # R52
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 7), st.integers(0, 5))
 def test_pages_make_no_difference(numbers: list[int], size: int, keep: int) -> None:
-    old, new = Policy((rule("a", "ask", when=above(10)),)), Policy((rule("b", "deny", when=above(20)),))
-    calls = [recorded(number) for number in numbers]
+    old, new = Policy((rule("a", "ask", when=amount_above(10)),)), Policy((rule("b", "deny", when=amount_above(20)),))
+    calls = [recorded_call(number) for number in numbers]
     paged = Rehearsal(old, new, keep)
     for start in range(0, len(calls), size):
         paged.feed(calls[start : start + size])
@@ -295,8 +300,8 @@ def test_rules_that_noted_as_often_come_by_name() -> None:
 
 def test_a_group_of_people_is_told_apart_from_another() -> None:
     users = People(frozenset({"ann"}))
-    old, new = only("ask", stages=(Stage(FINANCE),)), only("ask", stages=(Stage(users),))
-    assert rehearse([recorded()], old, new).answers_needed == {FINANCE: (1, 0), users: (0, 1)}
+    old, new = policy_with_verdict("ask", stages=(Stage(FINANCE),)), policy_with_verdict("ask", stages=(Stage(users),))
+    assert rehearse([recorded_call()], old, new).answers_needed == {FINANCE: (1, 0), users: (0, 1)}
 
 
 # --- how often rules decided

@@ -1,4 +1,4 @@
-"""How two policies differ, in the words of the policy file."""
+"""Policy diff: the differences of two policies in the words of the policy file."""
 
 import random
 
@@ -15,16 +15,16 @@ def policy(text: str) -> Policy:
     return load_policy(text, compile_condition).policy
 
 
-def rules(*lines: str) -> Policy:
+def policy_with_rules(*lines: str) -> Policy:
     return policy("rules:\n" + "".join(f"  - {{{line}}}\n" for line in lines) if lines else "")
 
 
-def named(*names: str) -> Policy:
+def rules_named(*names: str) -> Policy:
     """Rules that differ in more than their names."""
-    return rules(*(f"name: {name}, tools: [tool_{name}], then: ask" for name in names))
+    return policy_with_rules(*(f"name: {name}, tools: [tool_{name}], then: ask" for name in names))
 
 
-def told(difference: PolicyDifference) -> list[tuple[str, str]]:
+def changes(difference: PolicyDifference) -> list[tuple[str, str]]:
     return [(each.kind, each.rule) for each in difference.rules]
 
 
@@ -43,8 +43,8 @@ def test_comments_and_layout_are_no_difference() -> None:
 
 # R52
 def test_rules_are_added_and_removed_in_their_places() -> None:
-    found = diff_policies(named("a", "b", "c"), named("a", "x", "c"))
-    assert told(found) == [("removed", "b"), ("added", "x")]
+    found = diff_policies(rules_named("a", "b", "c"), rules_named("a", "x", "c"))
+    assert changes(found) == [("removed", "b"), ("added", "x")]
     assert [(each.old_place, each.new_place) for each in found.rules] == [(2, None), (None, 2)]
     assert found.rules[1].changes == (FieldDifference("then", "", "ask"), FieldDifference("tools", "", "tool_x"))
     assert found.rules[0].changes == (FieldDifference("then", "ask", ""), FieldDifference("tools", "tool_b", ""))
@@ -52,8 +52,10 @@ def test_rules_are_added_and_removed_in_their_places() -> None:
 
 # R52
 def test_a_changed_rule_says_what_changed_in_it() -> None:
-    old = rules("name: pay, tools: [pay], when: args.amount > 5, then: ask")
-    new = rules("name: pay, tools: [pay, refund], then: ask, quorum: 2, approvers: {teams: [finance]}, mode: shadow")
+    old = policy_with_rules("name: pay, tools: [pay], when: args.amount > 5, then: ask")
+    new = policy_with_rules(
+        "name: pay, tools: [pay, refund], then: ask, quorum: 2, approvers: {teams: [finance]}, mode: shadow"
+    )
     (found,) = diff_policies(old, new).rules
     assert (found.kind, found.old_place, found.new_place, found.moved) == ("changed", 1, 1, False)
     assert {each.key: (each.old, each.new) for each in found.changes} == {
@@ -99,7 +101,7 @@ def test_a_changed_rule_says_what_changed_in_it() -> None:
     ],
 )
 def test_every_key_of_a_rule_is_told(line: str, key: str, value: str) -> None:
-    (found,) = diff_policies(rules("name: a, then: ask"), rules(f"name: a, {line}")).rules
+    (found,) = diff_policies(policy_with_rules("name: a, then: ask"), policy_with_rules(f"name: a, {line}")).rules
     assert found.changes == (FieldDifference(key, "", value),)
 
 
@@ -116,8 +118,8 @@ def test_every_key_of_a_rule_is_told(line: str, key: str, value: str) -> None:
     ],
 )
 def test_the_fewest_moves_are_told(new: str, moved: str) -> None:
-    found = diff_policies(named(*"abcd"), named(*new))
-    assert told(found) == [("moved", name) for name in moved]
+    found = diff_policies(rules_named(*"abcd"), rules_named(*new))
+    assert changes(found) == [("moved", name) for name in moved]
 
 
 def test_moves_and_the_rest_explain_the_new_order() -> None:
@@ -125,7 +127,7 @@ def test_moves_and_the_rest_explain_the_new_order() -> None:
     for _ in range(50):
         old = "".join(chance.sample("abcdef", 4))
         new = "".join(chance.sample("abcdef", 4))
-        found = diff_policies(named(*old), named(*new)).rules
+        found = diff_policies(rules_named(*old), rules_named(*new)).rules
         touched = {each.rule for each in found}
         assert [name for name in old if name not in touched] == [name for name in new if name not in touched]
         assert {each.rule for each in found if each.kind == "added"} == set(new) - set(old)
@@ -133,20 +135,20 @@ def test_moves_and_the_rest_explain_the_new_order() -> None:
 
 
 def test_a_rule_that_moved_and_changed_is_told_once() -> None:
-    old = rules("name: a, then: ask", "name: b, tools: [x], then: ask")
-    new = rules("name: b, tools: [y], then: ask", "name: a, then: ask")
+    old = policy_with_rules("name: a, then: ask", "name: b, tools: [x], then: ask")
+    new = policy_with_rules("name: b, tools: [y], then: ask", "name: a, then: ask")
     (found,) = diff_policies(old, new).rules
     assert (found.kind, found.rule, found.moved, found.old_place, found.new_place) == ("changed", "b", True, 2, 1)
 
 
 def test_a_rule_with_another_name_and_nothing_else_is_renamed() -> None:
-    old = rules("name: old name, tools: [x], then: deny")
-    (found,) = diff_policies(old, rules("name: new name, tools: [x], then: deny")).rules
+    old = policy_with_rules("name: old name, tools: [x], then: deny")
+    (found,) = diff_policies(old, policy_with_rules("name: new name, tools: [x], then: deny")).rules
     assert found == RuleDifference(
         rule="new name", old_place=1, new_place=1, changes=(), moved=False, old_name="old name"
     )
     assert found.kind == "renamed"
-    assert told(diff_policies(old, rules("name: new name, tools: [y], then: deny"))) == [
+    assert changes(diff_policies(old, policy_with_rules("name: new name, tools: [y], then: deny"))) == [
         ("removed", "old name"),
         ("added", "new name"),
     ]

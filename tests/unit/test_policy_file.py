@@ -1,4 +1,4 @@
-"""The policy as people write it: what it means, and what is said when it is wrong."""
+"""The policy file: its meaning, and the messages for its errors."""
 
 import json
 import re
@@ -28,10 +28,10 @@ def load(text: str, names: KnownNames | None = None) -> LoadedPolicy:
 
 
 def policy(*rules: str, more: str = "") -> Policy:
-    return load(text_of(*rules, more=more)).policy
+    return load(policy_text(*rules, more=more)).policy
 
 
-def text_of(*rules: str, more: str = "") -> str:
+def policy_text(*rules: str, more: str = "") -> str:
     lines = [f"  - {{name: rule {number}, {rule}}}\n" for number, rule in enumerate(rules, 1)]
     return f"{more}\nrules:\n{''.join(lines)}" if rules else more
 
@@ -46,7 +46,7 @@ def call(tool: str = "pay", args: dict[str, object] | None = None, **more: objec
     return propose(tool, args or {}, "run", "call", **more)
 
 
-def asked(loaded: Policy, each: ToolCall | None = None) -> Ask:
+def expect_ask(loaded: Policy, each: ToolCall | None = None) -> Ask:
     verdict = loaded.judge(each or call(), ToolSpec("pay", "write"))
     assert isinstance(verdict, Ask)
     return verdict
@@ -90,33 +90,35 @@ def test_an_empty_policy_is_the_defaults(text: str) -> None:
 
 def test_defaults_fill_what_a_rule_does_not_say() -> None:
     defaults = "defaults: {expires_in: {chat: 1m}, undo_window: 0s, start_within: 2h, remind: 30s}"
-    terms = asked(policy("then: ask", more=defaults), call(setting="chat"))
+    terms = expect_ask(policy("then: ask", more=defaults), call(setting="chat"))
     assert (terms.expires_in, terms.undo_window, terms.start_within, terms.remind) == (
         MINUTE,
         0,
         120 * MINUTE,
         (30_000,),
     )
-    assert asked(policy("then: ask, expires_in: 3m", more=defaults), call(setting="paused")).expires_in == 3 * MINUTE
+    assert (
+        expect_ask(policy("then: ask, expires_in: 3m", more=defaults), call(setting="paused")).expires_in == 3 * MINUTE
+    )
 
 
 def test_default_steps_hold_for_rules_without_their_own() -> None:  # R28
     more = (
         "defaults: {on_expiry: escalate, escalate: [{after: 90s, to: {users: [eve]}}, {after: 60s, channels: [pager]}]}"
     )
-    terms = asked(policy("then: ask", more=more))
+    terms = expect_ask(policy("then: ask", more=more))
     assert terms.on_expiry == "escalate"
-    assert [rung.after for rung in terms.ladder] == [60_000, 90_000]
+    assert [escalation_step.after for escalation_step in terms.ladder] == [60_000, 90_000]
 
 
 def test_the_priority_of_a_call_stays_unless_the_rule_sets_one() -> None:
-    assert asked(policy("then: ask"), call(priority="low")).priority == "low"
-    assert asked(policy("then: ask, priority: high"), call(priority="low")).priority == "high"
+    assert expect_ask(policy("then: ask"), call(priority="low")).priority == "low"
+    assert expect_ask(policy("then: ask, priority: high"), call(priority="low")).priority == "high"
 
 
 def test_stages_and_exclusions_are_read() -> None:  # R48
     rule = "then: ask, stages: [{approvers: {teams: [a]}}, {approvers: {users: [x, y]}, quorum: 2}], exclude: editors"
-    terms = asked(policy(rule))
+    terms = expect_ask(policy(rule))
     assert terms.stages == (Stage(People(teams=frozenset("a"))), Stage(People(frozenset("xy")), 2))
     assert terms.exclude == {"editor"}
 
@@ -218,7 +220,7 @@ rules:
     ],
 )
 def test_a_wrong_rule_is_refused(rule: str, words: str) -> None:
-    found = complaints(text_of(rule))
+    found = complaints(policy_text(rule))
     assert len(found) == 1
     assert found[0].startswith("line 3: ")
     assert words in found[0]
@@ -258,7 +260,7 @@ def test_a_wrong_file_is_refused(text: str, words: str) -> None:
 
 
 def test_a_flood_of_complaints_is_cut() -> None:
-    found = complaints(text_of(*["then: maybe"] * 80))
+    found = complaints(policy_text(*["then: maybe"] * 80))
     assert len(found) == 51
     assert found[-1] == "… and 30 more"
 
@@ -269,7 +271,7 @@ def test_unknown_names_are_refused_where_the_names_are_known() -> None:  # R30
         "then: ask, users: [an, '*@x.example'], teams: [finanse], approvers: {users: [ana], teams: [finances]},"
         " escalate: [{after: 1m, to: {teams: [legal]}, channels: [slak]}]"
     )
-    assert sorted(complaints(text_of(rule), names)) == [
+    assert sorted(complaints(policy_text(rule), names)) == [
         'line 3: unknown channel "slak"; did you mean "slack"?',
         'line 3: unknown team "finances"; did you mean "finance"?',
         'line 3: unknown team "finanse"; did you mean "finance"?',
@@ -277,12 +279,12 @@ def test_unknown_names_are_refused_where_the_names_are_known() -> None:  # R30
         'line 3: unknown user "an"; did you mean "ann"?',
         'line 3: unknown user "ana"; did you mean "ann"?',
     ]
-    assert load(text_of(rule)).policy.rules  # nothing is known, so nothing is checked
+    assert load(policy_text(rule)).policy.rules  # nothing is known, so nothing is checked
 
 
 def test_a_rule_says_where_it_is_told() -> None:  # R26
     assert policy("then: ask, channels: [slack, '#finance-ops']").rules[0].ask.channels == ("slack", "#finance-ops")
-    assert complaints(text_of("then: deny, channels: slack")) == [
+    assert complaints(policy_text("then: deny, channels: slack")) == [
         "line 3: channels goes with then: ask, and this rule says then: deny"
     ]
 
@@ -290,17 +292,17 @@ def test_a_rule_says_where_it_is_told() -> None:  # R26
 def test_places_need_a_channel_that_has_some() -> None:  # R26
     rule = "then: ask, channels: '#finance-ops', escalate: [{after: 1m, channels: [pager, '#ops']}]"
     names = KnownNames(channels=frozenset({"pager"}))
-    assert load(text_of(rule), names).policy.rules
-    assert complaints(text_of(rule), replace(names, has_destinations=False)) == [
+    assert load(policy_text(rule), names).policy.rules
+    assert complaints(policy_text(rule), replace(names, has_destinations=False)) == [
         'line 3: "#finance-ops" is a place, and no channel has places',
         'line 3: "#ops" is a place, and no channel has places',
     ]
-    assert complaints(text_of("then: ask, channels: 5"), names) == complaints(text_of("then: ask, channels: 5"))
+    assert complaints(policy_text("then: ask, channels: 5"), names) == complaints(policy_text("then: ask, channels: 5"))
 
 
 def test_reminders_of_the_configuration_hold_where_the_policy_says_nothing() -> None:  # R28
     def reminds(rule: str, more: str = "") -> tuple[int, ...]:
-        loaded = load_policy(text_of(rule, more=more), compile_condition, reminders=(60_000,))
+        loaded = load_policy(policy_text(rule, more=more), compile_condition, reminders=(60_000,))
         return loaded.policy.rules[0].ask.remind
 
     assert reminds("then: ask") == (60_000,)
@@ -321,7 +323,7 @@ def test_escalation_counts_for_the_quorum() -> None:
 
 def test_a_pattern_that_matches_no_registered_tool_is_a_warning() -> None:
     names = KnownNames(tools=frozenset({"cms_delete_page"}))
-    text = text_of("tools: [cms_*, pay, drop_*], then: deny", more="agents: {bob: {tool_approvals: {fly: true}}}")
+    text = policy_text("tools: [cms_*, pay, drop_*], then: deny", more="agents: {bob: {tool_approvals: {fly: true}}}")
     assert load(text, names).warnings == (
         'line 1: tool_approvals: no registered tool is called "fly"',
         'line 3: no registered tool matches "drop_*"',
@@ -331,9 +333,9 @@ def test_a_pattern_that_matches_no_registered_tool_is_a_warning() -> None:
 
 def test_a_set_of_letters_is_no_wildcard_and_warned_of() -> None:
     names = KnownNames(tools=frozenset({"pay[eu]", "drop_a"}))
-    told = load(text_of("tools: [drop_?, 'pay[eu]'], agents: ['bot[12]'], users: ['[ab]*'], then: deny"), names)
+    result = load(policy_text("tools: [drop_?, 'pay[eu]'], agents: ['bot[12]'], users: ['[ab]*'], then: deny"), names)
     warned = "stands for itself: only * and ? are wildcards. Write a pattern for each letter"
-    assert told.warnings == (f'line 3: "[ab]*" {warned}', f'line 3: "bot[12]" {warned}')
+    assert result.warnings == (f'line 3: "[ab]*" {warned}', f'line 3: "bot[12]" {warned}')
 
 
 @pytest.mark.parametrize(
@@ -352,13 +354,13 @@ def test_a_set_of_letters_is_no_wildcard_and_warned_of() -> None:
     ],
 )
 def test_a_rule_that_is_never_reached_is_a_warning(first: str, second: str, unreachable: bool) -> None:
-    warnings = load(text_of(first, second)).warnings
+    warnings = load(policy_text(first, second)).warnings
     expected = 'line 4: the rule "rule 2" is never reached: "rule 1" before it takes all it could match'
     assert warnings == ((expected,) if unreachable else ())
 
 
 def test_a_step_that_comes_too_late_for_some_is_a_warning() -> None:
-    loaded = load(text_of("then: ask, remind: 11m"))
+    loaded = load(policy_text("then: ask, remind: 11m"))
     assert loaded.warnings == ("line 3: remind after 11m never happens in chat, where requests expire earlier",)
 
 
@@ -366,7 +368,7 @@ def test_a_step_that_comes_too_late_for_some_is_a_warning() -> None:
 
 
 def test_an_explanation_names_every_rule_up_to_the_one_that_decides() -> None:
-    text = text_of(
+    text = policy_text(
         "tools: [drop_*], then: deny",
         "effect: read, then: allow",
         "tools: [pay], when: args.amount > 100, then: deny",
@@ -467,7 +469,7 @@ WORDS = st.sampled_from((*KEYS, *MORE_KEYS, *SIGNS))
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=3))))
 def test_any_text_is_a_policy_or_misconfigured(words: list[str]) -> None:
-    assert outcome("".join(words)) in (LoadedPolicy, Misconfigured)
+    assert load_or_complaints("".join(words)) in (LoadedPolicy, Misconfigured)
 
 
 VALUES = st.recursive(
@@ -479,10 +481,10 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(WORDS, VALUES), st.lists(st.dictionaries(WORDS, VALUES), max_size=3))
 def test_any_structure_is_a_policy_or_misconfigured(top: dict[str, object], rules: list[object]) -> None:
-    assert outcome(json.dumps({**top, "rules": rules})) in (LoadedPolicy, Misconfigured)
+    assert load_or_complaints(json.dumps({**top, "rules": rules})) in (LoadedPolicy, Misconfigured)
 
 
-def outcome(text: str) -> type:
+def load_or_complaints(text: str) -> type:
     try:
         return type(load(text))
     except Misconfigured as error:

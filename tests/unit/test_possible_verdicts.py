@@ -1,4 +1,4 @@
-"""What a policy can say about a tool whatever the arguments are."""
+"""The verdicts that a policy can give for a tool, over all arguments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(spec: ToolSpec, **args: object) -> Any:
     return propose(spec.name, args, "run", "call", agent="bot")
 
 
-def verdicts(policy: Policy, spec: ToolSpec) -> set[VerdictKind]:
+def possible_verdicts_by_effect(policy: Policy, spec: ToolSpec) -> set[VerdictKind]:
     return {prospect.verdict.kind for prospect in possible_verdicts(policy, call(spec), spec)}
 
 
@@ -50,15 +50,15 @@ def verdicts(policy: Policy, spec: ToolSpec) -> set[VerdictKind]:
 def test_every_verdict_that_can_be_reached_is_named_and_no_other(
     spec: ToolSpec, rules: tuple[Rule, ...], found: set[VerdictKind]
 ) -> None:  # R9, R34
-    assert verdicts(Policy(rules), spec) == found
+    assert possible_verdicts_by_effect(Policy(rules), spec) == found
 
 
 def test_a_switch_of_the_agent_is_part_of_it() -> None:  # R9
-    assert verdicts(Policy(toggles={"bot": {"look": True}}), READ) == {"ask"}
-    assert verdicts(Policy((Rule("a", "allow"),), toggles={"bot": {"look": True}}), READ) == {"ask"}
-    assert verdicts(Policy(toggles={"bot": {"pay": False}}), WRITE) == {"allow"}
-    assert verdicts(Policy(toggles={"bot": {"pay": False}}), UNKNOWN) == {"ask"}
-    assert verdicts(Policy(defaults=Defaults(unknown_tools="deny")), UNKNOWN) == {"deny"}
+    assert possible_verdicts_by_effect(Policy(toggles={"bot": {"look": True}}), READ) == {"ask"}
+    assert possible_verdicts_by_effect(Policy((Rule("a", "allow"),), toggles={"bot": {"look": True}}), READ) == {"ask"}
+    assert possible_verdicts_by_effect(Policy(toggles={"bot": {"pay": False}}), WRITE) == {"allow"}
+    assert possible_verdicts_by_effect(Policy(toggles={"bot": {"pay": False}}), UNKNOWN) == {"ask"}
+    assert possible_verdicts_by_effect(Policy(defaults=Defaults(unknown_tools="deny")), UNKNOWN) == {"deny"}
 
 
 @given(
@@ -71,21 +71,21 @@ def test_no_call_gets_a_verdict_that_was_not_foreseen(
     rules: list[Rule], toggles: dict[str, dict[str, bool]], spec: ToolSpec, n: int
 ) -> None:  # R9, R34
     policy = Policy(tuple(rules), toggles=toggles)
-    assert policy.judge(call(spec, n=n), spec).kind in verdicts(policy, spec)
+    assert policy.judge(call(spec, n=n), spec).kind in possible_verdicts_by_effect(policy, spec)
 
 
 def test_it_says_what_gives_each_verdict_and_whether_the_arguments_decide() -> None:  # R9, R10
     rules = (Rule("small", "allow", when=lambda _: True), Rule("others", "ask", tools=("look",)))
     switched = Policy(rules, toggles={"bot": {"pay": True}})
-    told = [
+    result = [
         (each.verdict.kind, each.source, each.rule, each.conditional)
         for each in possible_verdicts(switched, call(WRITE), WRITE)
     ]
-    assert told == [("ask", "switch", "small", True), ("ask", "switch", "", False)]
-    told = [
+    assert result == [("ask", "switch", "small", True), ("ask", "switch", "", False)]
+    result = [
         (each.verdict.kind, each.source, each.rule, each.conditional)
         for each in possible_verdicts(switched, call(READ), READ)
     ]
-    assert told == [("allow", "rule", "small", True), ("ask", "rule", "others", False)]
+    assert result == [("allow", "rule", "small", True), ("ask", "rule", "others", False)]
     [alone] = possible_verdicts(Policy(toggles={"bot": {"pay": False}}), call(UNKNOWN), UNKNOWN)
     assert (alone.verdict.kind, alone.source) == ("ask", "default")

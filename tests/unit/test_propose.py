@@ -1,4 +1,4 @@
-"""How an approval begins, and what a denied call leaves."""
+"""Proposals: how an approval begins, and what a denied call leaves."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,19 @@ from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
 from interlock.core.policy.policy import Allow, Ask, Deny, Stage
-from tests.unit.builders import ARGS, FINANCE, KEY, NOW, OTHER_ARGS, PAY, at, behind, call, pending, proposal
+from tests.unit.builders import (
+    ARGS,
+    FINANCE,
+    KEY,
+    NOW,
+    OTHER_ARGS,
+    PAY,
+    at,
+    at_with_clock_behind,
+    call,
+    pending,
+    proposal,
+)
 
 GRANT = Grant(
     id="g1",
@@ -159,10 +171,10 @@ def test_what_a_use_took_of_a_budget_is_told_and_can_be_erased() -> None:
 # design rule 7
 def test_nothing_is_allowed_while_the_clock_is_behind_but_anything_can_be_asked() -> None:
     with pytest.raises(ClockBehind):
-        allow(proposal(), Allow(), behind())
+        allow(proposal(), Allow(), at_with_clock_behind())
     with pytest.raises(ClockBehind):
-        allow_by_grant(proposal(), TERMS, GRANT, behind())
-    assert request_approval(proposal(), TERMS, behind()).state.status == "pending"
+        allow_by_grant(proposal(), TERMS, GRANT, at_with_clock_behind())
+    assert request_approval(proposal(), TERMS, at_with_clock_behind()).state.status == "pending"
 
 
 # R35, R41

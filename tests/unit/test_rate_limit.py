@@ -1,4 +1,4 @@
-"""How often something may fail in a while."""
+"""The rate limiter for failed attempts."""
 
 from interlock.core.rate_limit import MAX_NAMES, MINUTE, AttemptLimiter
 

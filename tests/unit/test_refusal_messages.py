@@ -1,4 +1,4 @@
-"""What people and programs are told when something is not done: every word of it, and the ids that go along."""
+"""Messages of refusals: the full text, and the ids that come with it."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ from tests.unit.builders import (
     NOW,
     PAY,
     VIEWER,
+    approval_in_status,
     approve,
     at,
-    behind,
+    at_with_clock_behind,
     call,
     edit,
-    in_status,
     pending,
-    prepared,
+    prepare_edit,
     proposal,
     respond,
-    started,
-    stored,
+    start_call,
+    store_row,
     users,
 )
 
 Act = Callable[[], object]
-END = NOW + Ask().expires_in
+DEADLINE = NOW + Ask().expires_in
 FINANCE_THEN_LEGAL = Ask("both", (Stage(FINANCE), Stage(LEGAL)))
 GRANT = Grant(
     id="g1",
@@ -74,13 +74,13 @@ GRANT = Grant(
 COUNTED = replace(GRANT, budget="5", budget_of="amount")
 NO_ARGUMENTS = replace(PAY, schema={"properties": {}, "additionalProperties": False})
 LISTED = replace(PAY, schema={"properties": {"to": {}, "sum": {}}, "additionalProperties": False})
-REJECTED = in_status("rejected", decision=DecisionRecord("reject", "bob", NOW))
-HIDING = pending(alarms=("agent_secret:",))
-DARK = pending(alarms=("/to", "agent_secret:"))
+REJECTED = approval_in_status("rejected", decision=DecisionRecord("reject", "bob", NOW))
+HIDDEN_TEXT = pending(alarms=("agent_secret:",))
+HIDDEN_FIELD = pending(alarms=("/to", "agent_secret:"))
 ALARMING = pending(alarms=("/to: hidden", "/amount: look-alike"))
 
 
-def refused(act: Act) -> dict[str, object]:
+def refusal(act: Act) -> dict[str, object]:
     """The refusal as programs get it, whether it was raised or is kept with the attempt."""
     try:
         result = act()
@@ -91,12 +91,12 @@ def refused(act: Act) -> dict[str, object]:
     return result.error.to_json()
 
 
-def told(code: str, message: str, **ids: object) -> dict[str, object]:
+def refusal_body(code: str, message: str, **ids: object) -> dict[str, object]:
     return {"error": code, "message": message, "approval_id": "id", **ids}
 
 
-def invalid(code: str, message: str, **ids: object) -> dict[str, object]:
-    return {**told(code, message, **ids), "problems": []}
+def invalid_body(code: str, message: str, **ids: object) -> dict[str, object]:
+    return {**refusal_body(code, message, **ids), "problems": []}
 
 
 def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
@@ -107,34 +107,34 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "an outsider",
         lambda: decide(pending(FINANCE_THEN_LEGAL), approve(pending()), DAVE, at()),
-        told("forbidden", "dave may not decide this. It needs team finance."),
+        refusal_body("forbidden", "dave may not decide this. It needs team finance."),
     ),
     (
         "a viewer",
         lambda: decide(pending(), approve(pending()), VIEWER, at()),
-        told("forbidden", "vic may not decide this. It needs the requester, a reviewer or an admin."),
+        refusal_body("forbidden", "vic may not decide this. It needs the requester, a reviewer or an admin."),
     ),
     (
         "the second stage first",
         lambda: decide(pending(FINANCE_THEN_LEGAL), approve(pending()), CAROL, at()),
-        told("forbidden", "Another stage has to approve first: team finance."),
+        refusal_body("forbidden", "Another stage has to approve first: team finance."),
     ),
     (
         "the second stage, when it is open",
         lambda: decide(
             decide(pending(FINANCE_THEN_LEGAL), approve(pending()), ALICE, at()).state, approve(pending()), DAVE, at()
         ),
-        told("forbidden", "dave may not decide this. It needs team legal."),
+        refusal_body("forbidden", "dave may not decide this. It needs team legal."),
     ),
     (
         "an answer of the wrong kind",
         lambda: decide(pending(Ask(decisions=("approve", "edit"))), respond(pending()), ALICE, at()),
-        invalid("invalid_decision", "This call cannot be answered by respond; allowed: approve, edit."),
+        invalid_body("invalid_decision", "This call cannot be answered by respond; allowed: approve, edit."),
     ),
     (
         "an edited call, unseen",
         lambda: decide(replace(pending(), editors=("bob",)), Approve(), ALICE, at()),
-        told(
+        refusal_body(
             "digest_mismatch",
             "The arguments were edited or may deceive: look at the card and send its args_sha256.",
             args_sha256=pending().args_sha256,
@@ -143,7 +143,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "other arguments than seen",
         lambda: decide(pending(), Approve(Acknowledgement("0" * 64)), ALICE, at()),
-        told(
+        refusal_body(
             "digest_mismatch",
             "The arguments changed since you saw them. Reload the card.",
             args_sha256=pending().args_sha256,
@@ -152,7 +152,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "alarms",
         lambda: decide(ALARMING, approve(ALARMING), ALICE, at()),
-        invalid(
+        invalid_body(
             "findings_not_acknowledged",
             "Some arguments may deceive. Look at the card and acknowledge: /to: hidden, /amount: look-alike",
             findings=["/to: hidden", "/amount: look-alike"],
@@ -160,8 +160,8 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "arguments that the agent hides",
-        lambda: decide(HIDING, approve(HIDING), ALICE, at()),
-        invalid(
+        lambda: decide(HIDDEN_TEXT, approve(HIDDEN_TEXT), ALICE, at()),
+        invalid_body(
             "findings_not_acknowledged",
             "The agent hides arguments from you. Look at the card and acknowledge: agent_secret:",
             findings=["agent_secret:"],
@@ -169,8 +169,8 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "alarms beside what the agent hides",
-        lambda: decide(DARK, approve(DARK), ALICE, at()),
-        invalid(
+        lambda: decide(HIDDEN_FIELD, approve(HIDDEN_FIELD), ALICE, at()),
+        invalid_body(
             "findings_not_acknowledged",
             "Some arguments may deceive, and the agent hides others from you. "
             "Look at the card and acknowledge: /to, agent_secret:",
@@ -179,13 +179,13 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "an edit of something else",
-        lambda: decide(pending(), edit(pending()), ALICE, at(), replace(prepared(pending()), replaces="0" * 64)),
-        told("digest_mismatch", "The arguments changed since you saw them. Reload the card."),
+        lambda: decide(pending(), edit(pending()), ALICE, at(), replace(prepare_edit(pending()), replaces="0" * 64)),
+        refusal_body("digest_mismatch", "The arguments changed since you saw them. Reload the card."),
     ),
     (
         "an edit that brings alarms",
-        lambda: decide(pending(), edit(pending()), ALICE, at(), prepared(pending(), {}, None, "/to: hidden")),
-        invalid(
+        lambda: decide(pending(), edit(pending()), ALICE, at(), prepare_edit(pending(), {}, None, "/to: hidden")),
+        invalid_body(
             "findings_not_acknowledged",
             "Some arguments may deceive. Look at the card and acknowledge: /to: hidden",
             findings=["/to: hidden"],
@@ -198,9 +198,9 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
             edit(pending()),
             ALICE,
             at(),
-            prepared(pending(), {}, Ask("by mail", decisions=("respond",))),
+            prepare_edit(pending(), {}, Ask("by mail", decisions=("respond",))),
         ),
-        invalid(
+        invalid_body(
             "invalid_decision",
             "The rule 'by mail', which holds for the edited call, leaves no answer that can be given.",
         ),
@@ -208,9 +208,12 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "a decision after another",
         lambda: decide(
-            in_status("responded", decision=DecisionRecord("respond", "bob", 7)), approve(pending()), ALICE, at()
+            approval_in_status("responded", decision=DecisionRecord("respond", "bob", 7)),
+            approve(pending()),
+            ALICE,
+            at(),
         ),
-        told(
+        refusal_body(
             "already_decided",
             "Already decided: bob (respond). Nothing was changed.",
             status="responded",
@@ -219,8 +222,8 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     ),
     (
         "a decision after nobody's",
-        lambda: decide(in_status("succeeded"), approve(pending()), ALICE, at()),
-        told(
+        lambda: decide(approval_in_status("succeeded"), approve(pending()), ALICE, at()),
+        refusal_body(
             "already_decided",
             "Already decided: succeeded. Nothing was changed.",
             status="succeeded",
@@ -230,53 +233,53 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "a decision after the deadline",
         lambda: decide(pending(), approve(pending()), ALICE, at(pending().deadlines.expires_at)),
-        told("expired", "This approval has expired. Let the agent propose the call again."),
+        refusal_body("expired", "This approval has expired. Let the agent propose the call again."),
     ),
 )
 def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, object]) -> None:
-    assert refused(act) == words
+    assert refusal(act) == words
 
 
 @cases(
     (
         "undo of an approval",
-        lambda: undo(in_status("approved"), BOB, at()),
-        told("conflict", "Only a rejection can be undone; this is approved."),
+        lambda: undo(approval_in_status("approved"), BOB, at()),
+        refusal_body("conflict", "Only a rejection can be undone; this is approved."),
     ),
     (
         "undo of a rejection that nobody made",
-        lambda: undo(in_status("rejected"), BOB, at()),
-        told("conflict", "Only a rejection can be undone; this is rejected."),
+        lambda: undo(approval_in_status("rejected"), BOB, at()),
+        refusal_body("conflict", "Only a rejection can be undone; this is rejected."),
     ),
     (
         "undo of somebody else's",
         lambda: undo(REJECTED, ALICE, at()),
-        told("forbidden", "bob rejected this; only they or an admin can undo it."),
+        refusal_body("forbidden", "bob rejected this; only they or an admin can undo it."),
     ),
     (
         "undo too late",
         lambda: undo(REJECTED, ADMIN, at(NOW + 8_000)),
-        told("expired", "Too late to undo: the agent has been told."),
+        refusal_body("expired", "Too late to undo: the agent has been told."),
     ),
     (
         "delegation by an outsider",
         lambda: delegate(pending(FINANCE_THEN_LEGAL), users("eve"), DAVE, at()),
-        told("forbidden", "Only those who may decide can delegate."),
+        refusal_body("forbidden", "Only those who may decide can delegate."),
     ),
     (
         "cancelling what runs",
-        lambda: cancel(in_status("running"), "agent", "", at()),
-        told("already_started", "This cannot be cancelled: it is running."),
+        lambda: cancel(approval_in_status("running"), "agent", "", at()),
+        refusal_body("already_started", "This cannot be cancelled: it is running."),
     ),
     (
         "resolving what is known",
-        lambda: resolve_unknown(in_status("failed"), "", ALICE, None, at(), ok=True),
-        told("conflict", "Only an unknown outcome can be resolved; this is failed."),
+        lambda: resolve_unknown(approval_in_status("failed"), "", ALICE, None, at(), ok=True),
+        refusal_body("conflict", "Only an unknown outcome can be resolved; this is failed."),
     ),
     (
         "resolving as a viewer",
-        lambda: resolve_unknown(in_status("unknown"), "", VIEWER, None, at(), ok=True),
-        told(
+        lambda: resolve_unknown(approval_in_status("unknown"), "", VIEWER, None, at(), ok=True),
+        refusal_body(
             "forbidden",
             "Only people who may decide this call resolve its outcome: the requester, a reviewer or an admin.",
         ),
@@ -291,63 +294,63 @@ def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, obje
     ),
 )
 def test_what_cannot_be_done_with_an_approval_says_why(act: Act, words: dict[str, object]) -> None:
-    assert refused(act) == words
+    assert refusal(act) == words
 
 
-def finished(approval: Approval, fence: int, now: int = NOW) -> Change[Approval]:
+def finish(approval: Approval, fence: int, now: int = NOW) -> Change[Approval]:
     return execute.finish(approval, fence, Payload(result=b"1"), at(now), ok=True)
 
 
 @cases(
     (
         "lapsed",
-        lambda: started(in_status("approved"), NOW + 3_600_000),
-        told("expired", "The approval lapsed: it was not started in time. Propose the call again."),
+        lambda: start_call(approval_in_status("approved"), NOW + 3_600_000),
+        refusal_body("expired", "The approval lapsed: it was not started in time. Propose the call again."),
     ),
     (
         "running",
-        lambda: started(in_status("running")),
-        told("already_started", "This call was started already; it is running.", status="running"),
+        lambda: start_call(approval_in_status("running")),
+        refusal_body("already_started", "This call was started already; it is running.", status="running"),
     ),
     (
         "pending",
-        lambda: started(pending()),
-        told("not_approved", "This call still waits for a decision.", status="pending"),
+        lambda: start_call(pending()),
+        refusal_body("not_approved", "This call still waits for a decision.", status="pending"),
     ),
     (
         "expired",
-        lambda: started(in_status("expired")),
-        told("expired", "This approval has expired. Let the agent propose the call again."),
+        lambda: start_call(approval_in_status("expired")),
+        refusal_body("expired", "This approval has expired. Let the agent propose the call again."),
     ),
     (
         "rejected",
-        lambda: started(in_status("rejected")),
-        told("not_approved", "This call may not run: it is rejected.", status="rejected"),
+        lambda: start_call(approval_in_status("rejected")),
+        refusal_body("not_approved", "This call may not run: it is rejected.", status="rejected"),
     ),
     (
         "other bytes",
-        lambda: started(in_status("approved"), args={"amount": 6}),
-        told("binding_broken", "What is stored is not what was approved. Nothing was run."),
+        lambda: start_call(approval_in_status("approved"), args={"amount": 6}),
+        refusal_body("binding_broken", "What is stored is not what was approved. Nothing was run."),
     ),
     (
         "another definition",
-        lambda: execute.start(stored(in_status("approved")), "r1", 1, "0" * 64, at(), runner_is_dead=False),
-        told("binding_broken", "The tool's definition changed after the approval. Propose the call again."),
+        lambda: execute.start(store_row(approval_in_status("approved")), "r1", 1, "0" * 64, at(), runner_is_dead=False),
+        refusal_body("binding_broken", "The tool's definition changed after the approval. Propose the call again."),
     ),
     (
         "a lease that lapsed",
-        lambda: execute.renew(in_status("running"), 1, 1, at(NOW + 60_000)),
-        told("lease_lost", "The lease has lapsed: this runner no longer owns the call."),
+        lambda: execute.renew(approval_in_status("running"), 1, 1, at(NOW + 60_000)),
+        refusal_body("lease_lost", "The lease has lapsed: this runner no longer owns the call."),
     ),
     (
         "a fence that never was",
-        lambda: finished(in_status("running"), 2),
-        told("conflict", "This call was not started under this fence.", status="running"),
+        lambda: finish(approval_in_status("running"), 2),
+        refusal_body("conflict", "This call was not started under this fence.", status="running"),
     ),
     (
         "a late finish",
-        lambda: finished(in_status("running"), 1, NOW + 60_000),
-        told(
+        lambda: finish(approval_in_status("running"), 1, NOW + 60_000),
+        refusal_body(
             "lease_lost",
             "Too late: the lease had lapsed. What you reported is kept as evidence; a person has to resolve it.",
             status="running",
@@ -355,39 +358,44 @@ def finished(approval: Approval, fence: int, now: int = NOW) -> Change[Approval]
     ),
 )
 def test_what_cannot_run_says_why(act: Act, words: dict[str, object]) -> None:
-    assert refused(act) == words
+    assert refusal(act) == words
 
 
 @pytest.mark.parametrize(
     ("act", "what"),
     [
-        (lambda: decide(pending(), approve(pending()), ALICE, behind()), "is approved"),
-        (lambda: edited_without_a_vote(behind()), "is approved"),
-        (lambda: undo(REJECTED, BOB, behind()), "is approved"),
-        (lambda: allow(proposal(), Allow(), behind()), "is allowed"),
-        (lambda: execute.start(stored(in_status("approved")), "r1", 1, "", behind(), runner_is_dead=False), "starts"),
+        (lambda: decide(pending(), approve(pending()), ALICE, at_with_clock_behind()), "is approved"),
+        (lambda: edited_without_a_vote(at_with_clock_behind()), "is approved"),
+        (lambda: undo(REJECTED, BOB, at_with_clock_behind()), "is approved"),
+        (lambda: allow(proposal(), Allow(), at_with_clock_behind()), "is allowed"),
+        (
+            lambda: execute.start(
+                store_row(approval_in_status("approved")), "r1", 1, "", at_with_clock_behind(), runner_is_dead=False
+            ),
+            "starts",
+        ),
     ],
 )
 def test_nothing_goes_on_while_the_clock_is_behind(act: Act, what: str) -> None:
     message = f"The clock stands before the ledger's last entry. Nothing {what} until it is set right."
-    assert refused(act) == {"error": "clock_behind", "message": message}
+    assert refusal(act) == {"error": "clock_behind", "message": message}
 
 
 def edited_without_a_vote(moment: Moment) -> Change[Approval]:
     """The editor may edit and, as the one who edited, not approve."""
     approval = pending(Ask(exclude=frozenset({"editor"})))
-    return decide(approval, edit(approval), ALICE, moment, prepared(approval))
+    return decide(approval, edit(approval), ALICE, moment, prepare_edit(approval))
 
 
 def test_what_time_decided_says_so() -> None:
     timed_out, approved = (
-        expire(pending(terms), at(END)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
+        expire(pending(terms), at(DEADLINE)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
     )
     assert timed_out == DecisionRecord(
-        "expire", "interlock", END, via="", reason="The call timed out: nobody decided in time."
+        "expire", "interlock", DEADLINE, via="", reason="The call timed out: nobody decided in time."
     )
     assert approved == DecisionRecord(
-        "approve", "interlock", END, via="", reason="The rule approves when nobody answers in time."
+        "approve", "interlock", DEADLINE, via="", reason="The rule approves when nobody answers in time."
     )
 
 
@@ -396,15 +404,15 @@ def test_a_run_that_is_somebody_elses_says_so() -> None:
         "r", workspace="default", agent="helper", status="open", runner="one", lease_until=NOW + 1, created_at=NOW
     )
     words = {"error": "conflict", "message": "This run is closed or its program is alive.", "run_id": "r"}
-    assert refused(lambda: resume_run(run, "two", 1, at(), runner_is_dead=False)) == words
+    assert refusal(lambda: resume_run(run, "two", 1, at(), runner_is_dead=False)) == words
     words = {"error": "conflict", "message": "This run belongs to another program now.", "run_id": "r"}
-    assert refused(lambda: renew_run(run, "two", 1, at())) == words
+    assert refusal(lambda: renew_run(run, "two", 1, at())) == words
 
 
 # --- what cannot be read, stored or made
 
 
-def nested(depth: int) -> object:
+def nested_list(depth: int) -> object:
     value: object = 1
     for _ in range(depth):
         value = [value]
@@ -419,7 +427,7 @@ def nested(depth: int) -> object:
         (lambda: canonical("\0"), "A text holds a NUL character, which databases cut or refuse. Remove it."),
         (lambda: canonical({1, 2}), "A value of type set has no JSON form."),
         (lambda: canonical({1: 2}), "A member's name is 1; names are texts."),
-        (lambda: canonical(nested(65)), "The value is nested deeper than 64 levels."),
+        (lambda: canonical(nested_list(65)), "The value is nested deeper than 64 levels."),
         (lambda: canonical(10**40), "A number has more than 40 digits."),
         (lambda: canonical(float("nan")), "NaN and infinite numbers have no JSON form."),
         (lambda: parse_json(" " * 1_048_577), "The body takes 1,048,577 bytes; at most 1,048,576 are accepted."),
@@ -468,7 +476,7 @@ def nested(depth: int) -> object:
     ],
 )
 def test_what_cannot_be_taken_says_why(act: Act, message: str) -> None:
-    assert refused(act) == {"error": "invalid_request", "message": message}
+    assert refusal(act) == {"error": "invalid_request", "message": message}
 
 
 @pytest.mark.parametrize(
@@ -485,7 +493,7 @@ def test_what_cannot_be_taken_says_why(act: Act, message: str) -> None:
     ],
 )
 def test_a_grant_that_cannot_be_made_says_why(draft: dict[str, Any], message: str) -> None:
-    assert refused(lambda: make(replace(GRANT, **draft), ALICE, at())) == {
+    assert refusal(lambda: make(replace(GRANT, **draft), ALICE, at())) == {
         "error": "invalid_request",
         "message": message,
     }
@@ -535,7 +543,7 @@ def test_a_grant_that_cannot_be_made_says_why(draft: dict[str, Any], message: st
     ],
 )
 def test_what_cannot_be_done_with_a_grant_says_why(act: Act, words: dict[str, object]) -> None:
-    assert refused(act) == words
+    assert refusal(act) == words
 
 
 @pytest.mark.parametrize(
@@ -589,4 +597,4 @@ def test_what_cannot_be_done_with_a_grant_says_why(act: Act, words: dict[str, ob
 )
 def test_a_decision_that_cannot_be_read_says_where(body: object, message: str, pointer: str, problem: str) -> None:
     words = {"error": "invalid_decision", "message": message, "problems": [{"pointer": pointer, "message": problem}]}
-    assert refused(lambda: read_decision(body)) == words
+    assert refusal(lambda: read_decision(body)) == words

@@ -1,4 +1,4 @@
-"""What ends with a person who is removed, or who may do less than before."""
+"""Removal and demotion of a person: which votes, delegations and grants end."""
 
 from dataclasses import replace
 
@@ -13,29 +13,29 @@ from interlock.core.removal import UpdatedMember, keeps_grant, withdraw_particip
 from tests.unit.builders import ALICE, BOB, CAROL, DAVE, FINANCE, LEGAL, TWO_OF_FINANCE, approve, at, pending, users
 
 TEAM = frozenset({"finance"})
-GONE = UpdatedMember("alice")
-BOTH = Ask("finance, then legal", (Stage(FINANCE, 2), Stage(LEGAL)))
+REMOVED = UpdatedMember("alice")
+TWO_VOTERS = Ask("finance, then legal", (Stage(FINANCE, 2), Stage(LEGAL)))
 
 
-def voted(approval: Approval, *reviewers: Reviewer) -> Approval:
+def vote(approval: Approval, *reviewers: Reviewer) -> Approval:
     for reviewer in reviewers:
         approval = decide(approval, approve(approval), reviewer, at()).state
     return approval
 
 
-def by(approval: Approval | None) -> list[str]:
+def voters(approval: Approval | None) -> list[str]:
     assert approval is not None
     return [vote.by for vote in approval.votes]
 
 
-def left(approval: Approval, who: UpdatedMember) -> Approval:
+def without_member(approval: Approval, who: UpdatedMember) -> Approval:
     change = withdraw_participation(approval, who, "root")
     return approval if change is None else change.state
 
 
 def test_somebody_who_is_gone_leaves_no_vote_delegation_or_assignment() -> None:
-    asked = replace(voted(pending(TWO_OF_FINANCE), ALICE), discussion=Discussion(claimed_by="alice"))
-    change = withdraw_participation(asked, GONE, "root")
+    asked = replace(vote(pending(TWO_OF_FINANCE), ALICE), discussion=Discussion(claimed_by="alice"))
+    change = withdraw_participation(asked, REMOVED, "root")
     assert change is not None
     assert (change.state.votes, change.state.discussion.claimed_by, change.state.version) == ((), "", asked.version + 1)
     (event,) = change.events
@@ -44,8 +44,8 @@ def test_somebody_who_is_gone_leaves_no_vote_delegation_or_assignment() -> None:
 
 
 def test_what_others_did_stays() -> None:
-    asked = replace(voted(pending(TWO_OF_FINANCE), BOB), discussion=Discussion(claimed_by="bob"))
-    assert withdraw_participation(asked, GONE, "root") is None
+    asked = replace(vote(pending(TWO_OF_FINANCE), BOB), discussion=Discussion(claimed_by="bob"))
+    assert withdraw_participation(asked, REMOVED, "root") is None
 
 
 @pytest.mark.parametrize(
@@ -55,34 +55,34 @@ def test_what_others_did_stays() -> None:
         (UpdatedMember("alice", "admin", TEAM | {"ops"}), True),
         (UpdatedMember("alice", "reviewer", frozenset({"ops"})), False),
         (UpdatedMember("alice", "viewer", TEAM), False),
-        (GONE, False),
+        (REMOVED, False),
     ],
 )
 def test_a_vote_counts_while_its_voter_may_still_cast_it(who: UpdatedMember, counts: bool) -> None:
-    assert by(left(voted(pending(TWO_OF_FINANCE), ALICE), who)) == (["alice"] if counts else [])
+    assert voters(without_member(vote(pending(TWO_OF_FINANCE), ALICE), who)) == (["alice"] if counts else [])
 
 
 def test_a_requester_who_is_gone_has_no_vote_either() -> None:
-    asked = voted(pending(Ask(stages=(Stage(quorum=2),))), Reviewer("rita", "user"))
-    assert by(asked) == ["rita"]
-    assert by(left(asked, UpdatedMember("rita"))) == []
+    asked = vote(pending(Ask(stages=(Stage(quorum=2),))), Reviewer("rita", "user"))
+    assert voters(asked) == ["rita"]
+    assert voters(without_member(asked, UpdatedMember("rita"))) == []
 
 
 def test_a_vote_in_the_seat_of_somebody_who_is_gone_is_void() -> None:
     passed = delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state
-    asked = voted(passed, DAVE)
+    asked = vote(passed, DAVE)
     assert [(vote.by, vote.seat) for vote in asked.votes] == [("dave", "alice")]
-    after = left(asked, GONE)
+    after = without_member(asked, REMOVED)
     assert (after.votes, after.delegations) == ((), ())
-    kept = left(asked, UpdatedMember("alice", "reviewer", TEAM))
+    kept = without_member(asked, UpdatedMember("alice", "reviewer", TEAM))
     assert kept is asked
 
 
 def test_a_vote_that_somebody_cast_for_another_ends_with_their_role() -> None:
-    asked = voted(delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state, DAVE)
-    assert by(left(asked, UpdatedMember("dave", "reviewer"))) == ["dave"]
-    demoted = left(asked, UpdatedMember("dave", "viewer"))
-    assert (by(demoted), demoted.delegations) == ([], ())
+    asked = vote(delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state, DAVE)
+    assert voters(without_member(asked, UpdatedMember("dave", "reviewer"))) == ["dave"]
+    demoted = without_member(asked, UpdatedMember("dave", "viewer"))
+    assert (voters(demoted), demoted.delegations) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -92,25 +92,27 @@ def test_a_vote_that_somebody_cast_for_another_ends_with_their_role() -> None:
         (UpdatedMember("alice", "reviewer", TEAM), True),
         (UpdatedMember("alice", "viewer", TEAM), False),
         (UpdatedMember("alice", "reviewer", frozenset()), False),
-        (GONE, False),
+        (REMOVED, False),
     ],
 )
 def test_a_delegation_holds_while_they_have_what_they_passed_on(who: UpdatedMember, holds: bool) -> None:
     asked = delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state
-    assert bool(left(asked, who).delegations) is holds
+    assert bool(without_member(asked, who).delegations) is holds
 
 
 def test_a_delegation_to_several_goes_on_without_the_one_who_left() -> None:
     to = People(frozenset({"bob", "dave"}), frozenset({"legal"}))
     asked = replace(pending(TWO_OF_FINANCE), delegations=(Delegation("alice", TEAM, "reviewer", to),))
-    (only,) = left(asked, UpdatedMember("dave")).delegations
+    (only,) = without_member(asked, UpdatedMember("dave")).delegations
     assert only.to == People(frozenset({"bob"}), frozenset({"legal"}))
-    assert left(asked, UpdatedMember("dave", "reviewer")) is asked
+    assert without_member(asked, UpdatedMember("dave", "reviewer")) is asked
 
 
 def test_votes_of_other_stages_stay() -> None:
-    asked = voted(pending(BOTH), ALICE, BOB)
-    assert by(voted(left(asked, UpdatedMember("bob")), CAROL)) == ["alice"], "legal waits until finance has two again"
+    asked = vote(pending(TWO_VOTERS), ALICE, BOB)
+    assert voters(vote(without_member(asked, UpdatedMember("bob")), CAROL)) == ["alice"], (
+        "legal waits until finance has two again"
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_votes_of_other_stages_stay() -> None:
         (UpdatedMember("alice", "admin", TEAM | {"ops"}), True),
         (UpdatedMember("alice", "reviewer", frozenset()), False),
         (UpdatedMember("alice", "viewer", TEAM), False),
-        (GONE, False),
+        (REMOVED, False),
     ],
 )
 def test_a_grant_lives_as_long_as_its_maker_may_do_what_they_might(who: UpdatedMember, lives: bool) -> None:

@@ -1,4 +1,4 @@
-"""One timer for the deadlines of all requests."""
+"""The shared timer of request deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An approval as words, and a query as the words that it must have."""
+"""Full-text search: an approval as a document, and a query as required terms."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,21 +29,21 @@ from interlock.core.search import (
     search_document,
     split_words,
 )
-from tests.unit.builders import FINANCE, LEGAL, NOW, any_text, json_values, requested
+from tests.unit.builders import FINANCE, LEGAL, NOW, any_text, json_values, pending_with_payload
 
-SECRETIVE = ToolSpec("pay", "write", secret=("key", "/cards/*/number"))
+WITH_SECRET = ToolSpec("pay", "write", secret=("key", "/cards/*/number"))
 scalars = st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.floats(allow_nan=False, allow_infinity=False)
 
 
-def plain(stored: Stored) -> list[str]:
+def plain_words(stored: Stored) -> list[str]:
     return [word for word in search_document(stored).split(" ") if not word.startswith(EXACT_TERM_PREFIX)]
 
 
-def marked(stored: Stored) -> set[str]:
+def exact_words(stored: Stored) -> set[str]:
     return {word for word in search_document(stored).split(" ") if word.startswith(EXACT_TERM_PREFIX)}
 
 
-def finds(stored: Stored, **filters: Any) -> bool:
+def index_finds(stored: Stored, **filters: Any) -> bool:
     """By the words alone, as an index would."""
     wanted = make_search_terms("default", ApprovalQuery(**filters))
     words = search_document(stored).split(" ")
@@ -54,9 +54,9 @@ def finds(stored: Stored, **filters: Any) -> bool:
     )
 
 
-def both(stored: Stored, **filters: Any) -> bool:
+def assert_both_find(stored: Stored, **filters: Any) -> bool:
     """By the words and by the approval itself, which have to agree."""
-    found = finds(stored, **filters)
+    found = index_finds(stored, **filters)
     assert found == matches_query(stored, ApprovalQuery(**filters))
     return found
 
@@ -105,7 +105,7 @@ def test_words_of_words_are_the_same_words(text: str) -> None:
 
 
 def test_a_document_holds_what_people_read() -> None:  # R8
-    stored = requested(
+    stored = pending_with_payload(
         args={"to": "Bob Miller", "amount": 12.5, "tags": ["urgent", None, True]},
         agent_path=("boss", "helper"),
         thread_id="thread-7",
@@ -116,47 +116,47 @@ def test_a_document_holds_what_people_read() -> None:  # R8
     for word in split_words(
         "pay the invoice wrong account see mail boss helper thread 7 run rita ann bob miller 12 5 urgent"
     ):
-        assert word in plain(stored)
-    assert {"true", "none", "null", "medium"}.isdisjoint(plain(stored))
+        assert word in plain_words(stored)
+    assert {"true", "none", "null", "medium"}.isdisjoint(plain_words(stored))
 
 
 def test_no_secret_becomes_a_word() -> None:
     args = {"to": "ann", "key": "hunter2", "cards": [{"number": "4111", "name": "visa"}]}
-    stored = requested(spec=SECRETIVE, args=args)
+    stored = pending_with_payload(spec=WITH_SECRET, args=args)
     text = search_document(stored)
     assert "hunter2" not in text
     assert "4111" not in text
-    assert "visa" in plain(stored)
-    assert not finds(stored, arguments=(("key", "hunter2"),))
-    assert not finds(stored, arguments=(("cards.number", "4111"),))
-    assert finds(stored, arguments=(("cards.name", "visa"),))
+    assert "visa" in plain_words(stored)
+    assert not index_finds(stored, arguments=(("key", "hunter2"),))
+    assert not index_finds(stored, arguments=(("cards.number", "4111"),))
+    assert index_finds(stored, arguments=(("cards.name", "visa"),))
 
 
 @given(any_text.filter(split_words), json_values)
 def test_an_argument_that_is_hidden_is_not_found_by_its_value(secret: str, other: object) -> None:
-    stored = requested(spec=ToolSpec("pay", secret=("key",)), args={"key": [secret], "other": other})
-    without = requested(spec=ToolSpec("pay", secret=("key",)), args={"key": ["another"], "other": other})
+    stored = pending_with_payload(spec=ToolSpec("pay", secret=("key",)), args={"key": [secret], "other": other})
+    without = pending_with_payload(spec=ToolSpec("pay", secret=("key",)), args={"key": ["another"], "other": other})
     assert search_document(stored) == search_document(without)
 
 
 def test_what_was_erased_is_found_by_what_is_left() -> None:
-    stored = requested(args={"to": "bob"}, sentence="Pay bob")._replace(payload=Payload())
-    assert "bob" not in plain(stored)
-    assert finds(stored, tool="pay", requester="rita")
+    stored = pending_with_payload(args={"to": "bob"}, sentence="Pay bob")._replace(payload=Payload())
+    assert "bob" not in plain_words(stored)
+    assert index_finds(stored, tool="pay", requester="rita")
 
 
 def test_a_document_is_bounded() -> None:
     many = {f"k{n:04}": f"w{n}" for n in range(1_000)}
-    stored = requested(args=many | {"a": " ".join(f"v{n}" for n in range(1_000))})
-    assert len(plain(stored)) == MAX_WORDS
-    leaves = {word for word in marked(stored) if word.startswith(f"{EXACT_TERM_PREFIX}v")}
+    stored = pending_with_payload(args=many | {"a": " ".join(f"v{n}" for n in range(1_000))})
+    assert len(plain_words(stored)) == MAX_WORDS
+    leaves = {word for word in exact_words(stored) if word.startswith(f"{EXACT_TERM_PREFIX}v")}
     assert len(leaves) == MAX_ARGUMENTS
-    assert len(plain(requested(args=many))) < MAX_WORDS
+    assert len(plain_words(pending_with_payload(args=many))) < MAX_WORDS
 
 
 @given(json_values, any_text)
 def test_a_document_is_words_with_single_spaces_between(value: object, sentence: str) -> None:
-    words = search_document(requested(args={"value": value}, sentence=sentence)).split(" ")
+    words = search_document(pending_with_payload(args={"value": value}, sentence=sentence)).split(" ")
     assert "" not in words
     assert len(set(words)) == len(words)
     for word in words:
@@ -189,46 +189,48 @@ def test_a_document_is_words_with_single_spaces_between(value: object, sentence:
     ],
 )
 def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict[str, Any]) -> None:  # R8
-    stored = requested(agent_path=("boss", "helper"), thread_id="t1")
+    stored = pending_with_payload(agent_path=("boss", "helper"), thread_id="t1")
     vote = Vote("bob", "bob", 0, stored.approval.args_sha256, NOW, "web")
     decided = DecisionRecord("approve", "ann", NOW)
     approval = replace(stored.approval, votes=(vote,), editors=("eve",), decision=decided)
     stored = stored._replace(approval=approval)
-    assert both(stored, **right)
-    assert not both(stored, **wrong)
+    assert assert_both_find(stored, **right)
+    assert not assert_both_find(stored, **wrong)
 
 
 def test_a_team_meets_what_it_may_decide_now_or_once_it_is_escalated() -> None:  # R36
-    rung = EscalationStep(1, LEGAL)
-    asked = requested(Ask("two", (Stage(FINANCE), Stage()), ladder=(rung,)))
+    escalation_step = EscalationStep(1, LEGAL)
+    asked = pending_with_payload(Ask("two", (Stage(FINANCE), Stage()), ladder=(escalation_step,)))
     for team in ("finance", "legal"):
         assert matches_query(asked, ApprovalQuery(team=team))
         assert set(make_search_terms("default", ApprovalQuery(team=team)).words) <= set(search_document(asked).split())
     assert not matches_query(asked, ApprovalQuery(team="ops"))
     assert needs_text_search(ApprovalQuery(team="ops"))
-    assert not matches_query(requested(), ApprovalQuery(team="finance"))
+    assert not matches_query(pending_with_payload(), ApprovalQuery(team="finance"))
 
 
 def test_an_argument_is_found_inside_objects_and_lists() -> None:
-    stored = requested(args={"order": {"items": [{"sku": "a1"}, {"sku": "b2"}], "paid": False}, "note": None})
-    assert both(stored, arguments=(("order.items.sku", "b2"), ("order.paid", False), ("note", None)))
-    assert not both(stored, arguments=(("order.items", "b2"),))
-    assert not both(stored, arguments=(("order.paid", 0),))
-    assert not both(stored, arguments=(("order.items.sku", "c3"),))
+    stored = pending_with_payload(
+        args={"order": {"items": [{"sku": "a1"}, {"sku": "b2"}], "paid": False}, "note": None}
+    )
+    assert assert_both_find(stored, arguments=(("order.items.sku", "b2"), ("order.paid", False), ("note", None)))
+    assert not assert_both_find(stored, arguments=(("order.items", "b2"),))
+    assert not assert_both_find(stored, arguments=(("order.paid", 0),))
+    assert not assert_both_find(stored, arguments=(("order.items.sku", "c3"),))
 
 
 @pytest.mark.parametrize(("one", "other"), [(100, 100.0), (10**23, 1e23), (0, -0.0), (1e-7, 0.0000001), (10**22, 1e22)])
 def test_one_number_has_one_spelling(one: float, other: float) -> None:
-    assert both(requested(args={"n": one}), arguments=(("n", other),))
-    assert both(requested(args={"n": other}), arguments=(("n", one),))
+    assert assert_both_find(pending_with_payload(args={"n": one}), arguments=(("n", other),))
+    assert assert_both_find(pending_with_payload(args={"n": other}), arguments=(("n", one),))
 
 
 @given(scalars, scalars)
 def test_values_meet_if_and_only_if_they_are_equal(one: object, other: object) -> None:
     same = canonical(one) == canonical(other) if type(one) is type(other) else None
-    met = both(requested(args={"n": one}), arguments=(("n", other),))
+    met = assert_both_find(pending_with_payload(args={"n": one}), arguments=(("n", other),))
     assert same in (None, met)
-    assert both(requested(args={"n": one}), arguments=(("n", one),))
+    assert assert_both_find(pending_with_payload(args={"n": one}), arguments=(("n", one),))
 
 
 @pytest.mark.parametrize("value", [{}, [], {"a": 1}, (1, 2)])
@@ -243,11 +245,11 @@ def test_a_value_that_is_not_json_is_refused() -> None:
 
 
 def test_a_name_that_no_call_can_have_meets_nothing() -> None:
-    assert not finds(requested(), tool="\ud800")
+    assert not index_finds(pending_with_payload(), tool="\ud800")
 
 
 def test_times_bound_the_creation_the_first_included() -> None:
-    stored = requested()
+    stored = pending_with_payload()
     at = stored.approval.created_at
     assert matches_query(stored, ApprovalQuery(since=at, until=at + 1))
     assert not matches_query(stored, ApprovalQuery(since=at + 1))
@@ -255,9 +257,9 @@ def test_times_bound_the_creation_the_first_included() -> None:
 
 
 def test_words_of_another_workspace_are_never_met() -> None:
-    stored = requested(workspace="other")
+    stored = pending_with_payload(workspace="other")
     for filters in ({"tool": "pay"}, {"person": "rita"}, {"arguments": (("to", "ann"),)}, {"text": "ann"}):
-        assert not finds(stored, **filters)
+        assert not index_finds(stored, **filters)
         assert set(make_search_terms("other", ApprovalQuery(**filters)).words) <= set(
             search_document(stored).split(" ")
         )
@@ -267,11 +269,11 @@ def test_words_of_another_workspace_are_never_met() -> None:
 
 
 def test_all_words_of_a_text_have_to_be_there_and_the_last_may_be_a_beginning() -> None:  # R8
-    stored = requested(sentence="Refund the customer", args={})
+    stored = pending_with_payload(sentence="Refund the customer", args={})
     for text in ("refund customer", "Refund, CUSTOMER!", "customer ref", "refund cust", "refund", "re"):
-        assert finds(stored, text=text), text
+        assert index_finds(stored, text=text), text
     for text in ("refund customers", "ref customer", "refund the ustomer", "und"):
-        assert not finds(stored, text=text), text
+        assert not index_finds(stored, text=text), text
 
 
 def test_a_single_character_is_a_whole_word() -> None:
@@ -302,7 +304,7 @@ def test_a_text_without_words_or_with_too_many_is_refused() -> None:
 
 @given(st.text().filter(lambda text: 0 < len(set(split_words(text))) <= MAX_QUERY_WORDS))
 def test_whatever_is_in_a_sentence_is_found_by_it(text: str) -> None:
-    assert finds(requested(sentence=text), text=text)
+    assert index_finds(pending_with_payload(sentence=text), text=text)
 
 
 # Which lists are searches
@@ -345,7 +347,11 @@ def test_what_an_order_answers_is_no_search() -> None:
 def test_a_document_is_bounded_in_words_and_a_word_in_letters() -> None:
     """Plain words come first; marks, which stand for whole values, are not counted among them."""
     args = {"text": " ".join(f"w{number}" for number in range(300)), "long": "x" * 70}
-    plain = [word for word in search_document(requested(args=args)).split() if not word.startswith(EXACT_TERM_PREFIX)]
+    plain = [
+        word
+        for word in search_document(pending_with_payload(args=args)).split()
+        if not word.startswith(EXACT_TERM_PREFIX)
+    ]
     assert len(plain) == 200
     assert split_words("x" * 70) == ["x" * 64]
     assert len(split_words("x " * 3_000)) == 2_000

@@ -1,4 +1,4 @@
-"""Heads that are handed out: what is printed is what is read, and nothing in it escapes the signature."""
+"""Signed ledger heads as text: printing and parsing agree, and the signature covers every field."""
 
 import json
 
@@ -10,7 +10,7 @@ HEAD = Head("default", 3, "aa", 9)
 KEY = "ab" * 32
 
 
-class Pen:
+class FakeSigner:
     """A signer that can be seen through."""
 
     key = KEY
@@ -27,7 +27,7 @@ def test_without_a_key_a_head_stays_as_it_was() -> None:
 
 # R49: spelled out, since others verify it
 def test_the_signature_is_over_all_the_other_members() -> None:
-    signed = sign(HEAD, Pen(), 10)
+    signed = sign(HEAD, FakeSigner(), 10)
     body = signed.to_json()
     covered = (
         f'{{"at":9,"fingerprint":"{key_fingerprint(KEY)}","key":"{KEY}","link":"aa","seq":3,'
@@ -40,7 +40,7 @@ def test_the_signature_is_over_all_the_other_members() -> None:
 
 # R49
 def test_what_is_printed_is_what_is_read() -> None:
-    for signed in (SignedHead(HEAD), sign(HEAD, Pen(), 10)):
+    for signed in (SignedHead(HEAD), sign(HEAD, FakeSigner(), 10)):
         assert read_head(json.loads(json.dumps(signed.to_json()))) == signed
 
 
@@ -50,7 +50,7 @@ def test_a_fingerprint_is_the_beginning_of_a_digest_of_the_key() -> None:
     assert len({key_fingerprint(KEY), key_fingerprint("00" * 32)}) == 2
 
 
-SIGNED = sign(HEAD, Pen(), 10).to_json()
+SIGNED = sign(HEAD, FakeSigner(), 10).to_json()
 
 
 # R49

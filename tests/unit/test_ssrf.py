@@ -1,4 +1,4 @@
-"""Where a program that others send somewhere may go: every spelling of an address that is not public is refused."""
+"""The SSRF guard: every spelling of an address that is not public is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each template lets through, asks about and refuses, with the calls of somebody who wants to get past it."""
+"""Policy templates: what each allows, asks and denies, with calls that try to evade it."""
 
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,21 @@ from tests.unit.builders import any_text, json_values
 
 POLICIES = {name: load_policy(read_template(name), compile_condition).policy for name in TEMPLATE_NAMES}
 LIMIT = 100
-OURS = {"currency": "EUR", "recipient": "ann@example.com"}
-HUGE = 10**39
+OUR_ACCOUNT = {"currency": "EUR", "recipient": "ann@example.com"}
+HUGE_AMOUNT = 10**39
 FINANCE = People(teams=frozenset({"finance"}))
 
 
-def judged(name: str, tool: str, effect: str, args: Any, *, declared: bool = False, **more: object) -> Verdict:
+def judge_by_template(
+    name: str, tool: str, effect: str, args: Any, *, declared: bool = False, **more: object
+) -> Verdict:
     spec = ToolSpec(tool, effect, declared=declared)
     return judge(POLICIES[name], propose(tool, args, "run", "call", **{"requester": "rita", **more}), spec).verdict
 
 
 def money(args: object, tool: str = "fund_transfer", effect: str = "write") -> str:
     """`ask 2` takes two people from finance, `ask 1` one, `ask` anybody."""
-    verdict = judged("money", tool, effect, args)
+    verdict = judge_by_template("money", tool, effect, args)
     if not isinstance(verdict, Ask):
         return verdict.kind
     (stage,) = verdict.stages
@@ -78,12 +80,12 @@ TABLE = [
     ("get_page", "", {}, "ask", "deny", "deny", "ask"),
     ("read_everything", "", {}, "ask", "deny", "deny", "ask"),
     ("get_page", "write", {}, "ask", "ask", "deny", "ask"),
-    ("list_then_transfer", "write", {"amount": 1, **OURS}, "ask", "ask", "deny", "allow"),
-    ("pay", "read", {"amount": 5_000, **OURS}, "allow", "allow", "allow", "ask"),
+    ("list_then_transfer", "write", {"amount": 1, **OUR_ACCOUNT}, "ask", "ask", "deny", "allow"),
+    ("pay", "read", {"amount": 5_000, **OUR_ACCOUNT}, "allow", "allow", "allow", "ask"),
     ("create_page", "write", {"approved": True, "effect": "read", "confirmed": "yes"}, "ask", "ask", "deny", "ask"),
     ("*", "", {}, "ask", "deny", "deny", "ask"),
     ("get_*", "", {}, "ask", "deny", "deny", "ask"),
-    ("[pay]", "write", {"amount": 1, **OURS}, "ask", "ask", "deny", "ask"),
+    ("[pay]", "write", {"amount": 1, **OUR_ACCOUNT}, "ask", "ask", "deny", "ask"),
 ]
 
 
@@ -92,13 +94,13 @@ TABLE = [
 def test_what_each_template_makes_of_a_call(
     tool: str, effect: str, args: object, balanced: str, strict: str, read_only: str, of_money: str
 ) -> None:
-    found = {name: judged(name, tool, effect, args).kind for name in TEMPLATE_NAMES}
+    found = {name: judge_by_template(name, tool, effect, args).kind for name in TEMPLATE_NAMES}
     assert found == {"balanced": balanced, "strict": strict, "read-only": read_only, "money": of_money}
 
 
 # R1
 def test_a_tool_that_an_untrusted_program_calls_a_read_passes_only_where_programs_are_believed() -> None:
-    found = {name: judged(name, "get_page", "read", {}, declared=True).kind for name in TEMPLATE_NAMES}
+    found = {name: judge_by_template(name, "get_page", "read", {}, declared=True).kind for name in TEMPLATE_NAMES}
     assert found == {"balanced": "allow", "strict": "deny", "read-only": "deny", "money": "ask"}
 
 
@@ -109,7 +111,7 @@ def test_no_switch_of_an_agent_loosens_a_template(name: str, effect: str) -> Non
     toggles = {"helper": {"tidy_up": False}}
     loose = load_policy(read_template(name), compile_condition, toggles=toggles).policy
     verdict = loose.judge(propose("tidy_up", {}, "run", "call", agent="helper"), ToolSpec("tidy_up", effect))
-    assert verdict == judged(name, "tidy_up", effect, {}, agent="helper")
+    assert verdict == judge_by_template(name, "tidy_up", effect, {}, agent="helper")
     assert verdict.kind != "allow"
 
 
@@ -134,7 +136,7 @@ def test_no_switch_of_an_agent_loosens_a_template(name: str, effect: str) -> Non
     ],
 )
 def test_four_eyes_are_asked_where_it_pays(name: str, tool: str, effect: str, quorum: int, excluded: set[str]) -> None:
-    verdict = judged(name, tool, effect, {})
+    verdict = judge_by_template(name, tool, effect, {})
     assert isinstance(verdict, Ask)
     assert ([stage.quorum for stage in verdict.stages], set(verdict.exclude)) == ([quorum], excluded)
 
@@ -154,7 +156,7 @@ def test_nobody_answering_is_never_a_yes(name: str) -> None:
 
 
 def test_read_only_says_why_it_refuses() -> None:
-    verdict = judged("read-only", "create_page", "write", {})
+    verdict = judge_by_template("read-only", "create_page", "write", {})
     assert "only read" in str(verdict)
 
 
@@ -165,30 +167,30 @@ def test_read_only_says_why_it_refuses() -> None:
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ({"amount": 50, **OURS}, "allow"),
-        ({"amount": 0.01, **OURS}, "allow"),
-        ({"amount": LIMIT, **OURS}, "allow"),
-        ({"amount": LIMIT + 0.01, **OURS}, "ask 1"),
-        ({"amount": 1_000, **OURS}, "ask 1"),
-        ({"amount": 1_000.01, **OURS}, "ask 2"),
-        ({"amount": 1e308, **OURS}, "ask 2"),
-        ({"amount": 2**62, **OURS}, "ask 2"),
+        ({"amount": 50, **OUR_ACCOUNT}, "allow"),
+        ({"amount": 0.01, **OUR_ACCOUNT}, "allow"),
+        ({"amount": LIMIT, **OUR_ACCOUNT}, "allow"),
+        ({"amount": LIMIT + 0.01, **OUR_ACCOUNT}, "ask 1"),
+        ({"amount": 1_000, **OUR_ACCOUNT}, "ask 1"),
+        ({"amount": 1_000.01, **OUR_ACCOUNT}, "ask 2"),
+        ({"amount": 1e308, **OUR_ACCOUNT}, "ask 2"),
+        ({"amount": 2**62, **OUR_ACCOUNT}, "ask 2"),
         # an amount that is none
-        ({"amount": HUGE, **OURS}, "deny"),
-        ({"amount": -HUGE, **OURS}, "deny"),
-        ({"amount": 0, **OURS}, "deny"),
-        ({"amount": -0.0, **OURS}, "deny"),
-        ({"amount": -50, **OURS}, "deny"),
-        ({"amount": "50", **OURS}, "deny"),
-        ({"amount": "", **OURS}, "deny"),
-        ({"amount": True, **OURS}, "deny"),
-        ({"amount": None, **OURS}, "deny"),
-        ({"amount": [50], **OURS}, "deny"),
-        ({"amount": {"value": 50}, **OURS}, "deny"),
+        ({"amount": HUGE_AMOUNT, **OUR_ACCOUNT}, "deny"),
+        ({"amount": -HUGE_AMOUNT, **OUR_ACCOUNT}, "deny"),
+        ({"amount": 0, **OUR_ACCOUNT}, "deny"),
+        ({"amount": -0.0, **OUR_ACCOUNT}, "deny"),
+        ({"amount": -50, **OUR_ACCOUNT}, "deny"),
+        ({"amount": "50", **OUR_ACCOUNT}, "deny"),
+        ({"amount": "", **OUR_ACCOUNT}, "deny"),
+        ({"amount": True, **OUR_ACCOUNT}, "deny"),
+        ({"amount": None, **OUR_ACCOUNT}, "deny"),
+        ({"amount": [50], **OUR_ACCOUNT}, "deny"),
+        ({"amount": {"value": 50}, **OUR_ACCOUNT}, "deny"),
         # no amount, or one by another name
-        ({**OURS}, "ask 2"),
-        ({"Amount": 50, **OURS}, "ask 2"),
-        ({"payment": {"amount": 50}, **OURS}, "ask 2"),
+        ({**OUR_ACCOUNT}, "ask 2"),
+        ({"Amount": 50, **OUR_ACCOUNT}, "ask 2"),
+        ({"payment": {"amount": 50}, **OUR_ACCOUNT}, "ask 2"),
         ({}, "ask 2"),
         # currency
         ({"amount": 50, "recipient": "ann@example.com"}, "ask 1"),
@@ -218,9 +220,9 @@ def test_what_money_makes_of_a_payment(args: dict[str, object], expected: str) -
 @pytest.mark.parametrize("tool", ["pay", "pay_invoice", "refund", "refund_order", "fund_transfer", "bank_payment"])
 @pytest.mark.parametrize("effect", ["read", "write", "destructive", ""])
 def test_a_tool_that_moves_money_is_one_whatever_its_effect_is_said_to_be(tool: str, effect: str) -> None:
-    assert money({"amount": 5_000, **OURS}, tool, effect) == "ask 2"
-    assert money({"amount": 500, **OURS}, tool, effect) == "ask 1"
-    assert money({"amount": -5, **OURS}, tool, effect) == "deny"
+    assert money({"amount": 5_000, **OUR_ACCOUNT}, tool, effect) == "ask 2"
+    assert money({"amount": 500, **OUR_ACCOUNT}, tool, effect) == "ask 1"
+    assert money({"amount": -5, **OUR_ACCOUNT}, tool, effect) == "deny"
 
 
 # R38, R39
@@ -232,8 +234,8 @@ def test_a_tool_that_moves_money_is_one_whatever_its_effect_is_said_to_be(tool: 
     ],
 )
 def test_a_look_alike_of_a_tool_that_moves_money_gets_no_allowance(tool: str, verdict: str) -> None:
-    assert money({"amount": 1, **OURS}, tool, "write") == verdict
-    assert money({"amount": 1, **OURS}, tool, "") == verdict
+    assert money({"amount": 1, **OUR_ACCOUNT}, tool, "write") == verdict
+    assert money({"amount": 1, **OUR_ACCOUNT}, tool, "") == verdict
 
 
 def test_looking_at_payments_needs_name_and_effect() -> None:
@@ -249,11 +251,13 @@ def test_the_tools_that_move_money_are_the_same_in_every_rule() -> None:
     assert (len(lists), len(set(lists))) == (4, 1)
 
 
-# --- whatever the arguments are
+# --- for any arguments
 
-MOVERS = st.sampled_from(["pay", "pay_bill", "refund", "transfer", "fund_transfer", "withdraw", "card_payment"])
+PAYMENT_TOOLS = st.sampled_from(["pay", "pay_bill", "refund", "transfer", "fund_transfer", "withdraw", "card_payment"])
 TOOLS = (
-    MOVERS | st.sampled_from(["get_page", "list_all", "create_page", "drop_table"]) | st.text("abc_*?[]", min_size=1)
+    PAYMENT_TOOLS
+    | st.sampled_from(["get_page", "list_all", "create_page", "drop_table"])
+    | st.text("abc_*?[]", min_size=1)
 )
 EFFECTS = st.sampled_from(["write", "destructive", ""])
 AMOUNTS = (
@@ -281,13 +285,13 @@ ARGS = st.builds(
 def test_read_only_never_lets_anything_but_a_read_pass(
     tool: str, effect: str, args: dict[str, object], declared: bool
 ) -> None:
-    assert judged("read-only", tool, effect, args, declared=declared).kind == "deny"
-    assert judged("read-only", tool, "read", args, declared=True).kind == "deny"
+    assert judge_by_template("read-only", tool, effect, args, declared=declared).kind == "deny"
+    assert judge_by_template("read-only", tool, "read", args, declared=True).kind == "deny"
 
 
 # R38, R39, R48
 @examples(1_000)
-@given(tool=MOVERS, effect=EFFECTS | st.just("read"), args=ARGS)
+@given(tool=PAYMENT_TOOLS, effect=EFFECTS | st.just("read"), args=ARGS)
 def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: dict[str, object]) -> None:
     if money(args, tool, effect) == "allow":
         amount = args["amount"]
@@ -304,7 +308,7 @@ def test_only_money_lets_a_change_pass_and_only_for_its_own_tools(
     tool: str, effect: str, args: dict[str, object]
 ) -> None:
     for name in TEMPLATE_NAMES:
-        passes = judged(name, tool, effect, args).kind == "allow"
+        passes = judge_by_template(name, tool, effect, args).kind == "allow"
         assert not passes or (name == "money" and moves_money(POLICIES["money"], tool))
 
 

@@ -1,4 +1,4 @@
-"""A conversation that acts: its states as a product, who may write in it, and whose yes counts."""
+"""Chat threads: the product of states and verbs, who may write, and whose confirmation counts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,20 +26,20 @@ from tests.unit.builders import NOW, at
 LEASE = 30
 FENCE = 3
 LATER = at(NOW + 5)
-HERE = ThreadOrigin("default", "assistant", "ann", ("assistant",))
-FRESH = open_thread("thread-1", HERE, "Hello", at()).thread
+RUNNER = ThreadOrigin("default", "assistant", "ann", ("assistant",))
+NEW_THREAD = open_thread("thread-1", RUNNER, "Hello", at()).thread
 DELETE = Confirmation("ann", "c1", "delete_page", "a" * 64)
 QUESTION = (
     NewThreadEntry("resulted", "agent:assistant", {"call": "c1", "tool": "delete_page", "status": "confirming"}),
 )
 DONE = (NewThreadEntry("ended", "time", {"status": "done", "reason": ""}),)
-IN = {
-    "ready": replace(FRESH, entry_count=1),
-    "running": replace(FRESH, entry_count=1, status="running", due_at=NOW + LEASE, runner="mine", fence=FENCE),
-    "waiting": replace(FRESH, entry_count=1, status="waiting", due_at=NOW + 20, fence=FENCE),
-    "idle": replace(FRESH, entry_count=1, status="idle", due_at=None, fence=FENCE),
+THREADS = {
+    "ready": replace(NEW_THREAD, entry_count=1),
+    "running": replace(NEW_THREAD, entry_count=1, status="running", due_at=NOW + LEASE, runner="mine", fence=FENCE),
+    "waiting": replace(NEW_THREAD, entry_count=1, status="waiting", due_at=NOW + 20, fence=FENCE),
+    "idle": replace(NEW_THREAD, entry_count=1, status="idle", due_at=None, fence=FENCE),
 }
-RUNNING = IN["running"]
+RUNNING = THREADS["running"]
 
 
 def claim(thread: Thread, now: int = NOW + 5, *, dead: bool = False) -> ThreadTransition:
@@ -65,7 +65,7 @@ MOVES: dict[str, Callable[[Thread], ThreadTransition]] = {
     "end": lambda thread: threads.end(thread, FENCE, 1, DONE, LATER),
     "end, unseen": lambda thread: threads.end(thread, FENCE, 0, DONE, LATER),
 }
-LOST = LeaseLost
+FORBIDDEN_MOVES = LeaseLost
 # move → what becomes of a thread that is ready, running, waiting, idle: its status, or the error
 TABLE: dict[str, tuple[object, object, object, object]] = {
     "say": ("ready", "running", "ready", "ready"),
@@ -75,41 +75,41 @@ TABLE: dict[str, tuple[object, object, object, object]] = {
     "claim after the lease": ("running", "running", "running", Conflict),
     "claim from the dead": ("running", "running", Conflict, Conflict),
     "mirror": ("ready", "running", "waiting", "idle"),
-    "renew": (LOST, "running", LOST, LOST),
-    "append": (LOST, "running", LOST, LOST),
-    "confirm first": (LOST, "running", LOST, LOST),
-    "use a yes": (LOST, "running", LOST, LOST),
-    "park": (LOST, "waiting", LOST, LOST),
-    "park, woken": (LOST, "ready", LOST, LOST),
-    "end": (LOST, "idle", LOST, LOST),
-    "end, unseen": (LOST, "ready", LOST, LOST),
+    "renew": (FORBIDDEN_MOVES, "running", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "append": (FORBIDDEN_MOVES, "running", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "confirm first": (FORBIDDEN_MOVES, "running", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "use a yes": (FORBIDDEN_MOVES, "running", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "park": (FORBIDDEN_MOVES, "waiting", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "park, woken": (FORBIDDEN_MOVES, "ready", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "end": (FORBIDDEN_MOVES, "idle", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
+    "end, unseen": (FORBIDDEN_MOVES, "ready", FORBIDDEN_MOVES, FORBIDDEN_MOVES),
 }
-BY_HOLDER = [name for name, row in TABLE.items() if row[0] is LOST]
+MOVES_BY_HOLDER = [name for name, row in TABLE.items() if row[0] is FORBIDDEN_MOVES]
 
 
 # R3, R32
-@pytest.mark.parametrize("status", IN)
+@pytest.mark.parametrize("status", THREADS)
 @pytest.mark.parametrize("name", MOVES)
 def test_every_status_and_move_gives_what_the_table_says(name: str, status: str) -> None:
-    expected = TABLE[name][list(IN).index(status)]
+    expected = TABLE[name][list(THREADS).index(status)]
     if isinstance(expected, type):
         assert issubclass(expected, Error)
         with pytest.raises(expected):
-            MOVES[name](IN[status])
+            MOVES[name](THREADS[status])
         return
-    moved = MOVES[name](IN[status]).thread
+    moved = MOVES[name](THREADS[status]).thread
     assert moved.status == expected
     assert moved.status in TRANSITIONS[status]
 
 
 def test_every_transition_that_is_allowed_is_made_by_some_move() -> None:
-    made = {(status, row[place]) for row in TABLE.values() for place, status in enumerate(IN)}
-    allowed = {(status, after) for status in IN for after in TRANSITIONS[status]}
+    made = {(status, row[place]) for row in TABLE.values() for place, status in enumerate(THREADS)}
+    allowed = {(status, after) for status in THREADS for after in TRANSITIONS[status]}
     assert allowed == {(status, after) for status, after in made if isinstance(after, str)}
 
 
 # R32
-@pytest.mark.parametrize("name", BY_HOLDER)
+@pytest.mark.parametrize("name", MOVES_BY_HOLDER)
 def test_what_an_old_holder_writes_is_refused(name: str) -> None:
     with pytest.raises(LeaseLost):
         MOVES[name](replace(RUNNING, fence=FENCE + 1))
@@ -143,17 +143,17 @@ def test_a_new_thread_is_due_at_once_and_nobody_has_it() -> None:
             created_at=NOW,
             updated_at=NOW,
         )
-        == FRESH
+        == NEW_THREAD
     )
-    assert ThreadOrigin("default", "assistant", "ann", ("assistant",)) == (*HERE[:4], "", "")
+    assert ThreadOrigin("default", "assistant", "ann", ("assistant",)) == (*RUNNER[:4], "", "")
 
 
 def test_every_refusal_says_why_and_about_which_thread() -> None:
     refused: dict[str, Callable[[], object]] = {
         "This thread is at work. Wait until it is done, or stop it.": lambda: MOVES["retry"](RUNNING),
         "Somebody else is at this thread, or there is nothing to do.": lambda: claim(RUNNING),
-        "This thread was taken over or stopped.": lambda: MOVES["append"](IN["idle"]),
-        "Nobody said yes to this.": lambda: used(RUNNING),
+        "This thread was taken over or stopped.": lambda: MOVES["append"](THREADS["idle"]),
+        "Nobody said yes to this.": lambda: use_confirmation(RUNNING),
         "This thread is at work. Stop it first.": lambda: threads.erase(RUNNING, "ada", LATER),
     }
     for words, attempt in refused.items():
@@ -163,9 +163,9 @@ def test_every_refusal_says_why_and_about_which_thread() -> None:
 
 
 def test_a_message_of_the_longest_kind_is_taken_and_one_more_character_is_not() -> None:
-    assert threads.add_message(IN["idle"], "ann", "x" * MAX_TEXT, at()).entries[0].body == {"text": "x" * MAX_TEXT}
+    assert threads.add_message(THREADS["idle"], "ann", "x" * MAX_TEXT, at()).entries[0].body == {"text": "x" * MAX_TEXT}
     with pytest.raises(InvalidRequest) as error:
-        threads.add_message(IN["idle"], "ann", "x" * (MAX_TEXT + 1), at())
+        threads.add_message(THREADS["idle"], "ann", "x" * (MAX_TEXT + 1), at())
     assert error.value.message == "A message has 1 to 100,000 characters."
 
 
@@ -184,11 +184,11 @@ def test_one_that_has_ended_is_due_at_no_time() -> None:
 
 
 def test_another_try_is_a_line_of_its_own() -> None:
-    assert threads.retry(IN["idle"], "ann", LATER).entries == (NewThreadEntry("retried", "ann", {}),)
+    assert threads.retry(THREADS["idle"], "ann", LATER).entries == (NewThreadEntry("retried", "ann", {}),)
 
 
 def test_a_thread_begins_with_what_was_said() -> None:
-    move = open_thread("thread-1", HERE, "  Delete \n the About page ", at())
+    move = open_thread("thread-1", RUNNER, "  Delete \n the About page ", at())
     thread = move.thread
     assert thread.status in TRANSITIONS[""]
     assert (thread.title, thread.due_at, thread.entry_count, thread.fence) == ("Delete the About page", NOW, 0, 0)
@@ -208,9 +208,9 @@ def test_a_sub_agents_thread_begins_with_what_the_agent_above_it_said() -> None:
 @pytest.mark.parametrize("text", ["", " \n", "x" * (MAX_TEXT + 1), "a\x00b", "\ud800"])
 def test_a_message_that_cannot_be_kept_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
-        open_thread("thread-1", HERE, text, at())
+        open_thread("thread-1", RUNNER, text, at())
     with pytest.raises(InvalidRequest):
-        threads.add_message(IN["idle"], "ann", text, at())
+        threads.add_message(THREADS["idle"], "ann", text, at())
 
 
 def test_what_is_said_while_it_runs_leaves_it_to_its_holder_and_wakes_it() -> None:
@@ -220,7 +220,7 @@ def test_what_is_said_while_it_runs_leaves_it_to_its_holder_and_wakes_it() -> No
 
 def test_what_is_said_to_one_that_rests_makes_it_due_at_once() -> None:
     for status in ("waiting", "idle"):
-        said = threads.add_message(IN[status], "ann", "Hi", LATER).thread
+        said = threads.add_message(THREADS[status], "ann", "Hi", LATER).thread
         assert (said.due_at, said.wake_count, said.updated_at) == (NOW + 5, 1, NOW + 5)
 
 
@@ -234,11 +234,11 @@ def test_stop_takes_a_running_thread_from_its_holder() -> None:
 
 
 def test_stopping_one_that_rests_changes_nothing() -> None:
-    assert threads.stop(IN["idle"], "ann", LATER) == ThreadTransition(IN["idle"])
+    assert threads.stop(THREADS["idle"], "ann", LATER) == ThreadTransition(THREADS["idle"])
 
 
 def test_whoever_claims_it_holds_it_with_a_new_fence_and_a_lease() -> None:
-    move = claim(replace(IN["ready"], wake_count=2))
+    move = claim(replace(THREADS["ready"], wake_count=2))
     taken = move.thread
     assert (taken.runner, taken.fence, taken.due_at, taken.wake_count) == ("other", 1, NOW + 5 + LEASE, 0)
     assert move.entries == ()
@@ -250,7 +250,7 @@ def test_taking_over_from_one_that_is_gone_is_said() -> None:
 
 
 def test_one_that_waits_is_claimed_when_its_time_comes() -> None:
-    parked = replace(IN["waiting"], due_at=NOW + 10)
+    parked = replace(THREADS["waiting"], due_at=NOW + 10)
     with pytest.raises(Conflict):
         claim(parked, NOW + 9)
     assert claim(parked, NOW + 10).thread.status == "running"
@@ -287,11 +287,11 @@ def test_renewing_moves_the_lease_and_writes_no_line() -> None:
 # Confirmations
 
 
-def asked(status: str = "idle") -> Thread:
-    return replace(IN[status], confirmation=DELETE)
+def thread_with_confirmation(status: str = "idle") -> Thread:
+    return replace(THREADS[status], confirmation=DELETE)
 
 
-def said(thread: Thread, text: str, person: str = "ann") -> ThreadTransition:
+def add_message(thread: Thread, text: str, person: str = "ann") -> ThreadTransition:
     return threads.add_message(thread, person, text, LATER)
 
 
@@ -300,7 +300,7 @@ def said(thread: Thread, text: str, person: str = "ann") -> ThreadTransition:
     ("text", "answer", "kept"), [("yes", "yes", "yes"), ("no", "no", None), ("which page?", "closed", None)]
 )
 def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answer: str, kept: str | None) -> None:
-    move = said(asked(), text)
+    move = add_message(thread_with_confirmation(), text)
     confirmation = move.thread.confirmation
     assert (confirmation and confirmation.answer) == kept
     confirmed, message = move.entries
@@ -311,7 +311,7 @@ def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answ
 
 # R19
 def test_the_yes_of_another_person_closes_it() -> None:
-    move = said(asked(), "yes", "bob")
+    move = add_message(thread_with_confirmation(), "yes", "bob")
     assert move.thread.confirmation is None
     assert move.entries[0].body["answer"] == "closed"
 
@@ -319,22 +319,22 @@ def test_the_yes_of_another_person_closes_it() -> None:
 # R19
 @pytest.mark.parametrize("status", ["ready", "running", "waiting"])
 def test_a_yes_before_the_question_was_told_to_its_end_is_no_answer_to_it(status: str) -> None:
-    move = said(asked(status), "yes")
+    move = add_message(thread_with_confirmation(status), "yes")
     assert move.thread.confirmation is None
     assert move.entries[0].body["answer"] == "closed"
 
 
 # R19
 def test_a_yes_that_was_not_used_is_over_with_the_next_message() -> None:
-    given = said(asked(), "yes").thread
-    move = said(replace(given, status="idle"), "yes")
+    given = add_message(thread_with_confirmation(), "yes").thread
+    move = add_message(replace(given, status="idle"), "yes")
     assert move.thread.confirmation is None
     assert [line.kind for line in move.entries] == ["said"]
 
 
 # R19
 def test_a_yes_without_a_question_is_a_message_like_any_other() -> None:
-    move = said(IN["idle"], "yes")
+    move = add_message(THREADS["idle"], "yes")
     assert (move.thread.confirmation, [line.kind for line in move.entries], move.content) == (None, ["said"], None)
 
 
@@ -350,45 +350,46 @@ def test_a_new_question_replaces_the_old_one() -> None:
 YES = replace(RUNNING, confirmation=replace(DELETE, answer="yes"))
 
 
-def used(thread: Thread, call: str = "7:c2", tool: str = "delete_page", args: str = "a" * 64) -> Thread:
+def use_confirmation(thread: Thread, call: str = "7:c2", tool: str = "delete_page", args: str = "a" * 64) -> Thread:
     return threads.use_confirmation(thread, FENCE, call, tool, args).thread
 
 
 # R19, R20
 def test_a_yes_is_spent_on_one_call_and_stands_for_that_one() -> None:
-    spent = used(YES)
+    spent = use_confirmation(YES)
     assert spent.confirmation == replace(DELETE, answer="used 7:c2")
-    assert used(spent) == spent
+    assert use_confirmation(spent) == spent
     with pytest.raises(Conflict):
-        used(spent, "7:c3")
+        use_confirmation(spent, "7:c3")
 
 
 # R19, R20
 @pytest.mark.parametrize(
-    "thread", [RUNNING, asked("running"), replace(YES, confirmation=replace(DELETE, answer="used 7:c2 "))]
+    "thread",
+    [RUNNING, thread_with_confirmation("running"), replace(YES, confirmation=replace(DELETE, answer="used 7:c2 "))],
 )
 def test_without_a_yes_there_is_nothing_to_use(thread: Thread) -> None:
     with pytest.raises(Conflict):
-        used(thread)
+        use_confirmation(thread)
 
 
 # R19, R20
 @pytest.mark.parametrize("other", [{"tool": "delete_pages"}, {"args": "b" * 64}])
 def test_a_yes_is_about_one_tool_and_its_arguments(other: dict[str, str]) -> None:
     with pytest.raises(Conflict):
-        used(YES, **other)
+        use_confirmation(YES, **other)
 
 
 # R19
 def test_stopping_closes_the_question() -> None:
-    assert threads.stop(asked("running"), "ann", LATER).thread.confirmation is None
+    assert threads.stop(thread_with_confirmation("running"), "ann", LATER).thread.confirmation is None
 
 
 # R19
 @pytest.mark.parametrize(("status", "kept"), [("done", DELETE), ("error", None), ("limit", None), ("stopped", None)])
 def test_a_question_of_a_turn_that_broke_off_is_closed(status: str, kept: Confirmation | None) -> None:
     lines = (NewThreadEntry("ended", "time", {"status": status, "reason": ""}),)
-    assert threads.end(asked("running"), FENCE, 1, lines, LATER).thread.confirmation == kept
+    assert threads.end(thread_with_confirmation("running"), FENCE, 1, lines, LATER).thread.confirmation == kept
 
 
 # R19
@@ -430,7 +431,7 @@ def test_the_ledger_is_told_of_structure_and_of_no_words() -> None:
 
 # R19, R41
 def test_the_ledger_keeps_what_the_person_said_to_a_question() -> None:
-    confirmed, message = ledger_events(said(asked(), "yes"))
+    confirmed, message = ledger_events(add_message(thread_with_confirmation(), "yes"))
     assert confirmed.data == {"thread_id": "thread-1", "line": 2, "tool": "delete_page", "answer": "yes"}
     assert confirmed.content == {"text": "yes", "args_sha256": "a" * 64}
     assert (message.kind, message.content) == ("thread_said", None)
@@ -438,13 +439,13 @@ def test_the_ledger_keeps_what_the_person_said_to_a_question() -> None:
 
 # R41, R48
 def test_a_message_that_answers_nothing_is_not_in_the_ledger() -> None:
-    confirmed, _ = ledger_events(said(asked(), "what is on it, of Harriet's?"))
+    confirmed, _ = ledger_events(add_message(thread_with_confirmation(), "what is on it, of Harriet's?"))
     assert (confirmed.data["answer"], confirmed.content) == ("closed", {"args_sha256": "a" * 64})
 
 
 # R41
 def test_an_erased_thread_keeps_whose_it_was_and_says_who_took_the_rest() -> None:
-    move = threads.erase(replace(IN["idle"], confirmation=DELETE), "ada", LATER)
+    move = threads.erase(replace(THREADS["idle"], confirmation=DELETE), "ada", LATER)
     assert (move.thread.title, move.thread.confirmation, move.thread.person) == ("", None, "ann")
     assert move.entries == (NewThreadEntry("erased", "ada", {}),)
     assert move.thread.updated_at == LATER.now
@@ -453,7 +454,7 @@ def test_an_erased_thread_keeps_whose_it_was_and_says_who_took_the_rest() -> Non
 @pytest.mark.parametrize("status", ["ready", "running", "waiting"])
 def test_a_thread_at_work_is_not_erased(status: str) -> None:
     with pytest.raises(Conflict, match="Stop it first"):
-        threads.erase(IN[status], "ada", LATER)
+        threads.erase(THREADS[status], "ada", LATER)
 
 
 @pytest.mark.parametrize(

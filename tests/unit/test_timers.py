@@ -1,4 +1,4 @@
-"""Time's part, as a timetable."""
+"""Timers of an approval: reminders, escalation and expiry."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from interlock.core.approval.approval import Approval, TimerProgress
 from interlock.core.approval.timers import Timer, fire_next_timer, next_timer_at, pending_timers
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change
 from interlock.core.policy.policy import HALF_TIME, Ask, EscalationStep
-from tests.unit.builders import FINANCE, LEASE, NOW, at, in_status, pending, users
+from tests.unit.builders import FINANCE, LEASE, NOW, approval_in_status, at, pending, users
 
 LADDER = (EscalationStep(20, users("zoe", "ann"), ("pager",)), EscalationStep(40, FINANCE))
 FULL = Ask("r", expires_in=100, ladder=LADDER, remind=(10, 20, 30))
@@ -37,13 +37,16 @@ def test_what_would_come_at_the_deadline_or_later_does_not_come() -> None:
 @pytest.mark.parametrize(
     ("approval", "due"),
     [
-        (in_status("approved"), (Timer(NOW + 3_600_000, "lapse"),)),
-        (in_status("approved", start_by=None), (Timer(0, "lapse"),)),
-        (in_status("running"), (Timer(NOW + LEASE, "lose"),)),
-        (in_status("running", until=None), (Timer(0, "lose"),)),
-        (in_status("running", idempotent=True), (Timer(NOW + 3_600_000, "lose"),)),
-        (in_status("running", idempotent=True, start_by=NOW), (Timer(NOW + LEASE, "lose"),)),
-        *((in_status(status), ()) for status in ("rejected", "responded", "expired", "cancelled", "failed", "unknown")),
+        (approval_in_status("approved"), (Timer(NOW + 3_600_000, "lapse"),)),
+        (approval_in_status("approved", start_by=None), (Timer(0, "lapse"),)),
+        (approval_in_status("running"), (Timer(NOW + LEASE, "lose"),)),
+        (approval_in_status("running", until=None), (Timer(0, "lose"),)),
+        (approval_in_status("running", idempotent=True), (Timer(NOW + 3_600_000, "lose"),)),
+        (approval_in_status("running", idempotent=True, start_by=NOW), (Timer(NOW + LEASE, "lose"),)),
+        *(
+            (approval_in_status(status), ())
+            for status in ("rejected", "responded", "expired", "cancelled", "failed", "unknown")
+        ),
     ],
 )
 def test_what_time_will_do(approval: Approval, due: tuple[Timer, ...]) -> None:
@@ -90,9 +93,9 @@ def test_an_escalation_says_whom_it_reaches() -> None:
     ("approval", "first"),
     [
         (pending(Ask(expires_in=50)), NOW + 50),
-        (in_status("approved"), NOW + 3_600_000),
-        (in_status("running"), NOW + LEASE),
-        (in_status("running", idempotent=True), NOW + 3_600_000),
+        (approval_in_status("approved"), NOW + 3_600_000),
+        (approval_in_status("running"), NOW + LEASE),
+        (approval_in_status("running", idempotent=True), NOW + 3_600_000),
     ],
 )
 def test_nothing_happens_a_millisecond_too_early(approval: Approval, first: int) -> None:
@@ -116,15 +119,15 @@ def test_people_are_reminded_once_when_half_of_the_time_has_passed(window: int) 
 # R28
 def test_time_ends_what_nobody_ended() -> None:
     assert fire_next_timer(pending(), at(NOW + Ask().expires_in)).events[0].kind == "expired"
-    assert fire_next_timer(in_status("approved"), at(NOW + 3_600_000)).events[0].kind == "lapsed"
-    assert fire_next_timer(in_status("running"), at(NOW + LEASE)).events[0].kind == "lost"
+    assert fire_next_timer(approval_in_status("approved"), at(NOW + 3_600_000)).events[0].kind == "lapsed"
+    assert fire_next_timer(approval_in_status("running"), at(NOW + LEASE)).events[0].kind == "lost"
     assert fire_next_timer(pending(Ask(on_expiry="approve")), at(NOW + Ask().expires_in)).state.status == "approved"
 
 
 # R46
 def test_a_dead_runner_is_noticed_before_its_lease_ends() -> None:
-    assert fire_next_timer(in_status("running"), at(NOW), runner_is_dead=True).state.status == "unknown"
-    again = in_status("running", idempotent=True)
+    assert fire_next_timer(approval_in_status("running"), at(NOW), runner_is_dead=True).state.status == "unknown"
+    again = approval_in_status("running", idempotent=True)
     assert fire_next_timer(again, at(NOW), runner_is_dead=True) == Change(again), "it waits to be started again"
     waiting = pending()
     assert fire_next_timer(waiting, at(NOW), runner_is_dead=True) == Change(waiting)
@@ -132,7 +135,7 @@ def test_a_dead_runner_is_noticed_before_its_lease_ends() -> None:
 
 @pytest.mark.parametrize("status", ["rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown"])
 def test_time_leaves_alone_what_has_ended(status: str) -> None:
-    approval = in_status(status)
+    approval = approval_in_status(status)
     assert fire_next_timer(approval, at(NOW + 10**12)) == Change(approval)
 
 

@@ -1,4 +1,4 @@
-"""The states as a product of statuses and verbs, and random lives of an approval against the laws."""
+"""The transition table of an approval, and random histories checked against the invariants."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -60,70 +60,70 @@ from tests.unit.builders import (
     at,
     edit,
     pending,
-    prepared,
+    prepare_edit,
     proposal,
     reject,
     respond,
-    started,
-    stored,
+    start_call,
+    store_row,
     users,
 )
 
 # --- the table
 
-LATE = 10**9  # long after every deadline, release, start-by and lease
+AFTER_DEADLINE = 10**9  # long after every deadline, release, start-by and lease
 
 Verb = Callable[[Approval], Change[Approval]]
 
 
-def decided(make: Callable[[Approval], Decision], now: int = NOW) -> Verb:
-    return lambda a: decide(a, make(a), ALICE, at(now), prepared(a))
+def decide_with(make: Callable[[Approval], Decision], now: int = NOW) -> Verb:
+    return lambda a: decide(a, make(a), ALICE, at(now), prepare_edit(a))
 
 
-def start_at(now: int, *, dead: bool = False) -> Verb:
-    return lambda a: start(stored(a), "r2", LEASE, "", at(now), runner_is_dead=dead)
+def start_verb(now: int, *, dead: bool = False) -> Verb:
+    return lambda a: start(store_row(a), "r2", LEASE, "", at(now), runner_is_dead=dead)
 
 
-def finish_at(now: int, fence: int = 1, *, ok: bool = True) -> Verb:
+def finish_verb(now: int, fence: int = 1, *, ok: bool = True) -> Verb:
     return lambda a: finish(a, fence, Payload(result=b"5"), at(now), ok=ok)
 
 
-def resolve(*, ok: bool) -> Verb:
+def resolve_verb(*, ok: bool) -> Verb:
     return lambda a: resolve_unknown(a, "I looked.", ALICE, b"5", at(), ok=ok)
 
 
 VERBS: dict[str, Verb] = {
-    "approve": decided(approve),
-    "edit": decided(edit),
-    "respond": decided(respond),
-    "reject": decided(reject),
-    "late_approve": decided(approve, LATE),
-    "late_edit": decided(edit, LATE),
-    "late_respond": decided(respond, LATE),
-    "late_reject": decided(reject, LATE),
+    "approve": decide_with(approve),
+    "edit": decide_with(edit),
+    "respond": decide_with(respond),
+    "reject": decide_with(reject),
+    "late_approve": decide_with(approve, AFTER_DEADLINE),
+    "late_edit": decide_with(edit, AFTER_DEADLINE),
+    "late_respond": decide_with(respond, AFTER_DEADLINE),
+    "late_reject": decide_with(reject, AFTER_DEADLINE),
     "undo": lambda a: undo(a, ALICE, at()),
-    "late_undo": lambda a: undo(a, ALICE, at(LATE)),
+    "late_undo": lambda a: undo(a, ALICE, at(AFTER_DEADLINE)),
     "delegate": lambda a: delegate(a, users("dave"), ALICE, at()),
-    "late_delegate": lambda a: delegate(a, users("dave"), ALICE, at(LATE)),
+    "late_delegate": lambda a: delegate(a, users("dave"), ALICE, at(AFTER_DEADLINE)),
     "cancel": lambda a: cancel(a, "agent", "", at()),
     "tick": lambda a: fire_next_timer(a, at()),
-    "late_tick": lambda a: fire_next_timer(a, at(LATE)),
+    "late_tick": lambda a: fire_next_timer(a, at(AFTER_DEADLINE)),
     "tick_dead": lambda a: fire_next_timer(a, at(), runner_is_dead=True),
-    "expire": lambda a: expire(a, at(LATE)),
-    "start": start_at(NOW),
-    "late_start": start_at(LATE),
-    "start_dead": start_at(NOW, dead=True),
+    "expire": lambda a: expire(a, at(AFTER_DEADLINE)),
+    "start": start_verb(NOW),
+    "late_start": start_verb(AFTER_DEADLINE),
+    "start_dead": start_verb(NOW, dead=True),
     "renew": lambda a: renew(a, 1, LEASE, at()),
-    "late_renew": lambda a: renew(a, 1, LEASE, at(LATE)),
-    "finish_ok": finish_at(NOW),
-    "finish_failed": finish_at(NOW, ok=False),
-    "late_finish": finish_at(LATE),
-    "strange_finish": finish_at(NOW, 0),
+    "late_renew": lambda a: renew(a, 1, LEASE, at(AFTER_DEADLINE)),
+    "finish_ok": finish_verb(NOW),
+    "finish_failed": finish_verb(NOW, ok=False),
+    "late_finish": finish_verb(AFTER_DEADLINE),
+    "strange_finish": finish_verb(NOW, 0),
     "lose": lambda a: mark_unknown(a, at()),
     "abandon": lambda a: abandon(a, 1, at()),
     "lapse": lambda a: expire_unstarted(a, at()),
-    "resolve_ok": resolve(ok=True),
-    "resolve_failed": resolve(ok=False),
+    "resolve_ok": resolve_verb(ok=True),
+    "resolve_failed": resolve_verb(ok=False),
 }
 
 # A word is the new status, `=` means that nothing changes; `!X` raises X, or carries it behind a change or evidence:
@@ -176,19 +176,19 @@ COLUMNS = HEADER[1:]
 CELLS = [(row[0], column, cell) for row in ROWS for column, cell in zip(COLUMNS, row[1:], strict=True)]
 
 
-def reached(column: str) -> Approval:
+def reach_status(column: str) -> Approval:
     """An approval that came to its status by the verbs themselves."""
     again = column.endswith("*")
     waiting = pending(spec=replace(PAY, idempotent=again))
     yes = decide(waiting, approve(waiting), ALICE, at()).state
-    running = started(yes).state
+    running = start_call(yes).state
     lives = {
         "pending": waiting,
         "approved": yes,
         "running": running,
         "rejected": decide(waiting, reject(waiting), ALICE, at()).state,
         "responded": decide(waiting, respond(waiting), ALICE, at()).state,
-        "expired": fire_next_timer(waiting, at(LATE)).state,
+        "expired": fire_next_timer(waiting, at(AFTER_DEADLINE)).state,
         "cancelled": cancel(waiting, "agent", "", at()).state,
         "succeeded": finish(running, 1, Payload(), at(), ok=True).state,
         "failed": finish(running, 1, Payload(), at(), ok=False).state,
@@ -201,13 +201,13 @@ def test_the_table_is_whole() -> None:
     assert [row[0] for row in ROWS] == list(VERBS)
     assert {column.removesuffix("*") for column in COLUMNS} == set(STATUSES)
     assert set(TRANSITIONS) == {"", *STATUSES}
-    assert {column: reached(column).status for column in COLUMNS} == {c: c.removesuffix("*") for c in COLUMNS}
+    assert {column: reach_status(column).status for column in COLUMNS} == {c: c.removesuffix("*") for c in COLUMNS}
 
 
 # R46, R47, R5, R14
 @pytest.mark.parametrize(("verb", "column", "cell"), CELLS)
 def test_every_verb_in_every_status_gives_what_the_table_says(verb: str, column: str, cell: str) -> None:
-    approval = reached(column)
+    approval = reach_status(column)
     status, _, code = cell.partition("!")
     wanted = CODES[code]
     if not status:
@@ -243,7 +243,7 @@ def test_what_is_final_has_no_way_out() -> None:
     assert {status for status in STATUSES if not TRANSITIONS[status]} == FINAL_STATUSES
 
 
-# --- random lives
+# --- random histories
 
 PEOPLE = (ALICE, BOB, CAROL, DAVE, ADMIN, VIEWER, AGENT, Reviewer("rita", "user"))
 TERMS = (
@@ -265,12 +265,12 @@ mostly = st.sampled_from([True] * 9 + [False])
 Start = Callable[..., Change[Approval]]
 
 
-def status_in(*statuses: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Out of turn, a verb is tried by `out_of_turn` alone: the lives get further that way."""
-    return precondition(lambda life: life.row is not None and life.row.approval.status in statuses)
+def statuses(*statuses: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Only `wrong_verb` tries a verb in the wrong state, so that histories get further."""
+    return precondition(lambda history: history.row is not None and history.row.approval.status in statuses)
 
 
-class Life(RuleBasedStateMachine):
+class ApprovalMachine(RuleBasedStateMachine):
     """One approval, a store of one row, and the ledger; `seen` counts what was reached, `start` can be broken."""
 
     def __init__(self, seen: Counter[str], start_verb: Start) -> None:
@@ -294,21 +294,21 @@ class Life(RuleBasedStateMachine):
         except Error as error:
             self.seen[type(error).__name__] += 1
             return
-        self.tell(change)
+        self.record_events(change)
         self.check(old, change, moment)
         kept = self.row.payload
         if change.payload is not None and change.payload.args is not None:
             kept = kept._replace(args=change.payload.args, shown=change.payload.shown)
         self.row = Stored(change.state, kept)
 
-    def tell(self, change: Change[Approval]) -> None:
+    def record_events(self, change: Change[Approval]) -> None:
         for event in change.events:
             entry = make_entry(event, self.head, self.now, b"salt")
             self.head = Head("default", entry.seq, entry.link, entry.at)
             self.entries.append(entry)
             self.seen[event.kind] += 1
 
-    # The laws
+    # The invariants
 
     def check(self, old: Approval, change: Change[Approval], moment: Moment) -> None:
         new = change.state
@@ -362,7 +362,7 @@ class Life(RuleBasedStateMachine):
         change = request_approval(proposed, terms, moment) if asked else allow(proposed, Allow("free"), moment)
         assert change.payload is not None
         assert change.state.status in TRANSITIONS[""]
-        self.tell(change)
+        self.record_events(change)
         self.row = Stored(change.state, change.payload)
         if change.state.status == "approved":
             self.approved = (change.state.binding, change.state.args_sha256)
@@ -371,26 +371,26 @@ class Life(RuleBasedStateMachine):
     def wait(self, wait: int) -> None:
         self.now += wait
 
-    @status_in("pending")
+    @statuses("pending")
     @rule(who=st.sampled_from(PEOPLE), kind=st.sampled_from(KINDS), honest=mostly, behind=mostly.map(lambda x: not x))
     def decides(self, who: Reviewer, kind: str, honest: bool, behind: bool) -> None:
-        self.say(kind, who, honest=honest, behind=behind)
+        self.respond_or_reject(kind, who, honest=honest, behind=behind)
 
-    @status_in("pending")
+    @statuses("pending")
     @rule(who=st.sampled_from(PEOPLE[:4]))
     def approves(self, who: Reviewer) -> None:
-        self.say("approve", who, honest=True, behind=False)
+        self.respond_or_reject("approve", who, honest=True, behind=False)
 
-    def say(self, kind: str, who: Reviewer, *, honest: bool, behind: bool) -> None:
+    def respond_or_reject(self, kind: str, who: Reviewer, *, honest: bool, behind: bool) -> None:
         def verb(a: Approval, moment: Moment) -> Change[Approval]:
             seen = Acknowledgement(a.args_sha256 if honest else "f" * 64, a.findings.alarms if honest else ())
             decisions = {"approve": Approve(seen), "edit": Edit(b"{}", seen), "reject": Reject("", seen)}
             said: Decision = decisions.get(kind, Respond("no", None, seen))
-            return decide(a, said, who, moment, prepared(a))
+            return decide(a, said, who, moment, prepare_edit(a))
 
         self.apply(verb, behind=behind)
 
-    @status_in("pending")
+    @statuses("pending")
     @rule(
         who=st.sampled_from(PEOPLE[:4]),
         args=st.sampled_from(INPUTS),
@@ -398,19 +398,19 @@ class Life(RuleBasedStateMachine):
         alarms=st.sampled_from([(), ("f2",)]),
     )
     def edits(self, who: Reviewer, args: object, terms: Ask | None, alarms: tuple[str, ...]) -> None:
-        self.apply(lambda a, m: decide(a, edit(a, args, *alarms), who, m, prepared(a, args, terms, *alarms)))
+        self.apply(lambda a, m: decide(a, edit(a, args, *alarms), who, m, prepare_edit(a, args, terms, *alarms)))
 
-    @status_in("rejected")
+    @statuses("rejected")
     @rule(who=st.sampled_from(PEOPLE), behind=mostly.map(lambda x: not x))
     def undoes(self, who: Reviewer, behind: bool) -> None:
         self.apply(lambda a, m: undo(a, who, m), behind=behind)
 
-    @status_in("pending")
+    @statuses("pending")
     @rule(who=st.sampled_from(PEOPLE), to=st.sampled_from(PEOPLE))
     def delegates(self, who: Reviewer, to: Reviewer) -> None:
         self.apply(lambda a, m: delegate(a, users(to.name), who, m))
 
-    @status_in("pending", "approved")
+    @statuses("pending", "approved")
     @rule(often=st.integers(0, 9))
     def cancels(self, often: int) -> None:
         if not often:
@@ -420,14 +420,14 @@ class Life(RuleBasedStateMachine):
     def ticks(self, dead: bool, behind: bool) -> None:
         self.apply(lambda a, m: fire_next_timer(a, m, runner_is_dead=dead), behind=behind)
 
-    @status_in("approved", "running")
+    @statuses("approved", "running")
     @rule(runner=st.sampled_from(["r1", "r2"]), dead=st.booleans(), behind=mostly.map(lambda x: not x))
     def starts(self, runner: str, dead: bool, behind: bool) -> None:
         assert self.row is not None
         row = self.row
         self.apply(lambda _, m: self.start_verb(row, runner, LEASE, "", m, runner_is_dead=dead), behind=behind)
 
-    @status_in("approved")
+    @statuses("approved")
     @rule(args=st.sampled_from(INPUTS[1:]))
     def starts_with_other_bytes(self, args: object) -> None:
         assert self.row is not None
@@ -435,34 +435,34 @@ class Life(RuleBasedStateMachine):
         if digest(data) != row.approval.args_sha256:
             forged = Stored(row.approval, Payload(args=data))
             with pytest.raises((errors.BindingBroken, errors.Expired)):
-                kept(execute.start(forged, "r1", LEASE, "", Moment(self.now), runner_is_dead=False))
+                state_or_raise(execute.start(forged, "r1", LEASE, "", Moment(self.now), runner_is_dead=False))
 
-    @status_in("running")
+    @statuses("running")
     @rule(fence=st.integers(0, 3))
     def renews(self, fence: int) -> None:
         self.apply(lambda a, m: renew(a, fence, LEASE, m))
 
-    @status_in("running", "unknown")
+    @statuses("running", "unknown")
     @rule(back=st.sampled_from([0, 0, 0, 1]), ok=st.booleans())
     def finishes(self, back: int, ok: bool) -> None:
         self.apply(lambda a, m: finish(a, a.lease.fence - back, Payload(result=b"5"), m, ok=ok))
 
-    @status_in("running")
+    @statuses("running")
     @rule(often=st.integers(0, 3))
     def abandons(self, often: int) -> None:
         if not often:
             self.apply(lambda a, m: abandon(a, a.lease.fence, m))
 
-    @status_in("unknown")
+    @statuses("unknown")
     @rule(who=st.sampled_from(PEOPLE), ok=st.booleans())
     def resolves(self, who: Reviewer, ok: bool) -> None:
         self.apply(lambda a, m: resolve_unknown(a, "I looked.", who, None, m, ok=ok))
 
     @rule(verb=st.sampled_from(["approve", "edit", "respond", "reject", "undo", "start", "finish", "cancel", "tick"]))
-    def out_of_turn(self, verb: str) -> None:
+    def wrong_verb(self, verb: str) -> None:
         assert self.row is not None
         if verb in KINDS:
-            self.say(verb, ALICE, honest=True, behind=False)
+            self.respond_or_reject(verb, ALICE, honest=True, behind=False)
         elif verb == "start":
             self.starts("r3", dead=True, behind=False)
         elif verb == "finish":
@@ -478,21 +478,25 @@ class Life(RuleBasedStateMachine):
             self.released = self.released or self.now >= (self.row.approval.deadlines.release_at or 0)
 
     def teardown(self) -> None:
-        """The ledger tells the same life, and the verifier finds nothing wrong with it."""
+        """The ledger holds the same history, and the verifier finds no violation."""
         if self.row is None:
             return
         verifier = Verifier("default", self.head)
         verifier.feed(self.entries)
         verifier.finish(self.head)
         assert verifier.violations == []
-        told = verifier.invariants.state("id")
-        assert told is not None
+        result = verifier.invariants.state("id")
+        assert result is not None
         approval = self.row.approval
-        assert (told.status, told.fence, told.binding) == (approval.status, approval.lease.fence, approval.binding)
+        assert (result.status, result.fence, result.binding) == (
+            approval.status,
+            approval.lease.fence,
+            approval.binding,
+        )
         self.seen[approval.status] += 1
 
 
-def kept(change: Change[Approval]) -> Approval:
+def state_or_raise(change: Change[Approval]) -> Approval:
     """As the store gives it: the error of a change is raised once its events are kept."""
     if change.error is not None:
         raise change.error
@@ -505,12 +509,12 @@ EXAMPLES = examples(500, stateful_step_count=30)
 # R46, R47, R48, R49
 def test_random_lives_keep_the_laws() -> None:
     seen: Counter[str] = Counter()
-    run_state_machine_as_test(lambda: Life(seen, execute.start), settings=EXAMPLES)
+    run_state_machine_as_test(lambda: ApprovalMachine(seen, execute.start), settings=EXAMPLES)
     wanted = {"approved", "rejected", "expired", "edited", "voted", "started", "succeeded", "lost", "finished_late"}
     assert wanted <= set(seen), f"never seen: {wanted - set(seen)}"
 
 
-def started_again(row: Stored, runner: str, lease: int, spec: str, moment: Moment, **_: bool) -> Change[Approval]:
+def restart_any(row: Stored, runner: str, lease: int, spec: str, moment: Moment, **_: bool) -> Change[Approval]:
     """Takes every running call for an idempotent one."""
     if row.approval.status != "running":
         return execute.start(row, runner, lease, spec, moment, runner_is_dead=False)
@@ -520,18 +524,18 @@ def started_again(row: Stored, runner: str, lease: int, spec: str, moment: Momen
     )
 
 
-def started_unasked(row: Stored, runner: str, lease: int, spec: str, moment: Moment, **_: bool) -> Change[Approval]:
+def start_pending(row: Stored, runner: str, lease: int, spec: str, moment: Moment, **_: bool) -> Change[Approval]:
     """Takes a pending call for an approved one."""
     asked = replace(row.approval, status="approved", deadlines=row.approval.deadlines._replace(start_by=moment.now + 1))
     approval = asked if row.approval.status == "pending" else row.approval
     return execute.start(Stored(approval, row.payload), runner, lease, spec, moment, runner_is_dead=False)
 
 
-# the red control: the same lives with a broken start
-@pytest.mark.parametrize("broken", [started_again, started_unasked])
+# the red control: the same histories with a broken start
+@pytest.mark.parametrize("broken", [restart_any, start_pending])
 def test_random_lives_find_a_broken_start(broken: Start) -> None:
     with pytest.raises(AssertionError):
         run_state_machine_as_test(
-            lambda: Life(Counter(), broken),
+            lambda: ApprovalMachine(Counter(), broken),
             settings=settings(EXAMPLES, max_examples=1_000, database=None, phases=[Phase.generate]),
         )

@@ -1,4 +1,4 @@
-"""Which keys are bound to nobody while a rule asks or denies by a name."""
+"""Keys bound to nobody while a rule asks or denies by name."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ BY_AGENT = Rule("payroll asks", "ask", agents=("payroll",))
 BY_PERSON = Rule("not for interns", "deny", teams=frozenset({"interns"}))
 
 
-def told(rule: Rule, *keys: ApiKey) -> str:
+def warning(rule: Rule, *keys: ApiKey) -> str:
     return unbound_keys_warning(Policy((rule,)), keys, 10)
 
 
@@ -41,11 +41,11 @@ def told(rule: Rule, *keys: ApiKey) -> str:
     ],
 )
 def test_a_key_is_named_if_a_rule_by_name_cannot_hold_it(rule: Rule, key: ApiKey, loose: bool) -> None:
-    assert bool(told(rule, key)) is loose
+    assert bool(warning(rule, key)) is loose
 
 
 def test_the_message_counts_the_keys_and_names_the_rules() -> None:
-    one = told(BY_AGENT, FREE, BOUND)
+    one = warning(BY_AGENT, FREE, BOUND)
     assert one.startswith("1 key of an agent is not bound")
     assert "('payroll asks')" in one
     assert "interlock keys create --agent NAME" in one

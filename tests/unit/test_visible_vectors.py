@@ -1,4 +1,4 @@
-"""The page shows changes with a `visible` of its own; both are held to the same vectors."""
+"""Test vectors that the web app's `visible` and the one of core share."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who may decide, for whom a vote counts, and when enough people agreed."""
+"""Votes: who may decide, for whom a vote counts, and when a quorum is reached."""
 
 from dataclasses import replace
 from itertools import product
@@ -33,7 +33,7 @@ from tests.unit.builders import (
     TWO_OF_FINANCE,
     VIEWER,
     approve,
-    asks,
+    ask_verdicts,
     at,
     pending,
     users,
@@ -43,7 +43,7 @@ RITA = Reviewer("rita", "user")  # the requester, who is no reviewer
 TWO_STAGES = Ask("finance, then legal", (Stage(FINANCE, 2), Stage(LEGAL)))
 
 
-def voted(approval: Approval, *reviewers: Reviewer) -> Approval:
+def vote(approval: Approval, *reviewers: Reviewer) -> Approval:
     for reviewer in reviewers:
         change = decide(approval, approve(approval), reviewer, at())
         assert change.error is None, change.error
@@ -51,11 +51,11 @@ def voted(approval: Approval, *reviewers: Reviewer) -> Approval:
     return approval
 
 
-def away(person: Reviewer, to: People) -> Delegation:
+def away_user(person: Reviewer, to: People) -> Delegation:
     return Delegation(person.name, person.teams, person.role, to)
 
 
-def by_stage(approval: Approval) -> list[tuple[str, str, int]]:
+def votes_by_stage(approval: Approval) -> list[tuple[str, str, int]]:
     return [(vote.by, vote.seat, vote.stage) for vote in approval.votes]
 
 
@@ -126,14 +126,14 @@ def test_an_escalation_adds_people_from_its_time_on() -> None:
 
 # R48
 def test_a_quorum_needs_different_people() -> None:
-    once = voted(pending(TWO_OF_FINANCE), ALICE)
+    once = vote(pending(TWO_OF_FINANCE), ALICE)
     assert (once.status, total_quorum(once)) == ("pending", 2)
-    assert voted(once, BOB).status == "approved"
+    assert vote(once, BOB).status == "approved"
 
 
 # R24, R48
 def test_the_same_person_twice_changes_nothing_not_even_through_another_channel() -> None:
-    once = voted(pending(TWO_OF_FINANCE), ALICE)
+    once = vote(pending(TWO_OF_FINANCE), ALICE)
     again = decide(once, approve(once), replace(ALICE, via="slack"), at(1_000_001))
     assert (again.state, again.events, again.error) == (once, (), None)
     assert again.state is once
@@ -146,16 +146,16 @@ def test_stages_come_one_after_the_other() -> None:
     early = decide(waiting, approve(waiting), CAROL, at())
     assert isinstance(early.error, Forbidden)
     assert "Another stage" in early.error.message
-    second = voted(waiting, ALICE, BOB)
+    second = vote(waiting, ALICE, BOB)
     assert (open_stage(second), second.status) == (1, "pending")
-    done = voted(second, CAROL)
+    done = vote(second, CAROL)
     assert (done.status, open_stage(done)) == ("approved", 2)
-    assert by_stage(done) == [("alice", "alice", 0), ("bob", "bob", 0), ("carol", "carol", 1)]
+    assert votes_by_stage(done) == [("alice", "alice", 0), ("bob", "bob", 0), ("carol", "carol", 1)]
 
 
 # R48
 def test_people_of_a_stage_that_is_full_have_nothing_left_to_decide() -> None:
-    second = voted(pending(TWO_STAGES), ALICE, BOB)
+    second = vote(pending(TWO_STAGES), ALICE, BOB)
     assert not has_open_vote(second, ALICE)
     assert has_open_vote(second, CAROL)
     assert has_open_vote(pending(TWO_STAGES), CAROL), "a later stage may end it early"
@@ -164,66 +164,66 @@ def test_people_of_a_stage_that_is_full_have_nothing_left_to_decide() -> None:
 # R48
 def test_one_person_cannot_fill_two_stages() -> None:
     both = Reviewer("eve", "reviewer", teams=frozenset({"finance", "legal"}))
-    once = voted(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), both)
+    once = vote(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), both)
     assert decide(once, approve(once), both, at()).state is once
-    assert voted(once, CAROL).status == "approved"
+    assert vote(once, CAROL).status == "approved"
 
 
 # --- delegation
 
 
-def delegated(approval: Approval, by: Reviewer, to: People) -> Approval:
+def delegate_to(approval: Approval, by: Reviewer, to: People) -> Approval:
     return delegate(approval, to, by, at()).state
 
 
 # R40
 def test_a_delegate_votes_in_the_delegators_seat() -> None:
-    waiting = delegated(pending(TWO_OF_FINANCE), ALICE, users("dave"))
-    once = voted(waiting, DAVE)
-    assert by_stage(once) == [("dave", "alice", 0)]
+    waiting = delegate_to(pending(TWO_OF_FINANCE), ALICE, users("dave"))
+    once = vote(waiting, DAVE)
+    assert votes_by_stage(once) == [("dave", "alice", 0)]
     assert decide(once, approve(once), ALICE, at()).state is once, "the seat has voted"
-    assert voted(once, BOB).status == "approved"
+    assert vote(once, BOB).status == "approved"
 
 
 # R40, R48
 def test_a_delegate_fills_one_seat_however_many_delegate() -> None:
-    waiting = delegated(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
-    once = voted(waiting, DAVE)
+    waiting = delegate_to(delegate_to(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
+    once = vote(waiting, DAVE)
     assert decide(once, approve(once), DAVE, at()).state is once
     assert once.status == "pending"
 
 
 # R40, R48
 def test_a_delegate_who_comes_after_the_delegator_changes_nothing() -> None:
-    once = voted(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), ALICE)
+    once = vote(delegate_to(pending(TWO_OF_FINANCE), ALICE, users("dave")), ALICE)
     assert decide(once, approve(once), DAVE, at()).state is once
 
 
 # R40, R48
 def test_a_delegation_gives_nobody_a_second_vote_in_a_later_stage() -> None:
-    once = voted(delegated(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), CAROL, users("alice")), ALICE)
+    once = vote(delegate_to(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), CAROL, users("alice")), ALICE)
     assert effective_voter(once, ALICE, 1) == "carol"
     assert decide(once, approve(once), ALICE, at()).state is once
-    assert voted(once, CAROL).status == "approved"
+    assert vote(once, CAROL).status == "approved"
 
 
 # R40, R48
 def test_who_has_a_seat_keeps_it_and_takes_no_second_one() -> None:
-    once = voted(delegated(pending(TWO_OF_FINANCE), ALICE, users("bob")), BOB)
-    assert by_stage(once) == [("bob", "bob", 0)]
+    once = vote(delegate_to(pending(TWO_OF_FINANCE), ALICE, users("bob")), BOB)
+    assert votes_by_stage(once) == [("bob", "bob", 0)]
     assert decide(once, approve(once), BOB, at()).state is once
-    assert voted(once, ALICE).status == "approved"
+    assert vote(once, ALICE).status == "approved"
 
 
 # R40
 def test_a_team_can_be_delegated_to() -> None:
-    assert effective_voter(delegated(pending(TWO_OF_FINANCE), ALICE, LEGAL), CAROL, 0) == "alice"
+    assert effective_voter(delegate_to(pending(TWO_OF_FINANCE), ALICE, LEGAL), CAROL, 0) == "alice"
 
 
 # R40, R48
 def test_a_delegate_who_is_excluded_has_no_seat() -> None:
     terms = replace(TWO_OF_FINANCE, exclude=frozenset({"requester"}))
-    waiting = delegated(pending(terms, requester="dave"), ALICE, users("dave", "carol"))
+    waiting = delegate_to(pending(terms, requester="dave"), ALICE, users("dave", "carol"))
     assert effective_voter(waiting, DAVE, 0) is None
     assert effective_voter(waiting, CAROL, 0) == "alice"
 
@@ -231,7 +231,7 @@ def test_a_delegate_who_is_excluded_has_no_seat() -> None:
 # R40, R48
 def test_a_delegation_ends_where_its_maker_is_excluded() -> None:
     terms = replace(TWO_OF_FINANCE, exclude=frozenset({"editor"}))
-    waiting = delegated(pending(terms), ALICE, users("dave"))
+    waiting = delegate_to(pending(terms), ALICE, users("dave"))
     assert effective_voter(waiting, DAVE, 0) == "alice"
     assert effective_voter(replace(waiting, editors=("alice",)), DAVE, 0) is None
 
@@ -239,7 +239,7 @@ def test_a_delegation_ends_where_its_maker_is_excluded() -> None:
 # R40, R48
 @pytest.mark.parametrize("reviewer", [VIEWER, AGENT])
 def test_a_delegation_makes_no_decider_of_a_viewer_or_an_agent(reviewer: Reviewer) -> None:
-    waiting = delegated(pending(TWO_OF_FINANCE), ALICE, People(frozenset({"vic", "robot"}), frozenset({"finance"})))
+    waiting = delegate_to(pending(TWO_OF_FINANCE), ALICE, People(frozenset({"vic", "robot"}), frozenset({"finance"})))
     assert effective_voter(waiting, reviewer, 0) is None
     assert not has_open_vote(waiting, reviewer)
 
@@ -253,8 +253,8 @@ def test_who_may_not_decide_has_nothing_to_delegate(role: str) -> None:
 
 # R40, R48
 def test_a_delegate_of_several_people_takes_a_seat_that_is_free() -> None:
-    waiting = delegated(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
-    assert [effective_voter(voted(waiting, *first), DAVE, 0) for first in ((), (ALICE,), (BOB,))] == [
+    waiting = delegate_to(delegate_to(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
+    assert [effective_voter(vote(waiting, *first), DAVE, 0) for first in ((), (ALICE,), (BOB,))] == [
         "alice",
         "bob",
         "alice",
@@ -263,21 +263,21 @@ def test_a_delegate_of_several_people_takes_a_seat_that_is_free() -> None:
 
 # R40
 def test_a_stand_in_votes_in_the_seat_of_somebody_who_is_away() -> None:
-    waiting, stand_in = pending(TWO_OF_FINANCE), replace(DAVE, delegations_to_me=(away(ALICE, users("dave")),))
+    waiting, stand_in = pending(TWO_OF_FINANCE), replace(DAVE, delegations_to_me=(away_user(ALICE, users("dave")),))
     assert effective_voter(waiting, DAVE, 0) is None
     change = decide(waiting, approve(waiting), stand_in, at())
-    assert by_stage(change.state) == [("dave", "alice", 0)]
+    assert votes_by_stage(change.state) == [("dave", "alice", 0)]
     assert (change.events[0].content or {})["seat"] == "alice"
 
 
 # R40, R48
 def test_a_stand_in_for_two_has_one_vote() -> None:
-    both = replace(DAVE, delegations_to_me=(away(ALICE, users("dave")), away(BOB, users("dave"))))
-    once = voted(pending(TWO_OF_FINANCE), both)
+    both = replace(DAVE, delegations_to_me=(away_user(ALICE, users("dave")), away_user(BOB, users("dave"))))
+    once = vote(pending(TWO_OF_FINANCE), both)
     again = decide(once, approve(once), both, at())
     assert (again.state, again.events) == (once, ())
-    own = replace(ALICE, delegations_to_me=(away(BOB, users("alice")),))
-    assert by_stage(voted(pending(TWO_OF_FINANCE), own, own)) == [("alice", "alice", 0)]
+    own = replace(ALICE, delegations_to_me=(away_user(BOB, users("alice")),))
+    assert votes_by_stage(vote(pending(TWO_OF_FINANCE), own, own)) == [("alice", "alice", 0)]
 
 
 # R40, R48
@@ -288,20 +288,20 @@ def test_a_stand_in_for_two_has_one_vote() -> None:
 def test_a_stand_in_takes_no_seat_that_is_excluded(exclude: str, requester: str, editors: tuple[str, ...]) -> None:
     waiting = pending(replace(TWO_OF_FINANCE, exclude=frozenset({exclude})), requester=requester)
     waiting = replace(waiting, editors=editors)
-    assert effective_voter(waiting, replace(DAVE, delegations_to_me=(away(ALICE, users("dave")),)), 0) is None
+    assert effective_voter(waiting, replace(DAVE, delegations_to_me=(away_user(ALICE, users("dave")),)), 0) is None
 
 
 # R40, R48
 def test_nobody_stands_in_who_was_not_named_or_may_not_decide() -> None:
-    waiting, covered = pending(TWO_OF_FINANCE), (away(ALICE, users("dave", "vic")),)
+    waiting, covered = pending(TWO_OF_FINANCE), (away_user(ALICE, users("dave", "vic")),)
     assert effective_voter(waiting, replace(CAROL, delegations_to_me=covered), 0) is None
     assert effective_voter(waiting, replace(VIEWER, delegations_to_me=covered), 0) is None
-    assert effective_voter(waiting, replace(DAVE, delegations_to_me=(away(CAROL, users("dave")),)), 0) is None
+    assert effective_voter(waiting, replace(DAVE, delegations_to_me=(away_user(CAROL, users("dave")),)), 0) is None
 
 
 # R40
 def test_a_delegation_gives_no_more_than_its_maker_has() -> None:
-    waiting = delegated(pending(TWO_STAGES), ALICE, users("dave"))
+    waiting = delegate_to(pending(TWO_STAGES), ALICE, users("dave"))
     assert effective_voter(waiting, DAVE, 0) == "alice"
     assert effective_voter(waiting, DAVE, 1) is None
     assert effective_voter(waiting, Reviewer("ulf", "reviewer"), 0) is None
@@ -319,23 +319,23 @@ TEAMS = {
     "sam": set[str](),
     "tim": {"finance", "legal", "ops"},
 }
-CROWD = tuple(Reviewer(name, "reviewer", teams=frozenset(teams)) for name, teams in TEAMS.items())
+MANY_VOTERS = tuple(Reviewer(name, "reviewer", teams=frozenset(teams)) for name, teams in TEAMS.items())
 
 
-def fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:
+def is_fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:
     """Whether these people, each in one stage at most, would have been enough under these terms."""
     model = replace(pending(terms), timers=TimerProgress(escalated=climbed))
     seats = [
         [by for by, _ in votes if effective_voter(model, person(by), number)] for number in range(len(terms.stages))
     ]
-    return assignable(seats, [stage.quorum for stage in terms.stages])
+    return can_assign(seats, [stage.quorum for stage in terms.stages])
 
 
 def person(name: str) -> Reviewer:
-    return next(each for each in CROWD if each.name == name)
+    return next(each for each in MANY_VOTERS if each.name == name)
 
 
-def assignable(seats: list[list[str]], wanted: list[int]) -> bool:
+def can_assign(seats: list[list[str]], wanted: list[int]) -> bool:
     """A matching of people to places, each person once."""
     places = [stage for stage, number in enumerate(wanted) for _ in range(number)]
     taken: dict[str, int] = {}
@@ -352,29 +352,31 @@ def assignable(seats: list[list[str]], wanted: list[int]) -> bool:
     return all(place(number, set()) for number in range(len(places)))
 
 
-def climbed(terms: Ask, elapsed: int) -> int:
-    return sum(rung.after <= elapsed for rung in terms.ladder)
+def escalations_until(terms: Ask, elapsed: int) -> int:
+    return sum(escalation_step.after <= elapsed for escalation_step in terms.ladder)
 
 
 # R48, R50
 @examples(400)
-@given(asks, asks, st.permutations(CROWD), st.integers(0, 10))
+@given(ask_verdicts, ask_verdicts, st.permutations(MANY_VOTERS), st.integers(0, 10))
 def test_what_satisfies_the_stricter_terms_satisfies_both(
     old: Ask, new: Ask, crowd: list[Reviewer], elapsed: int
 ) -> None:
     both = stricter_terms(old, new)
-    approval = replace(pending(replace(both, decisions=KINDS)), timers=TimerProgress(escalated=climbed(both, elapsed)))
+    approval = replace(
+        pending(replace(both, decisions=KINDS)), timers=TimerProgress(escalated=escalations_until(both, elapsed))
+    )
     for reviewer in crowd:
         if approval.status == "pending":
             approval = decide(approval, approve(approval), reviewer, at()).state
     assume(approval.status == "approved")
     votes = [(vote.by, vote.stage) for vote in approval.votes]
     for terms in (old, new):
-        assert fulfilled(terms, votes, climbed(terms, elapsed)), terms
+        assert is_fulfilled(terms, votes, escalations_until(terms, elapsed)), terms
 
 
 # R50
-@given(asks, asks)
+@given(ask_verdicts, ask_verdicts)
 def test_the_stricter_terms_loosen_nothing(old: Ask, new: Ask) -> None:
     for both in (stricter_terms(old, new), stricter_terms(new, old)):
         assert both.exclude == old.exclude | new.exclude
@@ -389,7 +391,7 @@ def test_the_stricter_terms_loosen_nothing(old: Ask, new: Ask) -> None:
 
 
 # R50
-@given(asks, asks)
+@given(ask_verdicts, ask_verdicts)
 def test_the_stricter_terms_are_the_same_the_other_way_round_but_for_the_order_of_stages(old: Ask, new: Ask) -> None:
     there, back = stricter_terms(old, new), stricter_terms(new, old)
     assert sorted(map(repr, there.stages)) == sorted(map(repr, back.stages)) or equivalent(old, new)
@@ -403,7 +405,7 @@ def equivalent(old: Ask, new: Ask) -> bool:
 
 
 # R50
-@given(asks)
+@given(ask_verdicts)
 def test_terms_are_as_strict_as_themselves(terms: Ask) -> None:
     assert stricter_terms(terms, terms) == terms
 
@@ -441,7 +443,7 @@ def test_a_ladder_that_only_one_side_has_lets_nobody_in() -> None:
 # --- the stricter of two verdicts
 
 verdicts = st.one_of(
-    asks,
+    ask_verdicts,
     st.builds(Allow, st.just("allow"), st.integers(1, 3)),
     st.builds(Deny, st.just("No."), st.sampled_from(("one", "other"))),
 )
@@ -456,7 +458,7 @@ def test_the_stricter_verdict_denies_before_it_asks_and_asks_before_it_allows(on
 
 
 # R50
-@given(asks, asks)
+@given(ask_verdicts, ask_verdicts)
 def test_two_asks_become_terms_that_loosen_neither_and_can_be_rejected(one: Ask, other: Ask) -> None:
     both = stricter_verdict(one, other)
     assert isinstance(both, Ask)
@@ -526,7 +528,7 @@ def test_the_first_of_two_denials_is_the_one_that_is_told() -> None:
 
 
 # R50
-@given(asks)
+@given(ask_verdicts)
 def test_a_verdict_joined_with_itself_stays_as_it_is_but_for_reject(terms: Ask) -> None:
     both = stricter_verdict(terms, terms)
     assert isinstance(both, Ask)
@@ -535,7 +537,7 @@ def test_a_verdict_joined_with_itself_stays_as_it_is_but_for_reject(terms: Ask) 
 
 def test_the_crowd_is_large_enough_to_fulfil_some_terms() -> None:
     reached = [
-        fulfilled(Ask(stages=(Stage(one, n), Stage(other))), [(each.name, 0) for each in CROWD], 0)
+        is_fulfilled(Ask(stages=(Stage(one, n), Stage(other))), [(each.name, 0) for each in MANY_VOTERS], 0)
         for one, other, n in product((None, FINANCE), (LEGAL, None), (1, 3))
     ]
     assert all(reached)

@@ -1,4 +1,4 @@
-"""Logs of threads, line by line: by hand, and by a small stand-in for the loop that makes any that is legal."""
+"""Transcripts of threads: a builder for single entries, and a simulator of the chat loop for random legal ones."""
 
 from __future__ import annotations
 
@@ -14,164 +14,168 @@ from interlock.core.chat.transcript import CallModel, EndTurn, HandleCalls, Idle
 from tests.unit.builders import NOW
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-FEW = TurnLimits(turns=4, tokens=10_000, work_ms=1_000_000)
+SMALL_LIMITS = TurnLimits(turns=4, tokens=10_000, work_ms=1_000_000)
 
 
 @dataclass
-class Log:
-    """Each verb adds a line and gives the log back."""
+class TranscriptBuilder:
+    """Each method adds an entry and returns the builder."""
 
-    lines: list[ThreadEntry] = field(default_factory=list)
+    entries: list[ThreadEntry] = field(default_factory=list)
 
-    def add(self, kind: str, actor: str = "agent:assistant", **body: object) -> Log:
-        self.lines.append(ThreadEntry(len(self.lines) + 1, NOW, kind, actor, body))
+    def add(self, kind: str, actor: str = "agent:assistant", **body: object) -> TranscriptBuilder:
+        self.entries.append(ThreadEntry(len(self.entries) + 1, NOW, kind, actor, body))
         return self
 
-    def said(self, text: str = "Hi") -> Log:
+    def add_message(self, text: str = "Hi") -> TranscriptBuilder:
         return self.add("said", "ann", text=text)
 
-    def replied(self, *wishes: str, text: str = "", seen: int | None = None, **more: object) -> Log:
-        """A wish is `id` or `id tool`; `seen` is the last line that the model knew of."""
-        made = [[*f"{wish} pay".split()[:2], "{}"] for wish in wishes]
-        known = len(self.lines) if seen is None else seen
+    def add_reply(
+        self, *tool_requests: str, text: str = "", seen: int | None = None, **more: object
+    ) -> TranscriptBuilder:
+        """A tool request is `id` or `id tool`; `seen` is the last entry that the model knew of."""
+        made = [[*f"{tool_request} pay".split()[:2], "{}"] for tool_request in tool_requests]
+        known = len(self.entries) if seen is None else seen
         return self.add("replied", text=text, wishes=made, seen=known, **more)
 
-    def asked(self, call: str, status: str = "pending", **more: object) -> Log:
+    def add_approval(self, call: str, status: str = "pending", **more: object) -> TranscriptBuilder:
         return self.add("asked", call=call, tool="pay", approval=f"approval of {call}", status=status, **more)
 
-    def decided(self, call: str, status: str = "approved", **more: object) -> Log:
+    def add_decision(self, call: str, status: str = "approved", **more: object) -> TranscriptBuilder:
         return self.add("decided", call=call, approval=f"approval of {call}", status=status, **more)
 
-    def delegated(self, call: str) -> Log:
+    def add_delegation(self, call: str) -> TranscriptBuilder:
         return self.add("delegated", call=call, tool="agent_writer", thread=f"child of {call}")
 
-    def resulted(self, call: str, result: object = "ok", **more: object) -> Log:
+    def add_result(self, call: str, result: object = "ok", **more: object) -> TranscriptBuilder:
         return self.add("resulted", call=call, tool="pay", status="succeeded", result=result, **more)
 
-    def failed(self, attempt: int, again_at: int = NOW) -> Log:
+    def add_failure(self, attempt: int, again_at: int = NOW) -> TranscriptBuilder:
         return self.add("failed", "time", attempt=attempt, error="overloaded", again_at=again_at)
 
-    def stopped(self) -> Log:
+    def add_stop(self) -> TranscriptBuilder:
         return self.add("stopped", "ann")
 
-    def retried(self) -> Log:
+    def add_retry(self) -> TranscriptBuilder:
         return self.add("retried", "ann")
 
-    def resumed(self) -> Log:
+    def add_resume(self) -> TranscriptBuilder:
         return self.add("resumed", "another process")
 
-    def ended(self, status: str = "done") -> Log:
+    def add_end(self, status: str = "done") -> TranscriptBuilder:
         return self.add("ended", "time", status=status, reason="")
 
 
 class Simulator:
-    """Does what the loop does to a log, and draws whatever is not certain: people, models, tools and crashes."""
+    """Simulates the chat loop on a transcript; people, models, tools and crashes are drawn at random."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
-        self.log = Log().said("message 0")
+        self.transcript = TranscriptBuilder().add_message("message 0")
         self.messages = 1
-        self.ran: list[str] = []  # each time a call came to its result
+        self.finished_calls: list[str] = []  # each time a call came to its result
         self.turns: list[str] = []  # what each turn of the model was about
         self.idle = False
 
-    def chance(self, *choices: str) -> str:
+    def choose(self, *choices: str) -> str:
         return str(self.draw(st.sampled_from(choices)))
 
-    def person(self) -> None:
-        match self.chance("nothing", "nothing", "nothing", "says", "stops", "retries", "crash"):
+    def let_person_act(self) -> None:
+        match self.choose("nothing", "nothing", "nothing", "says", "stops", "retries", "crash"):
             case "says":
-                self.say()
+                self.send_message()
             case "stops" if not self.idle:
-                self.log.stopped()
+                self.transcript.add_stop()
             case "retries" if self.idle:
                 self.idle = False
-                self.log.retried()
+                self.transcript.add_retry()
             case "crash" if not self.idle:
-                self.log.resumed()
+                self.transcript.add_resume()
             case _:
                 pass
 
-    def say(self) -> None:
-        self.log.said(f"message {self.messages}")
+    def send_message(self) -> None:
+        self.transcript.add_message(f"message {self.messages}")
         self.messages += 1
         self.idle = False
 
     def advance(self) -> None:
         """One round of the loop."""
-        match next_step(self.log.lines, FEW):
+        match next_step(self.transcript.entries, SMALL_LIMITS):
             case CallModel(attempt):
-                self.model(attempt)
+                self.call_model(attempt)
             case HandleCalls() as step:
-                self.handle(step)
+                self.handle_calls(step)
             case EndTurn(status):
-                self.log.ended(status)
+                self.transcript.add_end(status)
                 self.idle = True
             case Idle():
                 self.idle = True
 
-    def model(self, attempt: int) -> None:
-        seen = len(self.log.lines)
-        self.turns.append(json.dumps([line.kind for line in self.log.lines]))
-        if self.chance("answers", "answers", "answers", "fails") == "fails":
+    def call_model(self, attempt: int) -> None:
+        seen = len(self.transcript.entries)
+        self.turns.append(json.dumps([line.kind for line in self.transcript.entries]))
+        if self.choose("answers", "answers", "answers", "fails") == "fails":
             if attempt > 3:
-                self.log.ended("error")
+                self.transcript.add_end("error")
                 self.idle = True
             else:
-                self.log.failed(attempt)
+                self.transcript.add_failure(attempt)
             return
-        if self.chance("alone", "alone", "alone", "meanwhile") == "meanwhile":
-            self.say()
-        wishes = [f"c{number}" for number in range(self.draw(st.integers(0, 3)))]
-        self.log.replied(*wishes, text=f"reply {len(self.turns)}", seen=seen)
+        if self.choose("alone", "alone", "alone", "meanwhile") == "meanwhile":
+            self.send_message()
+        tool_requests = [f"c{number}" for number in range(self.draw(st.integers(0, 3)))]
+        self.transcript.add_reply(*tool_requests, text=f"reply {len(self.turns)}", seen=seen)
 
-    def handle(self, step: HandleCalls) -> None:
+    def handle_calls(self, step: HandleCalls) -> None:
         for call in step.to_propose:
-            self.ask(call)
+            self.propose_call(call)
         for call in step.start:
-            self.end(call)
+            self.finish_call(call)
         for call in step.to_await:
-            self.wait(call)
+            self.await_call(call)
 
-    def ask(self, call: PendingCall) -> None:
-        match self.chance("asked", "free", "delegated", "running"):
+    def propose_call(self, call: PendingCall) -> None:
+        match self.choose("asked", "free", "delegated", "running"):
             case "asked":
-                self.log.asked(call.tool_request.id)
+                self.transcript.add_approval(call.tool_request.id)
             case "running":
-                self.log.asked(call.tool_request.id, "running")
+                self.transcript.add_approval(call.tool_request.id, "running")
             case "delegated":
-                self.log.delegated(call.tool_request.id)
-                self.log.asked(call.tool_request.id, child="a thread below", path=["assistant", "writer"])  # a mirror
+                self.transcript.add_delegation(call.tool_request.id)
+                self.transcript.add_approval(
+                    call.tool_request.id, child="a thread below", path=["assistant", "writer"]
+                )  # a mirror
             case _:
-                self.end(call)
+                self.finish_call(call)
 
-    def wait(self, call: PendingCall) -> None:
-        match self.chance("ends", "approved", "declined", "again"):
+    def await_call(self, call: PendingCall) -> None:
+        match self.choose("ends", "approved", "declined", "again"):
             case "ends":
-                self.end(call)
+                self.finish_call(call)
             case "approved" if call.approval_id and not call.decision:
-                self.log.decided(call.tool_request.id)
+                self.transcript.add_decision(call.tool_request.id)
             case "declined" if call.approval_id and not call.decision:
-                self.log.decided(call.tool_request.id, "rejected")
-                self.end(call)
+                self.transcript.add_decision(call.tool_request.id, "rejected")
+                self.finish_call(call)
             case "again" if call.decision == "running":
-                self.log.asked(call.tool_request.id, "approved")
+                self.transcript.add_approval(call.tool_request.id, "approved")
             case _:
                 pass
 
-    def end(self, call: PendingCall) -> None:
-        self.ran.append(call.id)
-        self.log.resulted(call.tool_request.id, f"result of {call.id}")
+    def finish_call(self, call: PendingCall) -> None:
+        self.finished_calls.append(call.id)
+        self.transcript.add_result(call.tool_request.id, f"result of {call.id}")
 
 
-class Calm(Simulator):
-    """Nobody says anything more, nothing fails, and people decide."""
+class QuietSimulator(Simulator):
+    """No further messages, no failures, and people decide."""
 
     @classmethod
-    def over(cls, other: Simulator) -> Calm:
+    def continue_from(cls, other: Simulator) -> QuietSimulator:
         calm = cls(other.draw)
-        calm.log, calm.idle, calm.messages = other.log, other.idle, other.messages
+        calm.transcript, calm.idle, calm.messages = other.transcript, other.idle, other.messages
         return calm
 
-    def chance(self, *choices: str) -> str:
+    def choose(self, *choices: str) -> str:
         return choices[0]
