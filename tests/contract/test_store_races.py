@@ -1,14 +1,17 @@
-"""Three races that every store must handle: a lost wake-up, a skipped event, and reads that notify."""
+"""Races that every store must handle: lost wake-ups, skipped events, reads that notify, and time after a lock."""
 
 import asyncio
 import threading
 
-from interlock.app.bootstrap import AppServices
-from interlock.core.decision import Respond
+import pytest
+
+from interlock.app.bootstrap import AppServices, build_services
+from interlock.core.decision import Acknowledgement, Approve, Respond, Reviewer
+from interlock.core.errors import Expired
 from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
 from tests.places import Place
-from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
+from tests.support import BOB, WRITE, Clock, approve, call, faults, opened, pending, status
 
 
 async def test_a_decision_between_look_and_wait_wakes_the_waiter(services: AppServices) -> None:
@@ -73,3 +76,49 @@ async def test_reading_announces_nothing(services: AppServices) -> None:
         woken = asyncio.create_task(watch.wait(None))
         await services.gate.check(call(2), WRITE)
         await asyncio.wait_for(woken, 10)
+
+
+async def wait_until(condition) -> None:  # type: ignore[no-untyped-def]
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110  a clock sets no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_count(place: Place) -> None:
+    """By the real clocks: the decision is made in time and gets its turn when the time is over."""
+    services = build_services(place.url)
+    await services.store.open()
+    try:
+        approval_id = await pending(services, expires_in=400)
+        approval = (await services.store.get("default", approval_id)).approval
+        with place.held():
+            assert services.clock() < approval.deadlines.expires_at, "the machine was too slow to decide in time"
+            decision = asyncio.create_task(
+                services.inbox.decide("default", approval_id, Approve(Acknowledgement(approval.args_sha256)), BOB)
+            )
+            await wait_until(lambda: services.clock() > approval.deadlines.expires_at)
+            assert not decision.done()
+        with pytest.raises(Expired):
+            await decision
+        assert await status(services, approval_id) == "expired"
+        assert await faults(services) == []
+    finally:
+        await services.store.close()
+
+
+async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(place: Place) -> None:
+    services = build_services(place.url)
+    await services.store.open()
+    try:
+        await services.put_policy("default", "version: 1\ndefaults: {start_within: 1s}\n", "ada", {})
+        approval_id = await pending(services)
+        seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
+        approval = await services.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
+        with place.held():
+            started = asyncio.create_task(services.gate.start("default", approval_id, "r"))
+            await wait_until(lambda: services.clock() > (approval.deadlines.start_by or 0))
+        with pytest.raises(Expired):
+            await started
+        assert await faults(services) == []
+    finally:
+        await services.store.close()

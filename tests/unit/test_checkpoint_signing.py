@@ -1,4 +1,4 @@
-"""Checkpoint signing by Ed25519: only the key's holder can sign, and every change is detected."""
+"""Signed checkpoints: Ed25519 over ledger heads, and their text form."""
 
 import os
 import stat

@@ -1,12 +1,25 @@
-"""Runs that can pause: the product of their states and verbs, and one holder at a time."""
+"""Runs that can pause: the product of their states and verbs, one holder, limits on stored state, and retries."""
 
 from collections.abc import Callable
 
 import pytest
 
-from interlock.core.errors import Conflict
+from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.ledger.event import Change
-from interlock.core.run import TRANSITIONS, Run, close_run, open_run, release_run, renew_run, resume_run
+from interlock.core.run import (
+    MAX_RUN_ID,
+    MAX_STATE,
+    TRANSITIONS,
+    Run,
+    check_pause,
+    close_run,
+    next_fence,
+    open_run,
+    release_run,
+    renew_run,
+    resume_run,
+    retry_delay,
+)
 from tests.unit.builders import NOW, at
 
 OPEN_RUN = open_run("r", "default", "helper", "mine", 60, at()).state
@@ -109,3 +122,41 @@ def test_a_closed_run_stays_closed() -> None:
 def test_a_run_belongs_to_no_approval() -> None:
     (event,) = open_run("r", "default", "helper", "one", 1, at()).events
     assert (event.approval_id, event.content) == ("", {"agent": "helper"})
+
+
+@pytest.mark.parametrize("run_id", [None, 7, "", "x" * (MAX_RUN_ID + 1), "a\x00b", "half \ud800"])
+def test_a_run_has_an_id_that_can_be_stored(run_id: object) -> None:
+    with pytest.raises(InvalidRequest, match="run_id is a text of 1 to 2,000 characters"):
+        check_pause(run_id, b"")
+
+
+def test_a_run_of_the_chat_is_not_for_programs() -> None:
+    with pytest.raises(Forbidden, match="belongs to the chat"):
+        check_pause("thread-00000000-0000-0000-0000-000000000000", b"")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [("text", "state is bytes, not str"), (bytes(MAX_STATE + 1), "4,194,304 can be kept")]
+)
+def test_a_state_is_bytes_and_not_too_many(state: object, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        check_pause("run", state)
+
+
+@pytest.mark.parametrize("run_id", ["r", "x" * MAX_RUN_ID, "Gespräch 7/a\n", "🧵"])
+def test_whatever_a_framework_calls_its_run_will_do(run_id: str) -> None:
+    check_pause(run_id, bytes(MAX_STATE))
+    check_pause(run_id, bytearray(b""))
+    assert len(run_id) <= MAX_RUN_ID
+
+
+def test_a_run_that_fails_is_left_alone_for_longer_each_time_and_not_for_ever() -> None:
+    assert [retry_delay(attempts) for attempts in (0, 1, 2, 3, 9, 10, 10_000)] == [
+        *(1_000, 1_000, 2_000, 4_000),
+        *(256_000, 300_000, 300_000),
+    ]
+
+
+def test_a_fence_is_new_by_its_number_or_by_the_time() -> None:
+    assert next_fence(7, 0) == 8
+    assert next_fence(0, 1_800_000_000_000) == 1_800_000_000_000
