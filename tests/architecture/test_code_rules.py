@@ -168,17 +168,18 @@ def test_only_bootstrap_reads_the_wall_clock() -> None:
 
 def test_one_place_puts_a_policy_in_force() -> None:
     """So that the gate and the inbox never judge by different policies."""
-    places = {f"{shown(path)} {name}" for path in MODULES for name in assigners_of("policy", parse(path))}
+    assigned = {path: functions_that_assign("policy", parse(path)) for path in MODULES}
+    places = {f"{relative_path(path)} {name}" for path, names in assigned.items() for name in names}
     home = "src/interlock/app/policy_in_force.py"
     assert places == {f"{home} __init__", f"{home} set_policy"}
-    assert users_of({"interlock.app.policy_in_force.PolicyInForce"}) <= {
+    assert files_that_use({"interlock.app.policy_in_force.PolicyInForce"}) <= {
         "src/interlock/app/bootstrap.py",  # makes one for each gate and its inbox
         "src/interlock/app/gate.py",
         "src/interlock/app/inbox.py",
     }
 
 
-def assigners_of(attribute: str, tree: ast.AST) -> Iterator[str]:
+def functions_that_assign(attribute: str, tree: ast.AST) -> Iterator[str]:
     """The functions that set this attribute of an object, by a statement or by name."""
     for function in functions(tree):
         for node in ast.walk(function):
