@@ -153,7 +153,7 @@ $(INSTALLED): pyproject.toml hatch_build.py requirements/base.txt requirements/b
 $(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/clients/package-lock.json ui/package-lock.json
 	@echo 'Installing what the tests need ...'
 	@$(PIP_INSTALL) $(LOCKED) -r requirements/dev.txt
-	@$(BIN)/python -m tests.provider
+	@$(BIN)/python -m tests.oidc_provider
 	@$(BIN)/python -m tests.node_packages clients || true
 	@$(BIN)/python hatch_build.py --tools
 	@touch $@

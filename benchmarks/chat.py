@@ -20,8 +20,8 @@ from pathlib import Path
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ports import ApprovalQuery
+from tests.databases import migrated
 from tests.faults.chat_agent import ANN, POLICY, Chat, ExternalLog, build_chat, person
-from tests.places import migrated
 from tests.postgres import Server
 
 WORKSPACE = "default"

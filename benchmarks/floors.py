@@ -16,7 +16,7 @@ from interlock.storage.postgres.connection import PostgresConnection
 from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase
 from interlock.storage.postgres.pipeline import Pipeline, PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
-from tests.places import migrated
+from tests.databases import migrated
 from tests.postgres import Server
 
 _NEVER_STALE = (

@@ -25,7 +25,7 @@ from interlock.storage.engine.database import Database
 from interlock.storage.postgres.database import PostgresDatabase
 from interlock.storage.sqlite.database import SqliteDatabase
 from interlock.storage.store import SqlStore
-from tests.places import migrated
+from tests.databases import migrated
 from tests.postgres import Server
 
 COLUMNS = (

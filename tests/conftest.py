@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.keeper import MEMORY, ROOM
+from tests.databases import Base, File, Place, migrated
+from tests.hypothesis_profiles import register_profiles
 from tests.levels import mark_nightly
-from tests.places import Base, File, Place, migrated
-from tests.properties import register_profiles
+from tests.server_process import MEMORY, ROOM
 from tests.support import Clock
 from tests.workload import Workload
 

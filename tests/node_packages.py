@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.provider import TOP, find_node
+from tests.oidc_provider import TOP, find_node
 
 MISSING = "Packages of Node could not be installed: python -m tests.node_packages"
 

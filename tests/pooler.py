@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from tests.keeper import Kept
 from tests.postgres import Server
+from tests.server_process import Kept
 
 PATIENCE = 30.0  # seconds
 MISSING = "There is no pgbouncer. On Debian, as root: apt-get install -y --no-install-recommends pgbouncer"

@@ -28,7 +28,7 @@ import psycopg
 from psycopg import sql
 
 from tests.audit_events import DATABASE_STARTED
-from tests.keeper import Kept, reachable
+from tests.server_process import Kept, reachable
 
 Mode = Literal["smart", "fast", "immediate"]
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}

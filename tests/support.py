@@ -16,7 +16,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Waiting
 from interlock.storage.migrate import migrate_sqlite
 from interlock.storage.sqlite.database import connect
-from tests.places import File, Place
+from tests.databases import File, Place
 
 START = 1_800_000_000_000
 WRITE = ToolSpec("delete_file", "destructive", describe="Delete {path}")

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.interlock_server import Served, keys_at, serving
 from tests.postgres import Server
-from tests.serving import Served, keys_at, serving
 
 CONNECTIONS = 64
 DATABASES = ("sqlite", "postgresql")

@@ -21,8 +21,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.http.servers import make_database, run_load, start_child
+from tests.interlock_server import Served
 from tests.postgres import Server
-from tests.serving import Served
 
 IDLE, STALLED, MANY = 1_000, 100, 5_000
 BATCH = 100  # streams that are opened at once

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.people import Site, Visit, Visitors, site_at
+from tests.browser.site import Site, Visit, Visitors, site_at
 
 MISSING = "There is no Chromium. On Debian: apt install chromium"
 expect.set_options(timeout=15_000)

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit
 
 POLICY = {
     "version": 1,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.browser.cards import MAIL, card_on, decide, expect_status, open_card
-from tests.browser.people import Site, Visit, Visitors
+from tests.browser.card_page import MAIL, card_on, decide, expect_status, open_card
+from tests.browser.site import Site, Visit, Visitors
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.furnished import Furnished, furnished_at
-from tests.browser.people import READY, Site, Visit
+from tests.browser.seeded_site import Furnished, furnished_at
+from tests.browser.site import READY, Site, Visit
 
 AXE = Path(__file__).resolve().parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}

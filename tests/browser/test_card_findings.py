@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.cards import decide, expect_status, open_card
-from tests.browser.people import Site, Visit
+from tests.browser.card_page import decide, expect_status, open_card
+from tests.browser.site import Site, Visit
 
 ODD = {
     "url": "https://api.p\u0430rtner.example/pay",

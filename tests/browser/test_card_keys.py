@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.cards import MAIL, card_on, expect_status, open_card
-from tests.browser.people import Site, Visit
+from tests.browser.card_page import MAIL, card_on, expect_status, open_card
+from tests.browser.site import Site, Visit
 
 # Presses Enter at the very moment at which the card appears or changes
 HASTE = """

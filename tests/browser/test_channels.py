@@ -15,9 +15,9 @@ from playwright.sync_api import Page, expect
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.identity import IDENTITY_LINK_TTL, IdentityLink, sign_identity_link
-from tests.browser.people import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit
 from tests.browser.test_axe import barriers
-from tests.standins.hooks import Answer, Receiver, receiving
+from tests.fakes.http_receiver import Answer, Receiver, receiving
 
 SECRET = "whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
 CONFIG = """

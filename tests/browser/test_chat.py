@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.chats import POLICY, Streams, chat_of
-from tests.browser.people import Site, Visit, Visitors, site_at
+from tests.browser.chat_page import POLICY, Streams, chat_of
+from tests.browser.site import Site, Visit, Visitors, site_at
 
 
 @pytest.fixture(scope="module")

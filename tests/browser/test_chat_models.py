@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Locator, Route, expect
 
 from interlock.core.chat.transcript import ModelReply, Prompt
-from tests.browser.chats import POLICY, Chat, chat_of
-from tests.browser.people import READY, Site, Visit, site_at
-from tests.journeys.chatting import last_said, models_beside
-from tests.serving import serving
-from tests.standins.models import Fault, Models
+from tests.browser.chat_page import POLICY, Chat, chat_of
+from tests.browser.site import READY, Site, Visit, site_at
+from tests.fakes.model_server import Fault, Models
+from tests.interlock_server import serving
+from tests.journeys.chat_client import last_said, models_beside
 
 AGENT = "agents:\n  mouth: {model: 'openai:any', tools: [cms]}\n"
 CHAT = "**/api/chat"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.people import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit
 
 PERSON = {
     "type": "object",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import CDPSession, Locator, Page, expect
 
-from tests.browser.people import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit
 from tests.browser.test_axe import assert_no_barrier
 from tests.browser.test_editor import ARGS, approve, asked, field, got, opened
 

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.many import fill
-from tests.browser.people import READY, Site, Visit
+from tests.browser.bulk_requests import fill
+from tests.browser.site import READY, Site, Visit
 
 POLICY = """
 policy:

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.people import READY, Site, Visit, Visitors
+from tests.browser.site import READY, Site, Visit, Visitors
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 TWO = {"version": 1, "rules": [{"name": "two", "tools": ["pay"], "then": "ask", "quorum": 2}]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.browser.people import Site, Visit
+from tests.browser.site import Site, Visit
 from tests.browser.test_inbox import decide, opened, row
 
 

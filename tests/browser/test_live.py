@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.people import READY, Site, Visitors, site_at, until
-from tests.serving import serving
+from tests.browser.site import READY, Site, Visitors, site_at, until
+from tests.interlock_server import serving
 
 WITHOUT_LOCKS = "delete Navigator.prototype.locks;"  # as where the page came by plain HTTP from another machine
 WAITING = "nav[aria-label=Pages] a[href='/inbox'] span"

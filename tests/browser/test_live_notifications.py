@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import READY, Site, Visitors
+from tests.browser.site import READY, Site, Visitors
 
 # What a page tells the browser to show is noted; the browser under test has no place to show it.
 RECORD = """

@@ -11,10 +11,10 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.cards import MAIL, card_on, expect_status
-from tests.browser.people import Site, Visit, Visitors, until
+from tests.browser.card_page import MAIL, card_on, expect_status
+from tests.browser.site import Site, Visit, Visitors, until
 from tests.browser.test_axe import AXE, RUN, SCHEMES, SETTLED
-from tests.standins.mail_server import Mail, MailServer, mail_server
+from tests.fakes.mail_server import Mail, MailServer, mail_server
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 CARD = "article[data-approval]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import READY, Site, Visit, Visitors
+from tests.browser.site import READY, Site, Visit, Visitors
 
 
 def test_what_is_urgent_comes_up_on_any_page_and_closing_it_decides_nothing(site: Site, visit: Visit) -> None:  # R17

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import Site, Visit
+from tests.browser.site import Site, Visit
 
 POLICY = """\
 # Who may do what

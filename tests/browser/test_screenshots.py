@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.people import PASSWORD, READY, Site, Visitors, first_link
-from tests.serving import serving
+from tests.browser.site import PASSWORD, READY, Site, Visitors, first_link
+from tests.interlock_server import serving
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 WANTED = bool(os.environ.get("INTERLOCK_SCREENSHOTS"))

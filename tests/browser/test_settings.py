@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import PASSWORD, READY, Site, Visit
+from tests.browser.site import PASSWORD, READY, Site, Visit
 
 NEW_PASSWORD = "another horse, another battery"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.browser.people import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit
 from tests.browser.test_axe import barriers
 
 TABS = ("me", "people", "teams", "keys", "grants", "channels", "about")

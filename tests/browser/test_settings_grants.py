@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.people import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit
 
 
 # R51

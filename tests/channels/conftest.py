@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from tests.places import Place
+from tests.databases import Place
+from tests.fakes.mail_server import MailServer, mail_server
 from tests.server.conftest import app, client, keys, settings, site
-from tests.standins.mail_server import MailServer, mail_server
 from tests.support import Clock, opened
 
 __all__ = ["app", "client", "keys", "settings", "site"]

@@ -18,8 +18,8 @@ from interlock.notify.apprise_process import AppriseJob, make_audit_hook
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from interlock.notify.channels import apprise
 from tests.channels.messages import HOSTILE, LINK, message, topic
-from tests.standins.hooks import TROUBLES, Receiver, receiving
-from tests.standins.longtail import discord, ntfy
+from tests.fakes.apprise_services import discord, ntfy
+from tests.fakes.http_receiver import TROUBLES, Receiver, receiving
 
 PUBLIC, PRIVATE, CLOUD = "93.184.216.34", "10.0.0.1", "169.254.169.254"
 DRIVER = """

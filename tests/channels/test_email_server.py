@@ -11,7 +11,7 @@ import pytest
 from interlock.core.errors import DeliveryFailed, Misconfigured
 from interlock.core.notify.delivery import Notification, Recipient
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, DeliveryRejected, open_channel
-from tests.standins.mail_server import HOST, PASSWORD, MailServer, mail_server
+from tests.fakes.mail_server import HOST, PASSWORD, MailServer, mail_server
 from tests.tools.ports import reserved_port
 
 PUBLIC = "https://interlock.example"

@@ -22,7 +22,7 @@ from interlock.notify.channel import (
 )
 from interlock.notify.channels.inngest import InngestChannel as Kind
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
-from tests.standins.hooks import Answer, Receiver, receiving
+from tests.fakes.http_receiver import Answer, Receiver, receiving
 
 KEY = "planted key/with a slash"
 GIVEN = {"approved", "succeeded", "failed", "unknown"}

@@ -23,10 +23,10 @@ from interlock.notify.channel import (
     open_channel,
 )
 from interlock.notify.channels import pagerduty as channel
+from tests.channels.configured_channels import Office
 from tests.channels.messages import ENDS, HOSTILE, message, topic
-from tests.channels.office import Office
-from tests.standins.hooks import TROUBLES
-from tests.standins.pagerduty import MAX_BYTES, PagerDuty, pagerduty
+from tests.fakes.http_receiver import TROUBLES
+from tests.fakes.pagerduty import MAX_BYTES, PagerDuty, pagerduty
 from tests.support import BOB, Clock, approve, pending
 
 MINUTE = 60_000

@@ -19,7 +19,7 @@ from interlock.notify.channel import (
     open_channel,
 )
 from tests.channels.messages import PURPOSES, message, topic
-from tests.standins.hooks import Answer, Receiver, receiving
+from tests.fakes.http_receiver import Answer, Receiver, receiving
 
 AWAKEABLE = "sign_18UoWG2NgNvYuk-7hK2KnIZ99GaOtl8DDAAAAEQ"
 

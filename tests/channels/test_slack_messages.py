@@ -15,9 +15,9 @@ from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.ledger.event import Payload
 from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected
 from interlock.notify.channels.slack.channel import connect
-from tests.channels.slacking import PAY, Scene, staged
-from tests.places import File
-from tests.standins.slack import BOT, SECRET, Json, Refused, buttons, texts
+from tests.channels.slack_scenario import PAY, Scene, staged
+from tests.databases import File
+from tests.fakes.slack import BOT, SECRET, Json, Refused, buttons, texts
 from tests.support import BOB, Clock, approve, pending
 
 MINUTE = 60_000

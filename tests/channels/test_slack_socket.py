@@ -10,9 +10,9 @@ import pytest
 
 from interlock.notify.channel import ListeningChannel
 from interlock.notify.service import InboundHandler
-from tests.channels.slacking import Scene, staged, with_socket
-from tests.places import Place
-from tests.standins.slack import TICKET, buttons
+from tests.channels.slack_scenario import Scene, staged, with_socket
+from tests.databases import Place
+from tests.fakes.slack import TICKET, buttons
 from tests.support import Clock
 
 

@@ -13,8 +13,8 @@ from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import Purpose
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from tests.channels.messages import HOSTILE, LINK, message, topic
-from tests.standins.hooks import TROUBLES
-from tests.standins.teams import CARD, MAX_BYTES, Teams, teams, texts
+from tests.fakes.http_receiver import TROUBLES
+from tests.fakes.teams import CARD, MAX_BYTES, Teams, teams, texts
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from interlock.notify.channels.temporal import TemporalChannel as Kind
 from interlock.notify.service import build_notification_service
 from interlock.server.logs import JsonLogger
 from tests.channels.messages import PURPOSES, message, topic
-from tests.standins.temporal import Temporal, Trouble, temporal
+from tests.fakes.temporal import Temporal, Trouble, temporal
 from tests.support import Clock, approve, pending
 
 APPROVAL = "5a7d9c1e-0000-4000-8000-000000000001"

@@ -28,7 +28,7 @@ from interlock.notify.channel import (
 from interlock.notify.channels import webhook
 from interlock.notify.channels.webhook import WebhookSigner
 from tests.channels.messages import message, topic
-from tests.standins.hooks import TROUBLES, Receiver, receiving
+from tests.fakes.http_receiver import TROUBLES, Receiver, receiving
 from tests.support import START
 
 VECTOR = json.loads((Path(__file__).parents[1] / "vendor/webhooks/standard-webhooks-vector.json").read_text())

@@ -20,7 +20,7 @@ from interlock.core.chat.transcript import (
     ToolResult,
 )
 from interlock.core.errors import Misconfigured, ModelFailed
-from tests.standins.models import Fault, Models, models, models_process
+from tests.fakes.model_server import Fault, Models, models, models_process
 
 WIRES = ("openai", "openai-responses", "anthropic")
 OFFER = PromptTool(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import AppServices, build_services
-from tests.places import Place
-from tests.serving import make_keys, serving_here
+from tests.databases import Place
+from tests.interlock_server import make_keys, serving_here
 from tests.support import Clock, opened
 
 

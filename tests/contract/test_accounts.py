@@ -19,7 +19,7 @@ from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from tests.contract.accounts import PASSWORD, add_user_with_password, events_of_kind, is_accepted
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, START, Clock, every_kind, faults
 
 # Members

@@ -29,7 +29,7 @@ from interlock.core.errors import CallMismatch, EffectUnknown, InvalidRequest
 from interlock.core.identity import KeyBindings
 from interlock.core.outcome import Proceed
 from interlock.sdk.agent import MAX_ID_LENGTH, Agent, Executed, bounded_id
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}

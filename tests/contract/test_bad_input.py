@@ -10,7 +10,7 @@ from interlock.core.canonical import parse_json
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, read_decision
 from interlock.core.errors import InvalidDecision, InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, WRITE, Clock, call, faults, kinds, opened, pending, status
 
 

@@ -15,8 +15,8 @@ from interlock.core.chat.transcript import ModelReply, ToolRequest
 from interlock.core.errors import ModelFailed, NotFound
 from interlock.core.ports import ApprovalQuery, User
 from interlock.server.idempotency import idempotency_slot
-from tests.chatting import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
-from tests.places import Place
+from tests.chat_harness import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
+from tests.databases import Place
 from tests.support import Clock
 
 ASK = ModelReply("This would delete About. Shall I?")

@@ -11,8 +11,8 @@ from interlock.config.models import AgentSettings
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ModelReply, Prompt
 from interlock.core.decision import Acknowledgement, Approve
-from tests.chatting import ANN, MAIN, Chat, Script, calls, chatting, wish
-from tests.places import Place
+from tests.chat_harness import ANN, MAIN, Chat, Script, calls, chatting, wish
+from tests.databases import Place
 from tests.support import BOB, Clock, faults
 
 WRITES = {"begin", "deny", "transition", "transition_stored", "add", "step", "write_draft"}

@@ -13,8 +13,8 @@ from interlock.core.approval.approval import Approval
 from interlock.core.chat.transcript import ModelReply, Prompt
 from interlock.core.errors import Conflict, ModelFailed, NotFound, StoreUnavailable
 from interlock.core.ports import ApprovalQuery
-from tests.chatting import ANN, MAIN, PATIENCE, calls, chatting, until, wish
-from tests.places import Place
+from tests.chat_harness import ANN, MAIN, PATIENCE, calls, chatting, until, wish
+from tests.databases import Place
 from tests.support import Clock
 
 SEND = calls(wish("c1", "t_send", to="bob"))

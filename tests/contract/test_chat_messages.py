@@ -14,8 +14,8 @@ from interlock.core.chat.transcript import PromptUserMessage as Heard
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
 from interlock.storage.tables.idempotency import IdempotencyKey as Answers
-from tests.chatting import ANN, BEN, PATIENCE, ROOT, Chat, Script, calls, chatting, wish
-from tests.places import Place
+from tests.chat_harness import ANN, BEN, PATIENCE, ROOT, Chat, Script, calls, chatting, wish
+from tests.databases import Place
 from tests.support import BOB, Clock
 
 SEND = calls(wish("c1", "t_send", to="bob"))

@@ -11,8 +11,8 @@ from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.ports import User
-from tests.chatting import ANN, FAY, PATIENCE, Chat, calls, chatting, until, wish
-from tests.places import Place
+from tests.chat_harness import ANN, FAY, PATIENCE, Chat, calls, chatting, until, wish
+from tests.databases import Place
 from tests.support import BOB, OK, Clock
 
 DENY = "version: 1\nrules:\n  - {name: never, tools: [t_send], then: deny, reason: Not here.}\n"

@@ -8,8 +8,8 @@ from interlock.config.models import AgentSettings
 from interlock.core.chat import thread as threads
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ModelReply, PromptUserMessage, ToolRequest
-from tests.chatting import ANN, Chat, Script, calls, chatting, wish
-from tests.places import Place
+from tests.chat_harness import ANN, Chat, Script, calls, chatting, wish
+from tests.databases import Place
 from tests.support import BOB, Clock
 
 PARENT_AGENT = AgentSettings(tools=("t",), agents=("writer",))

@@ -15,7 +15,7 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.integrations.claude_code import GRACE, hooks
-from tests.places import Place
+from tests.databases import Place
 
 COMMAND = {"command": "make deploy"}
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import DeniedNow, Stale
 from interlock.core.outcome import Finished, Refused
 from interlock.core.ports import User
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 DENIES = "version: 1\nrules:\n  - {name: no more, tools: [delete_file], then: deny, reason: Nobody deletes files.}\n"

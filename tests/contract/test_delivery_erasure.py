@@ -12,7 +12,7 @@ from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import ApprovalQuery, User
 from interlock.notify.channel import DeliveryRejected
 from tests.contract.test_dispatcher import Set, Told
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, START, Clock, approve, pending
 
 DAY = 86_400_000

@@ -12,7 +12,7 @@ from interlock.core.errors import Conflict, Forbidden, NotFound
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, EVE, START, Clock, approve, faults, kinds, opened, pending, status
 
 VIC = Reviewer("vic", "viewer", teams=frozenset({"finance"}), via="test")

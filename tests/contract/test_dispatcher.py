@@ -12,7 +12,7 @@ from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryRejected
-from tests.channels.told import Set, Told
+from tests.channels.fake_channels import Set, Told
 from tests.support import BOB, Clock, approve, kinds, pending
 
 MINUTE = 60_000

@@ -14,9 +14,9 @@ from interlock.chat.tools import documents as module
 from interlock.chat.tools.documents import PAGE_LENGTH, FolderIndexer, ScanResult, reads, split_passages
 from interlock.core.errors import ToolFailed
 from interlock.storage.tables.records import SqlDocuments
-from tests.places import Place
+from tests.databases import Place
 from tests.support import Clock, opened
-from tests.tools.small import until
+from tests.tools.mcp_harness import until
 
 HOUR = 3_600_000
 

@@ -21,7 +21,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.storage.tables import erasure as erasing
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, OK, START, WRITE, Clock, approve, call, kinds, opened, pending, status
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.outcome import Proceed, Refused, Waiting
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, READ, WRITE, Clock, approve, call, faults, kinds, opened, status
 
 ID = "0b0f6f5e-6a56-4d9c-9f0a-0d6c3b1f2a77"

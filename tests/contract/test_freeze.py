@@ -14,7 +14,7 @@ from interlock.core.decision import Reject
 from interlock.core.errors import AlreadyStarted, Frozen, InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 MINUTE = 60_000

@@ -24,8 +24,8 @@ from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
 from interlock.presenters.model_message import refusal_message
-from tests.afar import from_afar, is_afar, known_as
-from tests.places import Place
+from tests.databases import Place
+from tests.remote_gate import from_afar, is_afar, known_as
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 LATER = START + 3_600_000

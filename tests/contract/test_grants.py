@@ -24,7 +24,7 @@ from interlock.core.policy.policy import Condition
 from interlock.core.ports import ProposalTransaction, ReadGrants
 from interlock.policy.conditions import MAX_COST
 from interlock.storage.store import SqlStore
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount}")

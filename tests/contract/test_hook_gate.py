@@ -10,7 +10,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyStarted, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
-from tests.places import Place
+from tests.databases import Place
 from tests.support import call
 
 RULES = """\

@@ -22,7 +22,7 @@ from interlock.core.errors import (
 from interlock.core.grant import Grant
 from interlock.core.outcome import Finished, Proceed
 from interlock.core.policy.policy import People
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, EVE, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 MONEY = ToolSpec(

@@ -20,7 +20,7 @@ from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenti
 from interlock.core.identity import KeyBindings, Principal
 from interlock.core.ports import AccountStore
 from tests.contract.accounts import PASSWORD, add_user_with_password, events_of_kind, is_accepted
-from tests.places import Place
+from tests.databases import Place
 from tests.support import START, Clock, every_kind, faults, opened
 
 

@@ -20,7 +20,7 @@ from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.server import FakeLinear
 from interlock.runtime.json_schema import validate
-from tests.standins.linear import Line, served
+from tests.fakes.linear import Line, served
 from tests.support import Clock
 
 KEY = "lin_api_secret"

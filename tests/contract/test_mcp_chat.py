@@ -27,7 +27,7 @@ from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.server.serve import make_server_state
 from tests.support import approve, every_kind, status
-from tests.tools.small import QUICK, ROOT, command, small
+from tests.tools.mcp_harness import QUICK, ROOT, command, small
 
 BOB = Principal("default", "bob", "reviewer")
 

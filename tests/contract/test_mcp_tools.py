@@ -16,7 +16,7 @@ from interlock.core.errors import BindingBroken
 from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
 from tests.support import BOB, approve, status
-from tests.tools.small import connected, run, small, tool_of, until
+from tests.tools.mcp_harness import connected, run, small, tool_of, until
 
 
 @pytest.fixture

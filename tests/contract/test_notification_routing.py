@@ -19,7 +19,7 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from interlock.notify import message_text
 from interlock.policy.explain import explain
-from tests.channels.told import Set, Told
+from tests.channels.fake_channels import Set, Told
 from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending
 
 MINUTE = 60_000

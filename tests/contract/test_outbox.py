@@ -21,8 +21,8 @@ from interlock.core.ports import User
 from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryUnknown
 from interlock.notify.channel_queue import CLAIM_BATCH, MAX_CONCURRENT
 from tests.contract.test_dispatcher import Set, Told
+from tests.databases import Place
 from tests.faults.points import FaultPoint, build_services_with_points, parse_fault_plan
-from tests.places import Place
 from tests.support import BOB, Clock, approve, faults, kinds, pending
 
 MINUTE = 60_000

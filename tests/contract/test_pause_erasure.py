@@ -7,7 +7,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Reject
 from interlock.core.ledger.erasure import Erasure
 from interlock.storage.tables.pauses import LeaseHolder, PauseScope
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, Clock, approve, pending
 
 DAY = 86_400_000

@@ -13,7 +13,7 @@ from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Conflict, LeaseLost
 from interlock.core.run import MAX_STATE, Pause
 from interlock.storage.tables.pauses import LeaseHolder, PauseScope
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, Clock, approve, opened, pending
 
 SCOPE = PauseScope("default", "mailer")

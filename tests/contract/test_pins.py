@@ -14,7 +14,7 @@ from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
 from interlock.core.ports import AgentToolUsage, FirstSeenTool
 from interlock.storage.engine.read_counts import MAX_NAMES, MAX_UNWRITTEN
 from interlock.storage.tables.approvals import MINUTE
-from tests.places import Place
+from tests.databases import Place
 from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
 
 SEND = ToolSpec("send", "write", schema={"type": "object"}, secret=("token",), idempotent=True)

@@ -20,7 +20,7 @@ from interlock.policy.file import ConfiguredPolicy
 from interlock.sdk.interlock import Interlock
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
-from tests.places import Place
+from tests.databases import Place
 from tests.support import WRITE, Clock, call, opened
 
 ALLOW = "version: 1\nrules: [{name: free, tools: ['*'], then: allow}]\n"

@@ -18,7 +18,7 @@ from interlock.storage.postgres.connection import PostgresConnection
 from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase, migrate
 from interlock.storage.postgres.pipeline import Pipeline
 from interlock.storage.store import SqlStore
-from tests.places import Base, Place, migrated
+from tests.databases import Base, Place, migrated
 from tests.postgres import Server
 from tests.support import OK, Clock, approve, faults, kinds, opened, pending, status
 

@@ -37,9 +37,9 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.sdk.client import Client, SyncClient
-from tests.cutting import Act, Between, between
-from tests.places import Place
-from tests.serving import make_keys, serving_here
+from tests.databases import Place
+from tests.fault_proxy import Act, Between, between
+from tests.interlock_server import make_keys, serving_here
 from tests.support import BOB, faults, kinds
 
 Keys = dict[str, str]

@@ -18,7 +18,7 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy.policy import People
 from interlock.core.removal import RemovalEffects
 from interlock.storage.engine.transaction import Transaction
-from tests.places import Place
+from tests.databases import Place
 from tests.support import START, Clock, faults, kinds, opened
 
 HOUR = 3_600_000

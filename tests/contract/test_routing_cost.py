@@ -11,8 +11,8 @@ import pytest
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
-from tests.channels.told import Set, Told
-from tests.places import File
+from tests.channels.fake_channels import Set, Told
+from tests.databases import File
 from tests.support import Clock, pending
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

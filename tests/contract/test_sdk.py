@@ -33,7 +33,7 @@ from interlock.core.decision import Decision
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, faults
 
 POLICY = """

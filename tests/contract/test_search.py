@@ -24,10 +24,10 @@ from interlock.storage.postgres import database as postgres_finding
 from interlock.storage.tables import search as finding
 from interlock.storage.tables import search as searching
 from interlock.storage.tables.search import IndexBatch
-from tests.journeys.programs import wait_until
-from tests.places import Base, Place, migrated
+from tests.databases import Base, Place, migrated
+from tests.hypothesis_profiles import examples
+from tests.journeys.shell import wait_until
 from tests.postgres import Server
-from tests.properties import examples
 from tests.support import BOB, EVE, OK, WRITE, Clock, approve, call, faults, opened, pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}", secret=("key",))

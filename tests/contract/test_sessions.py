@@ -18,7 +18,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
 from interlock.core.ledger.event import SYSTEM_ACTOR
 from tests.contract.accounts import PASSWORD, add_user_with_password, events_of_kind, is_accepted
-from tests.places import Place
+from tests.databases import Place
 from tests.support import START, Clock, every_kind, faults, opened
 
 # Passwords and sessions

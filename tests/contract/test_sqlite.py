@@ -11,7 +11,7 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.storage.migrate import migrate_sqlite
-from tests.places import File, Place
+from tests.databases import File, Place
 from tests.support import OK, WRITE, Clock, approve, call, faults, opened, pending, status
 
 

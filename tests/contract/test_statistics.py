@@ -14,7 +14,7 @@ from interlock.core.errors import Forbidden
 from interlock.runtime.durations import rfc3339
 from interlock.server.routes import stats
 from interlock.server.routes.stats import DAY, HOUR, compute_stats_history
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, EVE, READ, START, Clock, approve, call, pending
 
 MAIL = ToolSpec("send_mail", "write")

@@ -16,7 +16,7 @@ from interlock.core.ports import ApprovalQuery, User
 from interlock.core.run import Run, close_run, open_run
 from interlock.storage.engine.writer import BatchItem
 from interlock.storage.migrate import load_migrations
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, OK, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 

@@ -10,7 +10,7 @@ from interlock.core.decision import Acknowledgement, Approve, Respond, Reviewer
 from interlock.core.errors import Expired
 from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, WRITE, Clock, approve, call, faults, opened, pending, status
 
 

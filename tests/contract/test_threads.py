@@ -19,8 +19,8 @@ from interlock.core.outcome import Waiting
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.transaction import DUE_THREADS_TOPIC
 from interlock.storage.tables.threads import Draft
+from tests.databases import Place as Where
 from tests.faults.contention import lease_thread, make_thread
-from tests.places import Place as Where
 from tests.support import BOB, OK, START, Clock, faults, opened
 
 SEND = ToolSpec("send", "write")

@@ -15,8 +15,8 @@ from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import ToolItem, ToolItemTransaction
 from interlock.storage.tables.records import APPLIED_RETENTION, MAX_LISTED, SqlToolItemStore
-from tests.counting import count_up
-from tests.places import Place
+from tests.counter_program import count_up
+from tests.databases import Place
 from tests.support import OK, START, Clock, approve, faults, opened, pending
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -93,7 +93,13 @@ async def test_a_key_counts_once_in_two_stores_that_race(place: Place, clock: Cl
 
 
 async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  # R7
-    command = [sys.executable, "-m", "tests.counting", place.url, ",".join(f"key{number}" for number in range(30))]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.counter_program",
+        place.url,
+        ",".join(f"key{number}" for number in range(30)),
+    ]
     pipe = asyncio.subprocess.PIPE
     others = [await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdin=pipe, stdout=pipe) for _ in range(2)]
     try:

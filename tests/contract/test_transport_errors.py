@@ -25,7 +25,7 @@ from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidReque
 from interlock.sdk import codec
 from interlock.sdk.client import Client, SyncClient
 from interlock.sdk.transport import parse_server_address
-from tests.cutting import stranger
+from tests.fault_proxy import stranger
 
 CALL = propose("send", {"to": "a"}, "run", "1")
 KEY = "ik_test_key"

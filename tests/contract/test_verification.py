@@ -24,7 +24,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.ledger.invariants import Violation
 from interlock.core.policy.policy import People
 from interlock.storage.engine import transaction
-from tests.places import Place
+from tests.databases import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending
 
 DAY = 86_400_000

@@ -9,7 +9,7 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.outcome import Proceed
 from interlock.runtime.process_identity import make_runner_id
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, START, WRITE, Clock, approve, faults, kinds, opened, pending, status
 
 LADDER = """

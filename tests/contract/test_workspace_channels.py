@@ -20,7 +20,7 @@ from interlock.notify.service import NotificationService
 from interlock.notify.status import requeue_delivery
 from interlock.notify.workspace_channels import WorkspaceChannels
 from interlock.server.logs import JsonLogger
-from tests.channels.told import Set, Told
+from tests.channels.fake_channels import Set, Told
 from tests.support import Clock, approve, kinds, pending
 
 MINUTE = 60_000

@@ -14,7 +14,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.engine.writer import MAX_INLINE_BATCH, BatchItem, BatchResult, Writer
 from interlock.storage.sqlite.database import MAX_INLINE_COMMIT
-from tests.places import File, Place
+from tests.databases import File, Place
 from tests.support import approve, faults, pending, status
 
 

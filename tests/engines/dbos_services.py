@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.frameworks.desk import Desk
-from tests.frameworks.outside import ROOT, Effects, python_of
-from tests.journeys.programs import wait_until
+from tests.frameworks.framework_program import ROOT, Effects, python_of
+from tests.frameworks.reviewer import Desk
+from tests.journeys.shell import wait_until
 from tests.postgres import Server
 
 PROGRAM = Path(__file__).parent / "programs" / "dbos_service.py"

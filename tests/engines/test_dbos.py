@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.engines.dbos_services import PATIENCE, Services, World, prepared
-from tests.frameworks.outside import ROOT, Effects, finished, started
-from tests.frameworks.person import approving
-from tests.journeys.programs import wait_until
+from tests.frameworks.auto_approver import approving
+from tests.frameworks.framework_program import ROOT, Effects, finished, started
+from tests.interlock_server import keys_at, serving
+from tests.journeys.shell import wait_until
 from tests.postgres import Server
-from tests.serving import keys_at, serving
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -1,6 +1,6 @@
 """Inngest: its SDK serves functions in processes of their own; a stand-in calls them as its executor does.
 
-Its own server is a download, so that it is not tried here: tests/standins/inngest.py says what is assumed of it.
+Its own server is a download, so that it is not tried here: tests/fakes/inngest.py says what is assumed of it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.engines import pages
-from tests.engines.world import POLICY, World
-from tests.frameworks.outside import PATIENCE, Effects, started
-from tests.journeys.programs import wait_until
-from tests.standins.inngest import EVENT_KEY, SIGNING_KEY, Away, Inngest, Run
+from tests.engines import documented_program
+from tests.engines.engine_scenario import POLICY, World
+from tests.fakes.inngest import EVENT_KEY, SIGNING_KEY, Away, Inngest, Run
+from tests.frameworks.framework_program import PATIENCE, Effects, started
+from tests.journeys.shell import wait_until
 
 PROGRAM = Path(__file__).parent / "programs" / "inngest.py"
 RESOLVED = "hitl.approval.resolved"
@@ -324,12 +324,12 @@ def test_a_result_that_never_reached_inngest_is_told_again_and_not_made_again(al
 
 
 def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
-    shown = pages.page("inngest")
+    shown = documented_program.page("inngest")
     (tmp_path / "shop.py").write_text(shown["python"])
     with Inngest().serving() as there:
         there.on("shop/complained", "shop-complaint")
         own = f'{shown["yaml"].rstrip().rstrip("}")}, url: "{there.url}", allow_private: true}}\n'
-        with pages.place(tmp_path, own, {"INNGEST_EVENT_KEY": EVENT_KEY}) as here:
+        with documented_program.place(tmp_path, own, {"INNGEST_EVENT_KEY": EVENT_KEY}) as here:
             env = {**here.environment, "INNGEST_EVENT_KEY": EVENT_KEY, "INNGEST_SIGNING_KEY": SIGNING_KEY}
             env |= {"INNGEST_EVENT_API_BASE_URL": there.url, "INNGEST_API_BASE_URL": there.url}
             program = started("engines", PROGRAM.with_name("inngest_page.py"), folder=tmp_path, **env)

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.engines.restating import Place, place
-from tests.frameworks.outside import PATIENCE, ROOT, python_of
-from tests.journeys.programs import wait_until
+from tests.engines.restate_services import Place, place
+from tests.frameworks.framework_program import PATIENCE, ROOT, python_of
+from tests.journeys.shell import wait_until
 from tests.node_packages import MISSING, RESTATE
 
 pytestmark = [

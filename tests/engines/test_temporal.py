@@ -1,6 +1,6 @@
 """Temporal: real workers in processes of their own, against a stand-in of its service that keeps real histories.
 
-Its own server is a download, so that it is not tried here: tests/standins/temporal.py says what is assumed of it.
+Its own server is a download, so that it is not tried here: tests/fakes/temporal.py says what is assumed of it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from temporalio import workflow
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
-from tests.engines import pages
+from tests.engines import documented_program
+from tests.engines.engine_scenario import POLICY, World
 from tests.engines.programs.temporal import WORKFLOWS
-from tests.engines.world import POLICY, World
-from tests.frameworks.outside import PATIENCE, Effects, finished, started
-from tests.journeys.programs import wait_until
-from tests.standins.temporal import Temporal, temporal
+from tests.fakes.temporal import Temporal, temporal
+from tests.frameworks.framework_program import PATIENCE, Effects, finished, started
+from tests.journeys.shell import wait_until
 
 PROGRAM = Path(__file__).parent / "programs" / "temporal.py"
 HISTORIES = Path(__file__).parent / "histories"
@@ -404,9 +404,9 @@ def kept(name: str) -> WorkflowHistory:
 
 
 def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
-    shown = pages.page("temporal")
+    shown = documented_program.page("temporal")
     (tmp_path / "refunds.py").write_text(shown["python"])
-    with temporal() as there, pages.place(tmp_path, shown["yaml"], {"TEMPORAL": there.target}) as here:
+    with temporal() as there, documented_program.place(tmp_path, shown["yaml"], {"TEMPORAL": there.target}) as here:
         env = {**here.environment, "TEMPORAL": there.target}
         program = started("engines", "refunds.py", folder=tmp_path, **env)
         assert here.approve()["sentence"] == "Run refund: amount = 40, order = A7"

@@ -26,7 +26,7 @@ from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ports import ApprovalQuery
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.serving import Served, serving
+from tests.interlock_server import Served, serving
 
 WORKSPACE = "default"
 TOOL = "okr_create_objective"

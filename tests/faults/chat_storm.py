@@ -31,11 +31,11 @@ from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Re
 from interlock.core.errors import Error
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
+from tests.databases import migrated
 from tests.faults import chat_controls, chat_reviewers
 from tests.faults.chat_agent import Chat, ExternalLog, build_chat, delegation, person
 from tests.faults.chat_invariants import find_violations
 from tests.faults.processes import Scenario, append_line, fork_child, kill_child, wait_for_exit
-from tests.places import migrated
 from tests.postgres import Server
 
 WORKERS = 3

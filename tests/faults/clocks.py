@@ -29,8 +29,8 @@ from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Approve, Reject
 from interlock.core.errors import Error
+from tests.databases import Base, File, Place, migrated
 from tests.faults import database_controls
-from tests.places import Base, File, Place, migrated
 from tests.postgres import Server
 from tests.support import BOB, OK, START, WRITE, Clock, call
 

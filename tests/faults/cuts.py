@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tests.databases import migrated
 from tests.faults.load_runner import LoadPrograms, check_load, run_load
-from tests.places import migrated
 from tests.postgres import Server
 
 ALLOWED = ("store_unavailable", "unread")

@@ -32,9 +32,9 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import propose
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.outcome import Proceed, Waiting
+from tests.fakes.http_receiver import Heard, Receiver, receiving
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.standins.hooks import Heard, Receiver, receiving
 from tests.support import OK, WRITE, faults
 
 POINTS = ("after claim", "before send", "after send", "after record")

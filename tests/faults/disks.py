@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.databases import migrated
 from tests.faults.load_runner import LoadPrograms, check_load, run_load
-from tests.places import migrated
 from tests.postgres import Server
 
 ALLOWED = ("store_unavailable",)

@@ -30,8 +30,8 @@ from tests.faults.clients import PEOPLE, POLICY, RESULT, SPECS, ApprovalProgress
 from tests.faults.final_state import check_final_state
 from tests.faults.histories import LOST, Recorder, short_digest
 from tests.faults.storm import open_database
+from tests.interlock_server import Served, serving
 from tests.models.model import ModelAnswer, Operation
-from tests.serving import Served, serving
 
 LANES = 32  # approvals that are under way at once
 SEATS = 3  # clients at each

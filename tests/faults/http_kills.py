@@ -31,7 +31,7 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.sdk.client import Client
 from tests.faults import http_server, load_runner
 from tests.faults.storm import open_database
-from tests.serving import Served, keys_at, serving
+from tests.interlock_server import Served, keys_at, serving
 
 REVIEWERS = 6
 STUCK = 120.0  # seconds without any call that comes to its end

@@ -27,7 +27,7 @@ from benchmarks.http.client import HttpConnection, connect, post
 from interlock.app.bootstrap import AppServices, build_services
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.serving import serving
+from tests.interlock_server import serving
 
 AT_ONCE = 200  # connections over which duplicates are sent
 PEOPLE_AT_ONCE = 100

@@ -25,8 +25,8 @@ from benchmarks.growth import fill_postgres, fill_sqlite
 from interlock.app.bootstrap import build_services
 from tests.faults import http_server
 from tests.faults.storm import open_database
+from tests.interlock_server import keys_at, serving
 from tests.postgres import Server
-from tests.serving import keys_at, serving
 from tests.support import pending
 
 READY_WITHIN = 3.0  # seconds

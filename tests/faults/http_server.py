@@ -26,7 +26,7 @@ from interlock.storage.store import SqlStore
 from interlock.storage.tables import deliveries as claiming
 from tests.faults import race_controls
 from tests.faults.points import add_delivery_points, parse_fault_plan
-from tests.serving import INTERLOCK
+from tests.interlock_server import INTERLOCK
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 UNHURRIED = 0.5  # seconds until what was acknowledged is written

@@ -21,10 +21,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.databases import Base, File, Place, migrated
 from tests.faults import race_controls
 from tests.models.state_machine import ApprovalMachine
 from tests.models.systems_under_test import CoreSystem, ServicesSystem, StoreSystem, SystemUnderTest
-from tests.places import Base, File, Place, migrated
 from tests.postgres import Server
 from tests.support import Clock
 

@@ -34,7 +34,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery, User
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem
-from tests.places import migrated
+from tests.databases import migrated
 from tests.postgres import Server
 from tests.support import START, Clock
 

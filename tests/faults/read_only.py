@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tests.databases import migrated
 from tests.faults.cuts import SOCKET, CuttingProxy
 from tests.faults.load_runner import LoadPrograms, check_load, run_load
-from tests.places import migrated
 from tests.postgres import Server
 
 SHORT = ("--patience", "0.3")

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.databases import migrated
 from tests.faults.load_runner import check_load, run_load
-from tests.places import migrated
 from tests.postgres import Server
 
 

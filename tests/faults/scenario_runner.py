@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from interlock.app.bootstrap import database_file
+from tests.databases import migrated
 from tests.faults import chat_scenarios, processes
 from tests.faults.jobs import FaultJob
 from tests.faults.peer_process import serve_peer
 from tests.faults.processes import RequestProcess, Scenario
 from tests.faults.scenarios import run
-from tests.keeper import MEMORY
-from tests.places import migrated
 from tests.postgres import Server
+from tests.server_process import MEMORY
 
 RUNS_PER_DATABASE = 100  # on one database
 LEASE = 400  # milliseconds: short where it is to lapse, and nowhere else, since a busy machine would let it lapse too

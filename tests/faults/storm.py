@@ -30,11 +30,11 @@ import interlock.storage.postgres.database  # noqa: F401  loaded once: all proce
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.runtime.process_identity import make_runner_id
+from tests.databases import migrated
 from tests.faults import race_controls
 from tests.faults.clients import POLICY, Client, forbidden_transitions
 from tests.faults.final_state import check_final_state
 from tests.faults.histories import Recorder
-from tests.places import migrated
 from tests.postgres import Server
 
 PROCESSES = 3

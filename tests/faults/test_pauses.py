@@ -13,8 +13,8 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.tables.pauses import LeaseHolder
+from tests.databases import Place
 from tests.faults.pause_program import SCOPE
-from tests.places import Place
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHANGES = ("write_pause", "hold_pause", "drop_pause", "commit")

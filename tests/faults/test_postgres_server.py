@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.keeper import MEMORY, roomy
 from tests.postgres import ForeignServer, Server, find_binaries
+from tests.server_process import MEMORY, roomy
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOLDER = """
@@ -195,7 +195,7 @@ def listening(pid: int, kind: str) -> set[str]:
 
 def keeper_pid(pid: int) -> int:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(next(child for child in children if b"keeper.py" in Path(f"/proc/{child}/cmdline").read_bytes()))
+    return int(next(child for child in children if b"server_process.py" in Path(f"/proc/{child}/cmdline").read_bytes()))
 
 
 def is_alive(pid: int) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.databases import Base, Place, migrated
 from tests.faults.reports import is_caught, run_suite
-from tests.places import Base, Place, migrated
 from tests.postgres import Server
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -13,10 +13,10 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.postgres.connection import retry_on_lost_connection
+from tests.databases import File, migrated
 from tests.faults.cuts import SOCKET, CuttingProxy
 from tests.faults.read_only import start_standby
 from tests.faults.reports import is_caught, run_suite
-from tests.places import File, migrated
 from tests.postgres import Server
 from tests.support import Clock, approve, faults, opened, pending, status
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import build_services
-from tests.counting import count_up
-from tests.places import Place
+from tests.counter_program import count_up
+from tests.databases import Place
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mean that nothing was tried
@@ -39,7 +39,7 @@ async def test_a_change_that_is_killed_anywhere_is_made_once(place: Place) -> No
 
 
 async def _run_and_kill(place: Place, key: str, fault: str) -> bool:
-    command = [sys.executable, "-m", "tests.counting", place.url, key, fault]
+    command = [sys.executable, "-m", "tests.counter_program", place.url, key, fault]
     pipe = asyncio.subprocess.PIPE
     other = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdin=pipe, stdout=pipe)
     try:

@@ -14,8 +14,8 @@ import pytest
 from interlock.core.errors import Misconfigured
 from interlock.storage import migrate
 from interlock.storage.postgres.pipeline import placeholders
+from tests.databases import Place
 from tests.faults.reports import is_caught, run_suite
-from tests.places import Place
 from tests.support import Clock, opened, pending
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.databases import migrated
 from tests.faults.load_runner import REPOSITORY, check_load, run_load, start_program
-from tests.places import migrated
 from tests.postgres import Server
 
 FIRST = 90  # the first of the migrations that are made up; beyond all that there are

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.outside import Effects
-from tests.journeys.programs import Shell
+from tests.frameworks.framework_program import Effects
+from tests.journeys.shell import Shell
 
 PATIENCE = 600  # seconds for a test: it starts several programs, and importing a framework takes long on a busy machine
 

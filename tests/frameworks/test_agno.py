@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.outside import PROGRAMS, printed, started
+from tests.frameworks.framework_program import PROGRAMS, printed, started
 
 Scenes = dict[str, Any]
 NAME = "agno"
@@ -19,7 +19,7 @@ NAME = "agno"
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     folder = tmp_path_factory.mktemp("scenes")
-    return printed(started(NAME, PROGRAMS / f"{NAME}_more.py", folder, folder=folder))
+    return printed(started(NAME, PROGRAMS / f"{NAME}_scenarios.py", folder, folder=folder))
 
 
 def test_without_interlock_a_tool_runs_twice_when_its_run_is_continued_twice(scenes: Scenes) -> None:

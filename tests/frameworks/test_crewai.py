@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.outside import PROGRAMS, Effects, Framework, printed, started
-from tests.journeys.programs import Shell
+from tests.frameworks.framework_program import PROGRAMS, Effects, Framework, printed, started
+from tests.journeys.shell import Shell
 
 
 @pytest.fixture
 def scenes(shell: Shell, effects: Effects) -> tuple[dict[str, Any], Framework]:
     framework = Framework("crewai", shell, effects, inline=True)
     job = {"url": shell.url, "effects": effects.url, "run": "run-1", "story": "", "folder": str(shell.folder)}
-    program = started("crewai", PROGRAMS / "crewai_scenes.py", json.dumps(job), folder=shell.folder)
+    program = started("crewai", PROGRAMS / "crewai_scenarios.py", json.dumps(job), folder=shell.folder)
     return printed(program), framework
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.outside import PATIENCE, PROGRAMS, Effects, finished, printed, said, started
-from tests.frameworks.test_journey import ASKING
-from tests.journeys.programs import Shell, wait_until
-from tests.places import Place
+from tests.databases import Place
+from tests.frameworks.framework_program import PATIENCE, PROGRAMS, Effects, finished, printed, said, started
+from tests.frameworks.test_every_framework import ASKING
+from tests.journeys.shell import Shell, wait_until
 
 THREADS = PROGRAMS / "langchain_threads.py"
 BOB, EVE = ["bob", 1], ["eve", 1]
@@ -22,7 +22,7 @@ REJECTED = '"status": "rejected"'
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder: Path = tmp_path_factory.mktemp("cases")
-    return printed(started("langchain", PROGRAMS / "langchain_cases.py", folder, folder=folder))
+    return printed(started("langchain", PROGRAMS / "langchain_scenarios.py", folder, folder=folder))
 
 
 # R16

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.conformance import REVISIONS, Checks, checked, explained, process, scenario
-from tests.frameworks.outside import ROOT
-from tests.frameworks.person import approving
-from tests.journeys.programs import Shell
+from tests.frameworks.auto_approver import approving
+from tests.frameworks.framework_program import ROOT
+from tests.frameworks.mcp_conformance_suite import REVISIONS, Checks, checked, explained, process, scenario
+from tests.journeys.shell import Shell
 from tests.node_packages import MCP, MISSING
 
 pytestmark = [
@@ -51,7 +51,7 @@ def is_offered(check: str) -> bool:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("server") / "log"
-    with process([sys.executable, "-m", "tests.standins.mcp_conformance"], log, cwd=ROOT) as address:
+    with process([sys.executable, "-m", "tests.fakes.mcp_conformance_server"], log, cwd=ROOT) as address:
         yield address
 
 

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.grant import Grant
-from tests.frameworks.gating import (
+from tests.frameworks.mcp_gate_scenario import (
     GATE,
     PAGES,
     PATIENCE,
@@ -34,7 +34,7 @@ from tests.frameworks.gating import (
     text,
     until,
 )
-from tests.serving import make_keys, serving_here
+from tests.interlock_server import make_keys, serving_here
 from tests.support import ADA
 from tests.tools.mcp_server import TOOLS
 

@@ -14,10 +14,10 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCResponse
 
 from interlock.integrations.mcp_gate.http import MAX_KEPT_BYTES, ReplayBuffer
-from tests.frameworks.conformance import process
-from tests.frameworks.mcp_servers import CLIENT, git
-from tests.frameworks.person import approving
-from tests.journeys.programs import Shell, wait_until
+from tests.frameworks.auto_approver import approving
+from tests.frameworks.mcp_conformance_suite import process
+from tests.frameworks.real_mcp_servers import CLIENT, git
+from tests.journeys.shell import Shell, wait_until
 
 REVISION = "2025-11-25"
 

@@ -11,8 +11,18 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.outside import PROGRAMS, ROOT, Effects, Framework, Said, finished, printed, said, started
-from tests.journeys.programs import Shell
+from tests.frameworks.framework_program import (
+    PROGRAMS,
+    ROOT,
+    Effects,
+    Framework,
+    Said,
+    finished,
+    printed,
+    said,
+    started,
+)
+from tests.journeys.shell import Shell
 
 Scenes = dict[str, dict[str, Any]]
 ENVIRONMENT = "openai_agents"
@@ -24,7 +34,7 @@ EDITED = "A reviewer changed the arguments before it ran"
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     folder = tmp_path_factory.mktemp("scenes")
-    return printed(started(ENVIRONMENT, PROGRAMS / "openai_agents_more.py", folder, folder=folder))
+    return printed(started(ENVIRONMENT, PROGRAMS / "openai_agents_scenarios.py", folder, folder=folder))
 
 
 # R13
@@ -254,7 +264,7 @@ def apart(shell: Shell, effects: Effects) -> Callable[..., Any]:
     job = {"url": shell.url, "effects": effects.url, "run": "run-1", "story": "mail", "folder": str(shell.folder)}
 
     def start(name: str, **more: Any) -> Any:
-        words = (PROGRAMS / "openai_agents_apart.py", name, json.dumps({**job, **more}))
+        words = (PROGRAMS / "openai_agents_processes.py", name, json.dumps({**job, **more}))
         return started(ENVIRONMENT, *words, folder=shell.folder)
 
     return start

@@ -15,9 +15,9 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Decision
 from interlock.core.ports import ApprovalQuery
 from interlock.sdk.agent import Agent
-from tests.frameworks.outside import ROOT
-from tests.places import File
-from tests.standins.checking import misfits
+from tests.databases import File
+from tests.fakes.vendor_schema import misfits
+from tests.frameworks.framework_program import ROOT
 from tests.support import BOB
 
 pytestmark = pytest.mark.smoke  # needs no framework

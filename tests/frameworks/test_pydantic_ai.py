@@ -42,8 +42,8 @@ from interlock.core.errors import CallMismatch, InvalidDecision, StoreUnavailabl
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.integrations.pydantic_ai import Gate, gated, keep, resume
-from tests.frameworks.outside import PROGRAMS, ROOT, Effects, finished, started
-from tests.places import File
+from tests.databases import File
+from tests.frameworks.framework_program import PROGRAMS, ROOT, Effects, finished, started
 from tests.support import BOB
 
 pytestmark = pytest.mark.smoke  # the framework of make test: it is in our own environment

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.journeys.chatting import Ground, Person
-from tests.places import Place
-from tests.serving import keys_at, serving
-from tests.standins.models import Models
+from tests.databases import Place
+from tests.fakes.model_server import Models
+from tests.interlock_server import keys_at, serving
+from tests.journeys.chat_client import Ground, Person
 
 POLICY = """\
   version: 1

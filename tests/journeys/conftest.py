@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import Base, File, Place, migrated
+from tests.fakes.model_server import Models
+from tests.journeys.chat_client import WIRES, Ground, Mind, World, models_beside
 from tests.journeys.chat_server import ground_on
-from tests.journeys.chatting import WIRES, Ground, Mind, World, models_beside
-from tests.journeys.programs import Shell
-from tests.places import Base, File, Place, migrated
-from tests.standins.models import Models
+from tests.journeys.shell import Shell
 
 NUMBERS = itertools.count(1)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import QUESTION_SPEC, QUESTION_TOOL, ToolSpec
 from interlock.core.outcome import Waiting
-from tests.journeys.programs import Shell
+from tests.journeys.shell import Shell
 from tests.support import Clock, approve, call, opened, pending
 
 MAIL = ToolSpec("send_mail", "write", describe="Mail {to}")

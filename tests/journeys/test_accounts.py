@@ -8,7 +8,7 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.errors import Unauthenticated
-from tests.journeys.programs import Done, Shell
+from tests.journeys.shell import Done, Shell
 from tests.support import Clock, opened
 
 pytestmark = pytest.mark.smoke

@@ -16,8 +16,8 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.core.ledger.chain import Head, make_entry
 from interlock.core.ledger.event import Event
-from tests.journeys.programs import PATIENCE, Done, Shell
 from tests.journeys.seeds import mail, pay
+from tests.journeys.shell import PATIENCE, Done, Shell
 from tests.support import Clock, opened, pending
 
 pytestmark = pytest.mark.smoke

@@ -18,9 +18,9 @@ from interlock.app import audit
 from interlock.app.bootstrap import build_services, wall_clock
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.storage.sqlite import database as backup
-from tests.journeys.programs import Shell
+from tests.databases import migrated
 from tests.journeys.seeds import MAIL, mail
-from tests.places import migrated
+from tests.journeys.shell import Shell
 from tests.postgres import Server
 from tests.support import Clock, opened, pending
 

@@ -16,8 +16,8 @@ from site import getsitepackages
 
 import pytest
 
-from tests.journeys.programs import end_group, wait_until
-from tests.serving import serving
+from tests.interlock_server import serving
+from tests.journeys.shell import end_group, wait_until
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = Path("src", "interlock", "server", "ui")

@@ -9,10 +9,10 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_dead
-from tests.journeys.programs import Done, Shell
+from tests.fakes.http_receiver import receiving
 from tests.journeys.seeds import mail
+from tests.journeys.shell import Done, Shell
 from tests.journeys.test_accounts import assert_refused
-from tests.standins.hooks import receiving
 from tests.support import Clock, approve, opened
 
 pytestmark = pytest.mark.smoke

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.core.chat.transcript import ModelReply, Prompt
-from tests.journeys.chatting import Json, World, calls, plays
+from tests.journeys.chat_client import Json, World, calls, plays
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
 FORGED = {"confirmed": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.core.chat.transcript import ModelReply, Prompt
-from tests.journeys.chatting import World, calls, last_said
+from tests.journeys.chat_client import World, calls, last_said
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from interlock.core.chat.transcript import ModelReply, Prompt
+from tests.databases import Place
+from tests.fakes.model_server import Fault, Models
+from tests.interlock_server import INTERLOCK, serving
+from tests.journeys.chat_client import Event, Mind, World, calls, last_said, plays, squeezed
 from tests.journeys.chat_server import ground_on
-from tests.journeys.chatting import Event, Mind, World, calls, last_said, plays, squeezed
-from tests.journeys.programs import PATIENCE, end_group, wait_until
-from tests.places import Place
-from tests.serving import INTERLOCK, serving
-from tests.standins.models import Fault, Models
+from tests.journeys.shell import PATIENCE, end_group, wait_until
 
 
 @pytest.mark.smoke

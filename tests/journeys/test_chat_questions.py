@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from interlock.core.chat.transcript import ModelReply, Prompt
-from tests.journeys.chatting import World, calls, last_said, plays
-from tests.journeys.programs import wait_until
+from tests.journeys.chat_client import World, calls, last_said, plays
+from tests.journeys.shell import wait_until
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from interlock.core.chat.transcript import ModelReply
-from tests.journeys.chatting import Json, Person, World, plays
+from tests.journeys.chat_client import Json, Person, World, plays
 
 ROUNDS = 6
 

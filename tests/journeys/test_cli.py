@@ -13,8 +13,8 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.ports import User
-from tests.journeys.programs import PATIENCE, Done, Shell
 from tests.journeys.seeds import ASK_ADA, DECEIT, NO_MAIL_TO_EVE, NO_UNDO, TWO_PEOPLE, lost, mail, pay, question
+from tests.journeys.shell import PATIENCE, Done, Shell
 from tests.support import Clock, opened, pending
 
 pytestmark = pytest.mark.smoke

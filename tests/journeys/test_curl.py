@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import build_services
-from tests.journeys.programs import PATIENCE
-from tests.places import Place
-from tests.serving import keys_at, serving
+from tests.databases import Place
+from tests.interlock_server import keys_at, serving
+from tests.journeys.shell import PATIENCE
 from tests.support import kinds
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "remote.md"

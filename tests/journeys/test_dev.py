@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.programs import PATIENCE, end_group
+from tests.journeys.shell import PATIENCE, end_group
 
 TOP = Path(__file__).resolve().parents[2]
 SERVER = "import time; print('a server', flush=True); time.sleep(600)"

@@ -8,8 +8,8 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.ledger.event import Payload
-from tests.journeys.programs import Shell
 from tests.journeys.seeds import MAIL
+from tests.journeys.shell import Shell
 from tests.support import Clock, approve, opened, pending
 
 pytestmark = pytest.mark.smoke

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.outside import python_of
-from tests.journeys.programs import PATIENCE, Shell
-from tests.serving import serving
+from tests.frameworks.framework_program import python_of
+from tests.interlock_server import serving
+from tests.journeys.shell import PATIENCE, Shell
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 PEOPLE = ("carol", "dave")

@@ -10,7 +10,7 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec
 from interlock.policy.templates import read_template
-from tests.journeys.programs import Done, Shell
+from tests.journeys.shell import Done, Shell
 from tests.support import Clock, opened
 
 pytestmark = pytest.mark.smoke

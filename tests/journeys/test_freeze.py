@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from tests.journeys.programs import Shell
+from tests.journeys.shell import Shell
 from tests.support import Clock, opened, pending
 
 pytestmark = pytest.mark.smoke

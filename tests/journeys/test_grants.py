@@ -10,7 +10,7 @@ from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec, propose
 from interlock.core.outcome import Proceed
 from interlock.core.ports import User
-from tests.journeys.programs import Done, Shell
+from tests.journeys.shell import Done, Shell
 from tests.support import Clock, opened
 
 pytestmark = pytest.mark.smoke

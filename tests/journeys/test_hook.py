@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.programs import PATIENCE, Done, Shell, wait_until
-from tests.serving import serving
+from tests.interlock_server import serving
+from tests.journeys.shell import PATIENCE, Done, Shell, wait_until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "frameworks" / "claude-code.md"
 PAGE_DATABASE = "sqlite:////srv/interlock/approvals.db"

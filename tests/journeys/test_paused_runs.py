@@ -13,8 +13,8 @@ import pytest
 
 from interlock import Interlock, ToolSpec, Waiting
 from interlock.app.bootstrap import build_services
-from tests.journeys.programs import PATIENCE, Done, Shell, end_group, wait_until
-from tests.serving import make_keys, serving
+from tests.interlock_server import make_keys, serving
+from tests.journeys.shell import PATIENCE, Done, Shell, end_group, wait_until
 
 FLOW = """
 import os, signal

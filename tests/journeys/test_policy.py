@@ -12,7 +12,7 @@ from interlock.app.bootstrap import os_user, wall_clock
 from interlock.core.call import ToolSpec
 from interlock.core.ports import User
 from interlock.policy.templates import TEMPLATE_NAMES, read_template
-from tests.journeys.programs import Done, Shell
+from tests.journeys.shell import Done, Shell
 from tests.support import BOB, Clock, approve, call, opened
 
 pytestmark = pytest.mark.smoke

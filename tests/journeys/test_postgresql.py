@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from interlock.storage.migrate import load_migrations
-from tests.journeys.programs import PATIENCE, Shell, wait_until
+from tests.journeys.shell import PATIENCE, Shell, wait_until
 
 AGENT = """
 import os

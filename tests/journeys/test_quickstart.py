@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.programs import PATIENCE, Shell, wait_until
+from tests.journeys.shell import PATIENCE, Shell, wait_until
 
 TOP = Path(__file__).resolve().parents[2]
 README, QUICKSTART = TOP / "README.md", TOP / "docs" / "quickstart.md"

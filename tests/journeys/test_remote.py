@@ -17,13 +17,13 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from tests.journeys.programs import PATIENCE, end_group
-from tests.places import Place
-from tests.serving import make_keys, serving
+from tests.databases import Place
+from tests.interlock_server import make_keys, serving
+from tests.journeys.shell import PATIENCE, end_group
 from tests.support import BOB, faults, kinds
 
 TOP = Path(__file__).resolve().parents[2]
-PROGRAM = str(Path(__file__).with_name("mailer.py"))
+PROGRAM = str(Path(__file__).with_name("mail_program.py"))
 PROGRAMS = 20
 LEASE = 2.0  # seconds; a program that a busy machine holds up for longer counts as lost
 ALLOW = "version: 1\nrules: [{name: all, then: allow}]\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.programs import Shell
+from tests.journeys.shell import Shell
 from tests.journeys.test_accounts import assert_refused
 
 pytestmark = pytest.mark.smoke

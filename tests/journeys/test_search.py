@@ -7,8 +7,8 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.cli.commands.approvals import SearchOptions
 from interlock.core.errors import InvalidRequest
-from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail, pay
+from tests.journeys.shell import Done, Shell
 
 pytestmark = pytest.mark.smoke
 

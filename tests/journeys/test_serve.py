@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.journeys.programs import PATIENCE, Shell, wait_until
-from tests.serving import Served, keys_at, serving
+from tests.interlock_server import Served, keys_at, serving
+from tests.journeys.shell import PATIENCE, Shell, wait_until
 
 CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "call_id": "c1", "effect": "destructive"}
 

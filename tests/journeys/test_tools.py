@@ -8,7 +8,7 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec, propose
-from tests.journeys.programs import Shell
+from tests.journeys.shell import Shell
 from tests.support import Clock, opened
 
 pytestmark = pytest.mark.smoke

@@ -22,8 +22,8 @@ from interlock.app.bootstrap import wall_clock
 from interlock.cli.context import CommandOptions, open_database
 from interlock.cli.watch import LiveView
 from interlock.core.decision import Acknowledgement, Reject, Reviewer
-from tests.journeys.programs import PATIENCE, SOURCES, Shell, Terminal, wait_until
 from tests.journeys.seeds import DECEIT, mail, pay
+from tests.journeys.shell import PATIENCE, SOURCES, Shell, Terminal, wait_until
 from tests.support import Clock, approve, opened, pending
 
 KEYS = "A approve"

@@ -14,9 +14,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import execute
+from tests.databases import Place
 from tests.models.state_machine import ApprovalMachine
 from tests.models.systems_under_test import CoreSystem, ServicesSystem, StoreSystem, SystemUnderTest
-from tests.places import Place
 from tests.support import Clock
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

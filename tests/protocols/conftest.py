@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.journeys.chatting import models_beside
-from tests.places import File
-from tests.protocols.ag_ui_client import Client, client_of, ground_for_two
+from tests.databases import File
+from tests.journeys.chat_client import models_beside
+from tests.protocols.ag_ui_scenario import Client, client_of, ground_for_two
 
 
 @pytest.fixture(scope="session")

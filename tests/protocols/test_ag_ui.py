@@ -10,11 +10,11 @@ import pytest
 from ag_ui.core import AgentCapabilities
 
 from interlock.core.chat.transcript import ModelReply
-from tests.journeys.chatting import calls, plays
-from tests.journeys.programs import wait_until
+from tests.fakes.model_server import Fault
+from tests.journeys.chat_client import calls, plays
+from tests.journeys.shell import wait_until
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ag_ui_client import Client, cancelled, resolved, strange
-from tests.standins.models import Fault
+from tests.protocols.ag_ui_scenario import Client, cancelled, resolved, strange
 
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 

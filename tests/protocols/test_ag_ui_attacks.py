@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ag_ui_client import Client, resolved
+from tests.protocols.ag_ui_scenario import Client, resolved
 
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 

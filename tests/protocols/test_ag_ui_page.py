@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ag_ui_client import Client
-from tests.protocols.clients import PATIENCE, started
+from tests.protocols.ag_ui_scenario import Client
+from tests.protocols.node_client import PATIENCE, started
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients" / "ag-ui.md"
 PROGRAM = re.compile(r"^```js\n(.*?)^```$.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)

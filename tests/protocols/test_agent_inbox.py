@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.outside import Effects
-from tests.journeys.programs import wait_until
+from tests.frameworks.framework_program import Effects
+from tests.journeys.shell import wait_until
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.clients import PATIENCE, started
-from tests.protocols.inbox_world import ARGS, ORIGIN, SCHEMA, World, answer, edited, with_inbox, world_at
+from tests.protocols.agent_inbox_scenario import ARGS, ORIGIN, SCHEMA, World, answer, edited, with_inbox, world_at
+from tests.protocols.node_client import PATIENCE, started
 
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 

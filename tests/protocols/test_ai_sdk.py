@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ai_sdk_world import (
+from tests.oidc_provider import find_node
+from tests.protocols.ai_sdk_scenario import (
     Browser,
     Json,
     World,
@@ -22,8 +23,7 @@ from tests.protocols.ai_sdk_world import (
     words,
     world_in,
 )
-from tests.protocols.clients import PATIENCE
-from tests.provider import find_node
+from tests.protocols.node_client import PATIENCE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients" / "ai-sdk.md"
 PRINTED = r"It prints:\n\n```text\n(.*?)```"

@@ -17,9 +17,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.frameworks.outside import Effects, finished, printed, started
-from tests.journeys.programs import Shell, wait_until
-from tests.serving import Served, keys_at, serving
+from tests.frameworks.framework_program import Effects, finished, printed, started
+from tests.interlock_server import Served, keys_at, serving
+from tests.journeys.shell import Shell, wait_until
 from tests.tools.ports import reserved_port
 
 PROGRAM = Path(__file__).parent / "humanlayer_program.py"

@@ -14,10 +14,10 @@ from interlock.server.middleware import RequestMiddleware
 from interlock.server.openapi.document import Document
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
-from tests.places import Place
-from tests.server import matrix
-from tests.server.asking import ask
-from tests.serving import make_keys
+from tests.databases import Place
+from tests.interlock_server import make_keys
+from tests.server import access_matrix
+from tests.server.asgi_request import ask
 from tests.support import Clock, opened
 
 As = Callable[..., httpx2.AsyncClient]
@@ -87,10 +87,12 @@ async def document(app: RequestMiddleware, documents: dict[str, Document]) -> Do
 
 
 @pytest.fixture
-async def world(parts: AppServices, site: ServerState, app: RequestMiddleware, document: Document) -> matrix.World:
+async def world(
+    parts: AppServices, site: ServerState, app: RequestMiddleware, document: Document
+) -> access_matrix.World:
     """Two workspaces, and all routes."""
-    made = matrix.World(parts, app, app, document)
+    made = access_matrix.World(parts, app, app, document)
     await made.make()
-    for workspace in (matrix.OURS, matrix.THEIRS):
+    for workspace in (access_matrix.OURS, access_matrix.THEIRS):
         await site.workspaces.refresh(workspace)
     return made

@@ -8,7 +8,7 @@ from interlock import __version__
 from interlock.config.models import StorageSettings
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.asking import ask
+from tests.server.asgi_request import ask
 from tests.server.conftest import As
 
 

@@ -16,9 +16,9 @@ from interlock.core.ports import User
 from interlock.demo.workspace import DEMO
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
+from tests.interlock_server import make_keys
 from tests.server.conftest import As
 from tests.server.test_calls import propose
-from tests.serving import make_keys
 
 MODEL = "demo:scripted"
 POLICY = """\

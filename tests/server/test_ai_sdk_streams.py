@@ -12,7 +12,7 @@ from interlock.core.chat.transcript import ToolRequest
 from interlock.core.errors import ModelFailed
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chats import Following, Speaker, speaking
+from tests.server.chat_harness import Following, Speaker, speaking
 from tests.support import Clock
 
 Keys = dict[str, str]

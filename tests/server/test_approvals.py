@@ -9,9 +9,9 @@ import pytest
 
 from interlock.runtime.durations import rfc3339
 from interlock.server.models import ApprovalJson, ApprovalPageJson
+from tests.interlock_server import make_keys
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
-from tests.serving import make_keys
 from tests.support import AppServices, Clock
 
 Keys = dict[str, str]

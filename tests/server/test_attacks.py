@@ -16,10 +16,10 @@ from interlock.app.bootstrap import AppServices
 from interlock.config.models import ServerSettings, Settings
 from interlock.server.app import build_app
 from interlock.server.serve import make_server_state
-from tests.places import File
-from tests.server import matrix
-from tests.server.asking import HOST, Got, ask
-from tests.server.matrix import OURS, Target, World, filled, nothing_changes
+from tests.databases import File
+from tests.server import access_matrix
+from tests.server.access_matrix import OURS, Target, World, filled, nothing_changes
+from tests.server.asgi_request import HOST, Got, ask
 from tests.support import Clock, status
 
 JSON = {"content-type": "application/json"}
@@ -53,7 +53,7 @@ def path_of(target: Target) -> str:
 )  # fmt: skip
 async def test_no_page_of_another_site_decides(world: World, origin: str | None) -> None:  # R21
     """A browser sends the cookie along, and the origin of the page, or none."""
-    target = await matrix.approval(world, OURS, "")
+    target = await access_matrix.approval(world, OURS, "")
     headers = {**await world.headers(OURS, "reviewer"), **JSON}
     headers.pop("origin")
     headers |= {} if origin is None else {"origin": origin}
@@ -64,7 +64,7 @@ async def test_no_page_of_another_site_decides(world: World, origin: str | None)
 
 async def test_our_own_page_decides(world: World) -> None:
     """So that the tests around are about the origin, and not about something else that is wrong."""
-    target = await matrix.approval(world, OURS, "")
+    target = await access_matrix.approval(world, OURS, "")
     headers = {**await world.headers(OURS, "reviewer"), **JSON}
     assert (await ask(world.app, "POST", path_of(target), headers, decision(target))).status == 200
     assert await status(world.parts, target.id) == "approved"
@@ -77,7 +77,7 @@ async def test_our_own_page_decides(world: World) -> None:
 )  # fmt: skip
 async def test_what_a_form_can_send_is_no_json(world: World, kind: str | None) -> None:
     """Another site's page can send these kinds without being asked for leave first."""
-    target = await matrix.approval(world, OURS, "")
+    target = await access_matrix.approval(world, OURS, "")
     headers = await world.headers(OURS, "reviewer") | ({} if kind is None else {"content-type": kind})
     async with nothing_changes(world):
         got = await ask(world.app, "POST", path_of(target), headers, decision(target))
@@ -86,8 +86,8 @@ async def test_what_a_form_can_send_is_no_json(world: World, kind: str | None) -
 
 async def test_no_route_takes_a_body_of_another_kind(world: World) -> None:
     wrong = []
-    for operation, role, target in await matrix.meant(world, ("POST", "PUT")):
-        body = matrix.body_of(world.document, operation, target)
+    for operation, role, target in await access_matrix.meant(world, ("POST", "PUT")):
+        body = access_matrix.body_of(world.document, operation, target)
         if body is None or list(operation.spec.get("requestBody", {}).get("content", JSON)) != ["application/json"]:
             continue
         for kind in ("text/plain", "application/x-www-form-urlencoded"):
@@ -101,8 +101,8 @@ async def test_no_route_takes_a_body_of_another_kind(world: World) -> None:
 async def test_another_site_is_told_nothing_about_what_it_may_read(world: World) -> None:
     asked = {"origin": "http://evil.example", "access-control-request-method": "POST",
              "access-control-request-headers": "authorization"}  # fmt: skip
-    for operation in matrix.operations(world.document):
-        path = filled(operation, Target(matrix.NOTHING))
+    for operation in access_matrix.operations(world.document):
+        path = filled(operation, Target(access_matrix.NOTHING))
         for method in ("OPTIONS", operation.method):
             got = await ask(world.app, method, path, asked)
             assert not [name for name in got.headers if name.startswith("access-control-")], operation.name
@@ -151,7 +151,7 @@ async def test_a_number_cannot_be_pointed_elsewhere(world: World, host: str) -> 
 
 async def test_looking_changes_nothing_on_any_route(world: World) -> None:  # R21
     """Browsers, proxies and messengers fetch what is linked, before anybody has read it."""
-    for operation in matrix.operations(world.document):
+    for operation in access_matrix.operations(world.document):
         for role in ("admin", "agent"):
             target = await world.target(operation, "own", role)
             for method in ("GET", "HEAD"):
@@ -165,7 +165,7 @@ async def test_looking_changes_nothing_on_any_route(world: World) -> None:  # R2
     "name", ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"]
 )
 async def test_a_header_makes_no_other_request_of_it(world: World, name: str) -> None:
-    target = await matrix.approval(world, OURS, "")
+    target = await access_matrix.approval(world, OURS, "")
     value = path_of(target) if name.endswith("url") else "POST"
     headers = {**await world.headers(OURS, "reviewer"), **JSON, name: value}
     async with nothing_changes(world):
@@ -232,7 +232,7 @@ async def test_what_was_taken_away_is_gone_with_the_next_request(world: World, c
 
 
 async def test_somebody_whose_role_was_taken_away_decides_nothing_from_then_on(world: World) -> None:
-    target = await matrix.approval(world, OURS, "")
+    target = await access_matrix.approval(world, OURS, "")
     headers = {**await world.headers(OURS, "reviewer"), **JSON}
     assert (await ask(world.app, "GET", "/api/me", headers)).json()["role"] == "reviewer"
     await world.parts.accounts.change_user(OURS, "bob", "ada", role="viewer")
@@ -280,7 +280,7 @@ async def test_nobody_is_led_elsewhere(world: World, path: str) -> None:
 async def test_a_fault_of_ours_is_told_without_its_inside(world: World, place: File) -> None:
     place.forced("drop table payloads")
     headers = await world.headers(OURS, "reviewer")
-    target = Target(matrix.NOTHING)
+    target = Target(access_matrix.NOTHING)
     for method, path, body in (("GET", "/api/approvals", b""), ("GET", f"/api/approvals/{target.id}", b"")):
         got = await ask(world.app, method, path, {**headers, **JSON}, body)
         assert not INNER.search(got.body), got.text

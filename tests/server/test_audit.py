@@ -21,10 +21,10 @@ from interlock.server import audit_jobs
 from interlock.server.routes import audit
 from interlock.server.routes.audit import VerificationStatusJson
 from interlock.server.state import ServerState
-from tests.places import Place
+from tests.databases import Place
+from tests.interlock_server import make_keys
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
-from tests.serving import make_keys
 from tests.support import Clock
 
 PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine

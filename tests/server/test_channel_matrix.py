@@ -23,9 +23,9 @@ from interlock.core.notify.delivery import DeliveryTarget, new_delivery
 from interlock.notify.channel import CHANNEL_KINDS, load_channel_module
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.asking import Got, ask
-from tests.serving import make_keys
-from tests.standins.slack import signed
+from tests.fakes.slack import signed
+from tests.interlock_server import make_keys
+from tests.server.asgi_request import Got, ask
 from tests.support import Clock, pending, status
 
 OURS, THEIRS = "default", "zebra"

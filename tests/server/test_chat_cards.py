@@ -8,7 +8,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.chat.transcript import ToolRequest, ToolResult
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chats import Following, Speaker, folded, speaking
+from tests.server.chat_harness import Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import Clock
 

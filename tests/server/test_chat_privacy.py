@@ -13,9 +13,9 @@ from interlock.core.chat.transcript import ToolRequest
 from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.places import Place
-from tests.server.asking import ask
-from tests.server.chats import Following, Speaker, speaking
+from tests.databases import Place
+from tests.server.asgi_request import ask
+from tests.server.chat_harness import Following, Speaker, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve
 

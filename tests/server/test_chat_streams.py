@@ -13,7 +13,7 @@ from interlock.server import middleware, router
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from interlock.server.streams import sse, thread_stream
-from tests.server.chats import PATIENCE, Event, Following, Speaker, folded, speaking
+from tests.server.chat_harness import PATIENCE, Event, Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve
 

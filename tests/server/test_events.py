@@ -20,9 +20,9 @@ from interlock.server import router
 from interlock.server.http import AsgiApp, AsgiMessage
 from interlock.server.state import ServerState
 from interlock.server.streams import ledger_events, ledger_stream, sse
-from tests.server.chats import PATIENCE
+from tests.interlock_server import make_keys
+from tests.server.chat_harness import PATIENCE
 from tests.server.conftest import As
-from tests.serving import make_keys
 from tests.support import ADA, approve, pending
 
 Event = tuple[int, str, Any]

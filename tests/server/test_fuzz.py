@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving import keys_at, serving
+from tests.interlock_server import keys_at, serving
 
 HERE = Path(__file__).parent
 EXAMPLES = os.environ.get("EXAMPLES", "2")

@@ -10,9 +10,9 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.server.state import ServerState
+from tests.interlock_server import make_keys
 from tests.server.conftest import As
 from tests.server.test_calls import propose
-from tests.serving import make_keys
 
 NEW = {"tool": "delete_file", "expires_in": "2h", "reason": "a night of cleaning"}
 

@@ -11,7 +11,7 @@ from interlock.config.models import QuotaSettings, ServerSettings, Settings
 from interlock.core.ledger.erasure import Erasure
 from interlock.server.state import ServerState
 from interlock.storage.tables.idempotency import TAKEOVER_AFTER, IdempotencyKey
-from tests.places import Place as Database
+from tests.databases import Place as Database
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
 from tests.support import AppServices, Clock, kinds

@@ -17,8 +17,8 @@ from joserfc.jwk import OctKey, RSAKey
 
 from interlock.config.models import OidcSettings, ServerSettings, Settings
 from interlock.server.state import ServerState
-from tests import identity as identities
-from tests.identity import CLIENT, SECRET, Identity, identity, new_key
+from tests.fakes import openid_provider
+from tests.fakes.openid_provider import CLIENT, SECRET, Identity, identity, new_key
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -31,7 +31,7 @@ def key() -> RSAKey:
 
 @pytest.fixture
 def provider(clock: Clock, key: RSAKey, monkeypatch: pytest.MonkeyPatch) -> Iterator[Identity]:
-    monkeypatch.setattr(identities, "new_key", lambda: key)
+    monkeypatch.setattr(openid_provider, "new_key", lambda: key)
     with identity() as made:
         made.claims = lambda nonce, now=None: Identity.claims(made, nonce, clock() // 1000)  # type: ignore[method-assign]
         yield made

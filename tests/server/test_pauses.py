@@ -14,7 +14,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.run import MAX_BODY, MAX_STATE
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.asking import PATIENCE, ask, scope_of
+from tests.server.asgi_request import PATIENCE, ask, scope_of
 from tests.server.conftest import As
 from tests.support import Clock, approve, pending
 

@@ -11,8 +11,8 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.runtime.durations import rfc3339
 from interlock.server.state import ServerState
+from tests.interlock_server import make_keys
 from tests.server.conftest import As
-from tests.serving import make_keys
 from tests.support import Clock
 
 OURS = "http://127.0.0.1:8321"

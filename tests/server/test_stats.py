@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interlock.server.routes.stats import StatsHistory, WorkspaceStats
+from tests.interlock_server import make_keys
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
-from tests.serving import make_keys
 from tests.support import AppServices, Clock
 
 

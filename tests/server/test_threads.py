@@ -10,7 +10,7 @@ import pytest
 from interlock.core.chat.transcript import ToolRequest
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chats import Following, Speaker, speaking
+from tests.server.chat_harness import Following, Speaker, speaking
 from tests.server.conftest import As
 
 TOKEN = "token-that-nobody-sees"

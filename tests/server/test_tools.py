@@ -14,7 +14,7 @@ from interlock.server.state import ServerState
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.support import Clock
-from tests.tools.small import small
+from tests.tools.mcp_harness import small
 
 
 @pytest.fixture

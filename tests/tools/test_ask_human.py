@@ -12,7 +12,7 @@ from interlock.core.errors import InvalidDecision, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.json_schema import validate
-from tests.places import Place
+from tests.databases import Place
 from tests.support import BOB, Clock, opened
 
 FORM = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}

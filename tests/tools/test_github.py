@@ -21,14 +21,14 @@ from interlock.core.canonical import canonical
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
-from tests.places import Place
-from tests.provider import FOLDER, MISSING, find_node
-from tests.standins.github import GitHub, Repo, serving
+from tests.databases import Place
+from tests.fakes.github import GitHub, Repo, serving
+from tests.oidc_provider import FOLDER, MISSING, find_node
 from tests.support import Clock, approve, opened
 
 REPO = "octo/hello"
 HOUR = 3_600_000
-OCTOKIT = Path(__file__).resolve().parents[1] / "standins" / "octokit.mjs"
+OCTOKIT = Path(__file__).resolve().parents[1] / "fakes" / "octokit.mjs"
 
 
 @dataclass
@@ -208,7 +208,7 @@ async def test_a_program_that_is_killed_makes_nothing_twice(place: Place, clock:
         there = GitHub(clock)
         repo = there.add_repo(REPO)
         async with serving(there) as url:
-            command = [sys.executable, "-m", "tests.tools.killed", place.url, url, there.token]
+            command = [sys.executable, "-m", "tests.tools.github_program", place.url, url, there.token]
             there.trouble = "hold"
             first = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
             await there.held.wait()

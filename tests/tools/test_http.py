@@ -14,7 +14,7 @@ from interlock.core.call import redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.ssrf import EgressPolicy, PinnedTransport
-from tests.tools.web import OK, Names, Network, authority, page, redirect, web
+from tests.tools.fake_network import OK, Names, Network, authority, page, redirect, web
 
 PUBLIC = "93.184.215.14"
 OTHER = "93.184.215.15"

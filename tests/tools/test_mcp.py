@@ -20,9 +20,9 @@ from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.runtime.json_schema import check_schema
+from tests.tools.mcp_harness import PATIENCE, QUICK, WAYS, at_an_address, connected, run, small, tool_of, until
 from tests.tools.mcp_server import TOOLS
 from tests.tools.ports import reserved_port
-from tests.tools.small import PATIENCE, QUICK, WAYS, at_an_address, connected, run, small, tool_of, until
 
 
 @pytest.fixture(scope="module")

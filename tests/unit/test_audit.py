@@ -22,7 +22,7 @@ from interlock.core.ledger.chain import Entry, Head, Verifier, sign, skeleton
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import AuditPage, AuditReader, Store
 from interlock.storage import store as stores
-from tests.places import File
+from tests.databases import File
 from tests.support import OK, START, Clock, approve, opened, pending
 
 MAIL = ToolSpec("send_mail", "write")

@@ -36,7 +36,7 @@ from interlock.core.policy.policy import (
     Stage,
     Verdict,
 )
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.builders import ARGS, FINANCE, pending_with_payload
 
 WINDOWS = {"chat": 10_000, "queue": 60_000, "paused": 90_000}

@@ -13,7 +13,7 @@ from interlock.core.call import Caller, Objection, ToolSpec, propose
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Ask, Defaults, Policy, Rule, Stage, VerdictKind
 from interlock.policy.explain import Explanation, explain, possible_verdicts
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.test_claims import (
     READS_ARE_FREE,
     TOOLS,

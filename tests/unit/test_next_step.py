@@ -27,7 +27,7 @@ from interlock.core.chat.transcript import (
     prompt_messages,
     read_turn_state,
 )
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.builders import NOW
 from tests.unit.transcripts import QuietSimulator, Simulator, TranscriptBuilder
 

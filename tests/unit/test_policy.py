@@ -32,7 +32,7 @@ from interlock.core.policy.policy import (
     mixed_alphabets_reason,
     parse_terms,
 )
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.builders import FINANCE, ask_verdicts, call
 
 READ, WRITE, DESTROY = ToolSpec("look", "read"), ToolSpec("pay", "write"), ToolSpec("drop", "destructive")

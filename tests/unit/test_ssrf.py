@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from interlock.core.errors import InvalidRequest
 from interlock.net.ssrf import Address, EgressPolicy, Endpoint, check_address, check_endpoint, is_allowed_address
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 
 ANYWHERE = EgressPolicy()
 # Each as a browser, a shell or a resolver may read it: an address that is not public, or no address at all.

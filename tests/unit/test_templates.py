@@ -15,7 +15,7 @@ from interlock.core.policy.policy import HALF_TIME, Ask, Defaults, People, Polic
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import KnownNames, load_policy
 from interlock.policy.templates import TEMPLATE_NAMES, read_template, template_summary
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.builders import any_text, json_values
 
 POLICIES = {name: load_policy(read_template(name), compile_condition).policy for name in TEMPLATE_NAMES}

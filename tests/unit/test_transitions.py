@@ -40,7 +40,7 @@ from interlock.core.errors import Error
 from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.policy.policy import Allow, Ask, EscalationStep, Stage
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.builders import (
     ADMIN,
     AGENT,

@@ -20,7 +20,7 @@ from interlock.core.approval.vote import (
 from interlock.core.decision import KINDS, Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.policy.policy import Allow, Ask, Deny, EscalationStep, People, Stage, Verdict
-from tests.properties import examples
+from tests.hypothesis_profiles import examples
 from tests.unit.builders import (
     ADMIN,
     AGENT,

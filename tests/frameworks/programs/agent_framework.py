@@ -20,7 +20,7 @@ from agent_framework import (
 )
 
 from interlock.integrations.agent_framework import Gate, pending_requests
-from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main
 
 
 async def run(job: Job) -> Told:

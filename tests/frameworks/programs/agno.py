@@ -13,7 +13,7 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 
 from interlock.integrations.agno import Gate
-from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main, text_of
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main, text_of
 
 
 async def run(job: Job) -> Told:

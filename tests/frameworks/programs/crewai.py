@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.frameworks.programs.crewai_parts import Script, quiet
+from tests.frameworks.programs.crewai_model import Script, quiet
 
 quiet()
 
@@ -12,7 +12,7 @@ from crewai import Agent, Crew, Task  # noqa: E402  after its telemetry was swit
 from crewai.tools import tool  # noqa: E402
 
 from interlock.integrations.crewai import gated  # noqa: E402
-from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Job, Told, calls_of, main  # noqa: E402
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main  # noqa: E402
 
 
 async def run(job: Job) -> Told:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from interlock.integrations.langchain import InterlockMiddleware
-from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Job, Told, calls_of, main
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main
 
 
 class Script(BaseChatModel):

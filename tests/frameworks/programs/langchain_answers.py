@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from interlock import Approve, Edit, Interlock, Reject, ToolSpec
-from tests.frameworks.programs.langchain_kit import MAIL, Thread, asked, call, decided, ran, seen, who, words
+from tests.frameworks.programs.langchain_support import MAIL, Thread, asked, call, decided, ran, seen, who, words
 
 
 async def shapes(lock: Interlock) -> Any:

@@ -19,7 +19,7 @@ from langgraph.types import Command
 
 from interlock.integrations.langchain import InterlockMiddleware, resumer
 from tests.frameworks.programs.langchain import Script
-from tests.frameworks.programs.stories import AGENT, EFFECTS, Job
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job
 
 
 def saver_of(url: str, folder: str) -> AbstractAsyncContextManager[Any]:

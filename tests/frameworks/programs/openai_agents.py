@@ -7,8 +7,8 @@ from typing import Any
 from agents import Agent, function_tool
 
 from interlock.integrations.openai_agents import gated
-from tests.frameworks.programs.openai_agents_script import Script, results
-from tests.frameworks.programs.stories import AGENT, EFFECTS, Job, Told, calls_of, main
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job, Told, calls_of, main
+from tests.frameworks.programs.openai_agents_model import Script, results
 
 
 async def run(job: Job) -> Told:

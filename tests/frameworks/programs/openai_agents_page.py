@@ -9,8 +9,8 @@ from typing import Any
 
 from agents.models.multi_provider import MultiProvider
 
-from tests.frameworks.programs.openai_agents_script import Script
-from tests.frameworks.programs.stories import Call
+from tests.frameworks.programs.model_scripts import Call
+from tests.frameworks.programs.openai_agents_model import Script
 
 WANTED = (Call("call_1", "refund", {"order": "A1", "euros": 20}),)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock import ToolSpec
-from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Job, Told, calls_of, main, text_of
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main, text_of
 
 
 async def run(job: Job) -> Told:

@@ -7,7 +7,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from interlock.integrations.pydantic_ai import Gate, resume
-from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Job, Told, calls_of, main, text_of
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main, text_of
 
 
 async def run(job: Job) -> Told:

@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from interlock.core.run import Pause
 from interlock.integrations.pydantic_ai import Gate, resume
-from tests.frameworks.programs.stories import AGENT, Job
+from tests.frameworks.programs.model_scripts import AGENT, Job
 
 JOB = Job(**json.loads(sys.argv[1]))
 STATE = (Path(JOB.folder) / "state").read_bytes()

@@ -1,0 +1,54 @@
+"""How much script a page costs the first time that it is opened, and that all of it is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.seeded_site import Furnished, furnished_at
+from tests.browser.site import READY, Site, Visitors
+
+MOST = 150_000  # bytes of script, compressed as they are sent
+SCRIPTS = 'const scripts = performance.getEntriesByType("resource").filter((each) => each.name.endsWith(".js"));'
+QUIET = f"() => {{ {SCRIPTS} return performance.now() - Math.max(...scripts.map((each) => each.responseEnd)) > 700; }}"
+SUM = f"() => {{ {SCRIPTS} return scripts.reduce((sum, each) => sum + each.encodedBodySize, 0); }}"
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
+    with furnished_at(tmp_path_factory.mktemp("site")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(furnished: Furnished) -> Site:
+    return furnished.site
+
+
+def test_no_page_needs_more_than_150_kb_of_script(furnished: Furnished, visitors: Visitors) -> None:
+    sizes = {name: load(visitors, furnished, path) for name, path in pages(furnished).items()}
+    print("\n".join(f"{name:<18}{size:>9,} bytes" for name, size in sizes.items()))
+    assert min(sizes.values()) > 50_000, "the scripts were not seen"
+    assert {name: size for name, size in sizes.items() if size > MOST} == {}
+
+
+def pages(furnished: Furnished) -> dict[str, str]:
+    plain = ["/chat", "/inbox", "/history", "/statistics", "/agents", "/policy", "/settings", "/signin"]
+    ids = {f"/a/{{{name}}}": f"/a/{furnished.ids[name]}" for name in ("pending", "odd")}
+    return {**{path: path for path in plain}, "/chat/{thread}": f"/chat/{furnished.thread}", **ids}
+
+
+def load(visitors: Visitors, furnished: Furnished, path: str) -> int:
+    """By an empty browser, until the page is there and has asked for nothing more for a while."""
+    context = visitors.context(None if path == "/signin" else furnished.site.admin)
+    page = context.new_page()
+    page.goto(path)
+    if path != "/signin":
+        expect(page.locator(READY)).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.wait_for_function(QUIET)
+    size = int(page.evaluate(SUM))
+    context.close()
+    return size

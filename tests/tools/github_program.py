@@ -1,0 +1,25 @@
+"""A program that creates an issue on GitHub, and that tests kill: `python -m tests.tools.github_program DATABASE URL TOKEN`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from interlock.app.bootstrap import build_services
+from interlock.chat.tool import ToolContext, ToolInvocation
+from interlock.chat.tools import github as pack
+
+
+async def main(database: str, url: str, token: str) -> None:
+    parts = build_services(database)
+    await parts.store.open()
+    try:
+        kit = ToolContext("default", parts.store.records("default"), {"token": token, "url": url})
+        (tool,) = [tool for tool in pack.writes(kit) if tool.name == "github_create_issue"]
+        print(await tool.run(ToolInvocation({"repo": "octo/hello", "title": "Fix"}, "the-key")))
+    finally:
+        await parts.store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
