@@ -20,7 +20,7 @@ from pathlib import Path
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ports import ApprovalQuery
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults.chat_agent import ANN, POLICY, Chat, ExternalLog, build_chat, person
 from tests.postgres import Server
 
@@ -46,7 +46,7 @@ def open_database(database: str, folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder}/chat.db"
         return
     with Server() as server:
-        yield server.create_database("chat", migrated(server))
+        yield server.create_database("chat", migrated_template(server))
 
 
 async def measure(url: str, folder: Path, threads: int, decisions: int) -> dict[str, float]:

@@ -16,7 +16,7 @@ from interlock.storage.postgres.connection import PostgresConnection
 from interlock.storage.postgres.database import WRITER_SETTINGS, PostgresDatabase
 from interlock.storage.postgres.pipeline import Pipeline, PipelineResult
 from interlock.storage.sqlite.database import SqliteDatabase
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.postgres import Server
 
 _NEVER_STALE = (
@@ -128,7 +128,7 @@ class Postgres:
     def _fresh(self) -> Iterator[str]:
         self._number += 1
         name = f"bench{self._number}"
-        yield self._server.create_database(name, migrated(self._server))
+        yield self._server.create_database(name, migrated_template(self._server))
         self._server.drop_database(name)
 
 

@@ -25,7 +25,7 @@ from interlock.storage.engine.database import Database
 from interlock.storage.postgres.database import PostgresDatabase
 from interlock.storage.sqlite.database import SqliteDatabase
 from interlock.storage.store import SqlStore
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.postgres import Server
 
 COLUMNS = (
@@ -132,7 +132,7 @@ def in_sqlite(stored: int, rounds: int) -> dict[str, float]:
 
 
 def in_postgres(server: Server, stored: int, rounds: int) -> dict[str, float]:
-    url = server.create_database("growth", migrated(server))
+    url = server.create_database("growth", migrated_template(server))
     try:
         return asyncio.run(measure(lambda: PostgresDatabase(url), lambda: fill_postgres(url, stored), rounds))
     finally:

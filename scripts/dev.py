@@ -15,35 +15,35 @@ from typing import NoReturn
 from scripts import ui
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-EVERY = 0.5  # seconds
+POLL_SECONDS = 0.5  # seconds
 KINDS = {".py", ".sql", ".html", ".css", ".js", ".svg"}
-PATIENCE = 10  # seconds to end in
+TIMEOUT = 10  # seconds to end in
 
 
 def main(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would not hear it
-    page = ui.started("vite/bin/vite.js", "--clearScreen", "false")
+    page = ui.start_tool("vite/bin/vite.js", "--clearScreen", "false")
     try:
-        again_and_again(command)
+        restart_on_change(command)
     except (KeyboardInterrupt, SystemExit):
         return 0
     finally:
         end(page)
 
 
-def again_and_again(command: list[str]) -> NoReturn:
+def restart_on_change(command: list[str]) -> NoReturn:
     while True:
-        seen, process = stamps(), subprocess.Popen(command)
+        seen, process = modification_times(), subprocess.Popen(command)
         try:
-            while stamps() == seen:
-                time.sleep(EVERY)
+            while modification_times() == seen:
+                time.sleep(POLL_SECONDS)
             print("A file changed: starting again.", flush=True)
         finally:
             end(process)
 
 
-def stamps() -> dict[Path, int]:
+def modification_times() -> dict[Path, int]:
     found = {}
     for path in SOURCE.rglob("*"):
         if path.suffix in KINDS:
@@ -59,7 +59,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

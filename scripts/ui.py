@@ -27,11 +27,11 @@ ESLINT = (
 def check() -> int:
     """Types, layout, lint, and whether the types of the routes are those that the server has; side by side."""
     running = [
-        started("typescript/bin/tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", f"{CACHE}/tsc.json"),
-        started(*PRETTIER, "--check", "--cache", "--cache-strategy=content", "."),
-        started(*ESLINT, "."),
+        start_tool("typescript/bin/tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", f"{CACHE}/tsc.json"),
+        start_tool(*PRETTIER, "--check", "--cache", "--cache-strategy=content", "."),
+        start_tool(*ESLINT, "."),
     ]
-    current = made_types() == TYPES.read_text()
+    current = generate_types() == TYPES.read_text()
     if not current:
         print("ui/src/api/schema.d.ts is not what the server's document says. Make it again: make fix")
     codes = [each.wait() for each in running]
@@ -39,7 +39,7 @@ def check() -> int:
 
 
 def fix() -> int:
-    TYPES.write_text(made_types())
+    TYPES.write_text(generate_types())
     mended = node(*ESLINT, "--fix", ".")
     return node(*PRETTIER, "--write", ".") or mended
 
@@ -53,7 +53,7 @@ def test() -> int:
     return node("vitest/vitest.mjs", "run", "--reporter=dot")
 
 
-def made_types() -> str:
+def generate_types() -> str:
     with tempfile.TemporaryDirectory() as folder:
         document, types = Path(folder, "openapi.json"), Path(folder, "schema.d.ts")
         command = [sys.executable, "-m", "interlock.server.openapi.reference", "--openapi"]
@@ -64,10 +64,10 @@ def made_types() -> str:
 
 def node(script: str, *options: str, quiet: bool = False) -> int:
     said = subprocess.DEVNULL if quiet else None
-    return started(script, *options, stdout=said).wait()
+    return start_tool(script, *options, stdout=said).wait()
 
 
-def started(script: str, *options: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+def start_tool(script: str, *options: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
     """Of the tools, on Node, in `ui`."""
     program = hatch_build.node()
     paths = os.pathsep.join([str(program.parent), os.environ.get("PATH", "")])

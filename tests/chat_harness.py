@@ -1,4 +1,4 @@
-"""A chat in one process: the real loop over a real database, tools that count what they did, and a model by script."""
+"""A chat in one process: the real loop on a real database, recorded tools and a scripted model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from interlock.core.ports import ApprovalQuery, User
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.storage.store import SqlStore
-from tests.databases import Place
+from tests.databases import Database
 from tests.support import BOB, Clock
 
 ANN = Principal("default", "ann", "reviewer", teams=frozenset({"editors"}))
@@ -48,21 +48,21 @@ PEOPLE = (
 )
 FAY = Reviewer("fay", "reviewer", teams=frozenset({"finance"}), via="test")
 TEXT = {"type": "string"}
-PATIENCE = 30.0  # seconds until a test that waits for a condition gives up
+TIMEOUT = 30.0  # seconds until a test that waits for a condition gives up
 
 Turn = ModelReply | Exception | Callable[[Prompt], ModelReply]
 
 
-def wish(call: str, tool: str, **args: object) -> ToolRequest:
+def tool_request(call: str, tool: str, **args: object) -> ToolRequest:
     return ToolRequest(call, tool, json.dumps(args))
 
 
-def calls(*wishes: ToolRequest, text: str = "") -> ModelReply:
+def tool_calls(*wishes: ToolRequest, text: str = "") -> ModelReply:
     return ModelReply(text, wishes)
 
 
-class Script:
-    """Says its turns one after the other, then `Done.`; keeps what it was asked."""
+class ScriptedModel:
+    """Gives its turns one after the other, then `Done.`; records the prompts."""
 
     name = "test:script"
 
@@ -80,25 +80,25 @@ class Script:
         yield reply
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What it was told of each call, in the order in which it was told."""
+    def tool_results(self) -> dict[str, Any]:
+        """The result of each call in the last prompt, in their order."""
         messages = self.prompts[-1].messages
         return {message.call_id: message.content for message in messages if isinstance(message, ToolResult)}
 
 
 @dataclass
-class Effects:
-    """What tools did, outside of the database; `hold` keeps those that are slow until it is set."""
+class RecordedTools:
+    """Tools that record their calls outside of the database; slow ones wait until `hold` is set."""
 
-    done: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
+    calls: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     hold: asyncio.Event = field(default_factory=asyncio.Event)
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
-    gone: set[str] = field(default_factory=set)  # tools that there are no more
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    removed: set[str] = field(default_factory=set)  # tools that there are no more
     sentence: str = "Send to {to}"
 
     def tools(self, workspace: str) -> Sequence[Tool]:
-        return [tool for tool in self._all() if tool.name not in self.gone]
+        return [tool for tool in self._all() if tool.name not in self.removed]
 
     def _all(self) -> Sequence[Tool]:
         page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})
@@ -120,18 +120,18 @@ class Effects:
             Tool(ToolSpec("t_wipe_slow", "destructive", schema=page, confirm="chat"), "Deletes slowly", self._slow),
             Tool(ToolSpec("t_fail", "write"), "Fails", self._fail),
             Tool(ToolSpec("t_crash", "write", secret=("token",)), "Crashes", self._crash),
-            Tool(ToolSpec("t_unsure", "write", idempotent=True), "Gets no answer", self._lose),
+            Tool(ToolSpec("t_unsure", "write", idempotent=True), "Gets no answer", self._lose_response),
             Tool(ToolSpec("t_slow", "read"), "Reads slowly", self._slow),
             Tool(ToolSpec("t_slow_write", "write"), "Writes slowly", self._slow),
-            Tool(ToolSpec("t_much", "write"), "Gives much", self._much),
+            Tool(ToolSpec("t_much", "write"), "Gives much", self._return_much),
         )
 
-    def of(self, tool: str) -> list[Mapping[str, object]]:
-        return [args for name, args in self.done if name == tool]
+    def calls_to(self, tool: str) -> list[Mapping[str, object]]:
+        return [args for name, args in self.calls if name == tool]
 
     def _tool(self, spec: ToolSpec) -> Tool:
         async def run(use: ToolInvocation) -> object:
-            self.done.append((spec.name, use.args))
+            self.calls.append((spec.name, use.args))
             self.keys.append(use.key)
             return {"ran": spec.name}
 
@@ -143,94 +143,94 @@ class Effects:
     async def _crash(self, use: ToolInvocation) -> object:
         raise ValueError(f"cannot use {use.args.get('token')}")
 
-    async def _lose(self, use: ToolInvocation) -> object:
-        self.done.append(("t_unsure", use.args))
+    async def _lose_response(self, use: ToolInvocation) -> object:
+        self.calls.append(("t_unsure", use.args))
         raise EffectUnknown("The other side hung up.")
 
     async def _slow(self, use: ToolInvocation) -> object:
-        self.begun.set()
+        self.started.set()
         await self.hold.wait()
-        self.done.append(("t_slow", use.args))
+        self.calls.append(("t_slow", use.args))
         return "at last"
 
-    async def _much(self, use: ToolInvocation) -> object:
-        self.done.append(("t_much", use.args))
+    async def _return_much(self, use: ToolInvocation) -> object:
+        self.calls.append(("t_much", use.args))
         return ["x" * 90_000] * 20
 
 
-class Chat:
-    """`dead` are the runners that count as gone."""
+class ChatHarness:
+    """`dead_runners` are the runners that count as dead."""
 
     def __init__(
         self,
         store: SqlStore,
         clock: Clock,
         agents: Mapping[str, AgentSettings],
-        models: Mapping[str, Script],
-        effects: Effects | None = None,
+        models: Mapping[str, ScriptedModel],
+        effects: RecordedTools | None = None,
     ) -> None:
         self.store, self.clock, self.models = store, clock, dict(models)
-        self.effects = effects or Effects()
-        self.dead: set[str] = set()
+        self.effects = effects or RecordedTools()
+        self.dead_runners: set[str] = set()
         self.failures: list[Exception] = []
         toggles = {name: dict(agent.tool_approvals) for name, agent in agents.items()}
-        self.workspaces = Workspaces(store, self._doors, toggles)
+        self.workspaces = Workspaces(store, self._build_services, toggles)
         self.agents = AgentDirectory(agents)
         self.threads = Threads(store.threads, self.agents, store.clock)
-        self.toolbox = ToolRegistry(
+        self.tool_registry = ToolRegistry(
             lambda workspace, _: ToolContext(workspace, store.records(workspace)), [self.effects.tools]
         )
-        self.loop = self.another("first")
-        self.desk: WorkspaceServices
+        self.loop = self.make_loop("first")
+        self.services: WorkspaceServices
 
-    def another(self, runner: str) -> ThreadLoop:
-        """A loop of another process, as far as the database can tell."""
+    def make_loop(self, runner: str) -> ThreadLoop:
+        """A loop with another runner id, as of another process."""
         drafts = Drafts(self.store.threads.write_draft, self.store.announce, self.store.clock)
-        parts = TurnContext(
+        context = TurnContext(
             threads=self.store.threads,
             agents=self.agents,
-            tool_registry=self.toolbox,
+            tool_registry=self.tool_registry,
             open_model=lambda name: self.models[name or "main"],
             drafts=drafts,
             clock=self.store.clock,
             runner=runner,
         )
         return ThreadLoop(
-            parts,
+            context,
             self.workspaces.services,
             self.store.watch,
-            self.dead.__contains__,
+            self.dead_runners.__contains__,
             lambda _, e: self.failures.append(e),
         )
 
     @property
-    def model(self) -> Script:
+    def model(self) -> ScriptedModel:
         return self.models["main"]
 
     async def say(self, text: str, thread: Thread | None = None, who: Principal = ANN, agent: str = "main") -> Thread:
-        """And lets the loop do what follows."""
-        said = await self.threads.say(self.desk, who, text, thread.id if thread else "", agent)
-        await self.settle()
+        """Send a message and run the loop until it is idle."""
+        said = await self.threads.say(self.services, who, text, thread.id if thread else "", agent)
+        await self.run_until_idle()
         return said
 
-    async def settle(self) -> None:
-        """Until nothing is due, or all that is left waits for people or for the clock."""
+    async def run_until_idle(self) -> None:
+        """Run until nothing is due, or everything left waits for people or for the clock."""
         while await self.loop.sweep():
             await self.loop.wait_idle()
 
-    async def forward(self, milliseconds: int) -> None:
-        self.clock.forward(milliseconds)
-        await self.settle()
+    async def advance(self, milliseconds: int) -> None:
+        self.clock.advance(milliseconds)
+        await self.run_until_idle()
 
-    async def cards(self, thread: Thread) -> list[Approval]:
-        """Those that wait for people, in the order in which they were asked."""
+    async def pending_approvals(self, thread: Thread) -> list[Approval]:
+        """The pending approvals of a thread, in the order of their calls."""
         query = ApprovalQuery(statuses=("pending",), thread_id=thread.id)
-        found = (await self.desk.inbox.list(thread.workspace, query)).items
+        found = (await self.services.inbox.list(thread.workspace, query)).items
         return sorted((stored.approval for stored in found), key=lambda approval: approval.subject.call_id)
 
     async def decide(self, card: Approval, decision: Decision, reviewer: Reviewer = BOB) -> None:
-        await self.desk.inbox.decide("default", card.id, decision, reviewer)
-        await self.settle()
+        await self.services.inbox.decide("default", card.id, decision, reviewer)
+        await self.run_until_idle()
 
     async def approve(self, card: Approval, reviewer: Reviewer = BOB) -> None:
         await self.decide(card, Approve(Acknowledgement(card.args_sha256)), reviewer)
@@ -247,21 +247,21 @@ class Chat:
     async def status(self, thread: Thread) -> str:
         return (await self.store.threads.get(thread.workspace, thread.id)).status
 
-    async def lines(self, thread: Thread, *kinds: str) -> list[ThreadEntry]:
+    async def entries(self, thread: Thread, *kinds: str) -> list[ThreadEntry]:
         found = await self.store.threads.entries(thread.workspace, thread.id)
         return [line for line in found if not kinds or line.kind in kinds]
 
-    async def ended(self, thread: Thread) -> Mapping[str, object]:
-        """How its last turn ended; a thread that is not idle has not."""
+    async def last_end(self, thread: Thread) -> Mapping[str, object]:
+        """Status and reason of the last turn; fails if the thread is not idle."""
         assert await self.status(thread) == "idle"
-        body = (await self.lines(thread, "ended"))[-1].body
+        body = (await self.entries(thread, "ended"))[-1].body
         return {name: body[name] for name in ("status", "reason")}
 
     async def put_policy(self, text: str) -> None:
         await self.workspaces.put_policy("default", text, "root")
 
-    def _doors(self, policy: Policy) -> tuple[Gate, Inbox]:
-        store, dead = self.store, self.dead.__contains__
+    def _build_services(self, policy: Policy) -> tuple[Gate, Inbox]:
+        store, dead = self.store, self.dead_runners.__contains__
         in_force = PolicyInForce(store, policy)
         gate = Gate(store, in_force, store.clock, compile_condition, validate, dead)
         return gate, Inbox(store, in_force, store.clock, compile_condition, validate)
@@ -271,25 +271,29 @@ MAIN = AgentSettings(instructions="Be brief.", tools=("t", "request_human_input"
 
 
 @asynccontextmanager
-async def chatting(
-    place: Place, clock: Clock, *turns: Turn, agents: Mapping[str, AgentSettings] | None = None, **models: Script
-) -> AsyncIterator[Chat]:
+async def open_chat(
+    database: Database,
+    clock: Clock,
+    *turns: Turn,
+    agents: Mapping[str, AgentSettings] | None = None,
+    **models: ScriptedModel,
+) -> AsyncIterator[ChatHarness]:
     """`turns` are those of the agent `main`."""
-    clock.lead(place)
-    store = build_services(place.url, clock).store
+    clock.drive(database)
+    store = build_services(database.url, clock).store
     await store.open()
     try:
         for user in PEOPLE:
             await store.put_user("default", user, "root")
-        chat = Chat(store, clock, {"main": MAIN, **(agents or {})}, {"main": Script(*turns), **models})
-        chat.desk = await chat.workspaces.services("default")
+        chat = ChatHarness(store, clock, {"main": MAIN, **(agents or {})}, {"main": ScriptedModel(*turns), **models})
+        chat.services = await chat.workspaces.services("default")
         yield chat
         assert chat.failures == []
     finally:
         await store.close()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
+async def wait_until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(TIMEOUT):
         while not condition():  # noqa: ASYNC110  what is waited for sets no event
             await asyncio.sleep(0.005)

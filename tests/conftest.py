@@ -1,4 +1,4 @@
-"""What every test shares: how hypothesis searches, and a real PostgreSQL for those who ask for one."""
+"""Fixtures of all tests: hypothesis profiles, a test clock, and a database of each kind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.databases import Base, File, Place, migrated
+from tests.databases import Database, ServerDatabase, SqliteFile, migrated_template
 from tests.hypothesis_profiles import register_profiles
 from tests.levels import mark_nightly
-from tests.server_process import MEMORY, ROOM
+from tests.server_process import MEMORY_FOLDER, MIN_FREE_BYTES
 from tests.support import Clock
 from tests.workload import Workload
 
@@ -27,8 +27,8 @@ register_profiles()
 
 
 # In memory no commit waits for the disk. No test can tell the difference, since none cuts the power.
-if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+if MEMORY_FOLDER.is_dir() and shutil.disk_usage(MEMORY_FOLDER).free > MIN_FREE_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FOLDER))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def programs_can_be_interrupted() -> Iterator[None]:
-    """Tests that run in the background are told to ignore Ctrl-C, and the programs that they start would inherit that.
+    """Let programs that tests start receive Ctrl-C when the tests run in the background.
 
     A signal that is caught is not inherited as ignored: so the tests go on ignoring it, and their programs do not.
     """
@@ -59,7 +59,7 @@ def programs_can_be_interrupted() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    """One for each process that runs tests. A test that stops or restarts a server takes one of its own."""
+    """One server for each test process. A test that stops or restarts a server starts its own."""
     from tests.postgres import Server  # a run of the unit tests does not load the driver
 
     with Server(in_memory=True) as server:
@@ -99,17 +99,17 @@ def pooled_url(postgres_pooler: Pooler, postgres_database: str) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A database that is ready: whoever asks for it runs on both kinds."""
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A migrated database; a test that asks for it runs on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
-        yield File(tmp_path / "interlock.db")
+        yield SqliteFile(tmp_path / "interlock.db")
         return
     server = request.getfixturevalue("postgres_server")
     name = f"test_{uuid.uuid4().hex}"
-    server.create_database(name, migrated(server))
-    place = Base(server, name)
-    yield place
-    place.close()
+    server.create_database(name, migrated_template(server))
+    database = ServerDatabase(server, name)
+    yield database
+    database.close()
     server.drop_database(name)
 
 

@@ -1,4 +1,4 @@
-"""A process that counts up in what tool packs keep, once for each key: `python -m tests.counter_program URL KEY,KEY [PLAN]`.
+"""A program that increments a counter in the tool items, once for each key.
 
 Says "ready", waits for a line, and prints what each change gave. A plan of `tests.faults.points` counts from there.
 """
@@ -16,21 +16,21 @@ from tests.faults.points import build_services_with_points, parse_fault_plan
 
 async def main(url: str, keys: str, fault: str = "") -> None:
     begun, act = threading.Event(), parse_fault_plan(fault)
-    parts = build_services_with_points(url, lambda name: act(name) if act and begun.is_set() else None)
-    await parts.store.open()
+    services = build_services_with_points(url, lambda name: act(name) if act and begun.is_set() else None)
+    await services.store.open()
     try:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         begun.set()
-        records = parts.store.records("default")
-        print(json.dumps([await records.change(key, count_up) for key in keys.split(",")]))
+        records = services.store.records("default")
+        print(json.dumps([await records.change(key, increment) for key in keys.split(",")]))
         begun.clear()
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
-def count_up(shelf: ToolItemTransaction) -> int:
-    """By one; gives how far it came."""
+def increment(shelf: ToolItemTransaction) -> int:
+    """Add one and return the new value."""
     found = shelf.get("counter", "c")
     n = int(str(found.body["n"])) + 1 if found else 1
     shelf.put("counter", "c", {"n": n})

@@ -1,4 +1,4 @@
-"""Where a test keeps its approvals: a file of SQLite, or a database on the PostgreSQL that the tests started."""
+"""Databases for tests: a SQLite file, or a database on the PostgreSQL server that the tests started."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from tests.postgres import Server
 
 
-TEST = "clock_for_tests"
+CLOCK_TABLE = "clock_for_tests"
 
 
-class Place(Protocol):
+class Database(Protocol):
     kind: str
     url: str
 
     def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """Runs a statement as an outsider would, with `?` for values."""
+        """Run a statement on a connection of the test's own, with `?` for values."""
 
-    def forced(self, text: str, *values: object) -> None:
-        """The same, past all triggers."""
+    def sql_without_triggers(self, text: str, *values: object) -> None:
+        """Run a statement past all triggers."""
 
     def tables(self) -> list[str]: ...
 
     def set_clock(self, now: int) -> None:
-        """From now on the database's own clock stands at this time."""
+        """Set the database's own clock to this time."""
 
     def close(self) -> None:
-        """Ends the connection of the test itself."""
+        """Close the test's own connection."""
 
-    def held(self) -> AbstractContextManager[None]:
-        """While it lasts, somebody else holds the lock that every batch takes first."""
+    def hold_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock that every batch takes first."""
 
 
-class File:
+class SqliteFile:
     kind = "sqlite"
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +51,7 @@ class File:
         with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as connection:
             return connection.execute(text, values).fetchall()
 
-    def forced(self, text: str, *values: object) -> None:
+    def sql_without_triggers(self, text: str, *values: object) -> None:
         with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as connection:
             triggers = connection.execute(
                 "select name, sql from sqlite_master where type = 'trigger' and tbl_name = 'approvals'"
@@ -78,67 +78,69 @@ class File:
         """Each statement has a connection of its own."""
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         with open(f"{self.path}.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
-class Base:
+class ServerDatabase:
     kind = "postgres"
 
     def __init__(self, server: Server, name: str) -> None:
         self._server = server
         self._name = name
         self.url = server.url(name)
-        self._led = False
-        self._opened = ExitStack()
+        self._has_clock = False
+        self._exit_stack = ExitStack()
         self._connection: Connection[tuple[Any, ...]] | None = None
 
     def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        cursor = self._connected().execute(text.replace("?", "%s").encode(), values or None)
+        cursor = self._connect().execute(text.replace("?", "%s").encode(), values or None)
         return cursor.fetchall() if cursor.description else []
 
     def close(self) -> None:
-        self._opened.close()
+        self._exit_stack.close()
 
-    def _connected(self) -> Connection[tuple[Any, ...]]:
+    def _connect(self) -> Connection[tuple[Any, ...]]:
         """One connection for all statements: a new one costs more than the statement. Opened again where it was cut."""
         if self._connection is None or self._connection.closed:
-            self._opened.close()
-            self._connection = self._opened.enter_context(self._server.connect(self._name))
+            self._exit_stack.close()
+            self._connection = self._exit_stack.enter_context(self._server.connect(self._name))
         return self._connection
 
-    def forced(self, text: str, *values: object) -> None:
+    def sql_without_triggers(self, text: str, *values: object) -> None:
         with self._server.connect(self._name) as connection:
             connection.execute("set session_replication_role = replica")
             connection.execute(text.replace("?", "%s").encode(), values)
 
     def tables(self) -> list[str]:
         return [
-            name for (name,) in self.sql("select tablename from pg_tables where schemaname = 'public'") if name != TEST
+            name
+            for (name,) in self.sql("select tablename from pg_tables where schemaname = 'public'")
+            if name != CLOCK_TABLE
         ]
 
     def set_clock(self, now: int) -> None:
-        if not self._led:
+        if not self._has_clock:
             self.sql(
                 "create table if not exists clock_for_tests (now bigint);"
                 "insert into clock_for_tests select 0 where not exists (select from clock_for_tests);"
                 "create or replace function interlock_now() returns bigint language plpgsql as "
                 "'begin return (select now from clock_for_tests); end'"
             )
-            self._led = True
+            self._has_clock = True
         self.sql("update clock_for_tests set now = ?", now)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         with self._server.connect(self._name) as connection, connection.transaction():
             connection.execute("select from heads for update")
             yield
 
 
-def migrated(server: Server) -> str:
-    """The name of a database to clone, ready to be used."""
+def migrated_template(server: Server) -> str:
+    """The name of a migrated database to clone."""
     return server.template("interlock_ready", _migrate)
 
 

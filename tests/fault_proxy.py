@@ -1,4 +1,4 @@
-"""What can stand between a program and its server: it loses answers, turns requests away, or answers for itself."""
+"""A proxy between a program and its server that loses responses, refuses requests or answers them itself."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-Act = Literal["pass", "lose", "refuse", "busy"]
+Action = Literal["pass", "lose", "refuse", "busy"]
 BUSY = b"HTTP/1.1 429 Too Many\r\nretry-after: 0\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-AWAY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nAway"
-WORDS = b'{"error":"too_many_requests","message":"Later."}'
+UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nAway"
+BUSY_BODY = b'{"error":"too_many_requests","message":"Later."}'
 
 
 @dataclass
-class Between:
-    """`act` is asked for each request, by its number and its first line."""
+class FaultProxy:
+    """`action` is called for each request, with its number and its first line."""
 
     url: str = ""
-    act: Callable[[int, str], Act] = lambda number, line: "pass"
+    action: Callable[[int, str], Action] = lambda number, line: "pass"
     lines: list[str] = field(default_factory=list)
 
 
 @contextmanager
-def between(server: str) -> Iterator[Between]:
-    """A proxy in a thread of its own; its address is `url`."""
-    state = Between()
+def fault_proxy(server: str) -> Iterator[FaultProxy]:
+    """Run a proxy in a thread; its address is `url`."""
+    state = FaultProxy()
     ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(state, server, ready)), name="between")
     thread.start()
@@ -43,15 +43,17 @@ def between(server: str) -> Iterator[Between]:
 
 
 @contextmanager
-def stranger(answer: bytes) -> Iterator[str]:
-    """A server that is not Interlock and says the same to everybody; gives its address."""
-    with between("") as state:
-        state.act = lambda number, line: "pass"
+def foreign_server(answer: bytes) -> Iterator[str]:
+    """Run a server that is not Interlock and gives every request the same response; yields its address."""
+    with fault_proxy("") as state:
+        state.action = lambda number, line: "pass"
         state.lines.append(answer.decode("latin-1"))
         yield state.url
 
 
-async def _serve(state: Between, server: str, ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:
+async def _serve(
+    state: FaultProxy, server: str, ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]
+) -> None:
     stop, open_now = asyncio.Event(), set[asyncio.StreamWriter]()
     canned = not server
 
@@ -59,11 +61,11 @@ async def _serve(state: Between, server: str, ready: Future[tuple[asyncio.Abstra
         open_now.add(writer)
         with suppress(OSError, asyncio.IncompleteReadError):
             if canned:
-                await _message(reader)
+                await _read_message(reader)
                 writer.write(state.lines[0].encode("latin-1"))
                 await writer.drain()
             else:
-                await _passed(state, server, reader, writer)
+                await _forward(state, server, reader, writer)
         open_now.discard(writer)
         writer.close()
 
@@ -77,23 +79,23 @@ async def _serve(state: Between, server: str, ready: Future[tuple[asyncio.Abstra
     await asyncio.sleep(0)
 
 
-async def _passed(state: Between, server: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _forward(state: FaultProxy, server: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     host, port = urlsplit(server).hostname, urlsplit(server).port
     beyond_reader, beyond = await asyncio.open_connection(host, port)
     try:
-        while request := await _message(reader):
+        while request := await _read_message(reader):
             line = request.partition(b"\r\n")[0].decode()
             state.lines.append(line)
-            match state.act(len(state.lines), line):
+            match state.action(len(state.lines), line):
                 case "refuse":
-                    writer.write(AWAY)
+                    writer.write(UNAVAILABLE)
                     continue
                 case "busy":
-                    writer.write(BUSY % (len(WORDS), WORDS))
+                    writer.write(BUSY % (len(BUSY_BODY), BUSY_BODY))
                     continue
                 case act:
                     beyond.write(request)
-                    answer = await _message(beyond_reader)
+                    answer = await _read_message(beyond_reader)
                     if act == "lose":
                         return
                     writer.write(answer)
@@ -102,8 +104,8 @@ async def _passed(state: Between, server: str, reader: asyncio.StreamReader, wri
         beyond.close()
 
 
-async def _message(reader: asyncio.StreamReader) -> bytes:
-    """One request or answer, to its end; nothing when the other side hung up."""
+async def _read_message(reader: asyncio.StreamReader) -> bytes:
+    """One whole request or response; empty when the other side closed the connection."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:

@@ -1,4 +1,4 @@
-"""How long property tests search: `pytest --hypothesis-profile=nightly`, or the default `dev`, which is quick."""
+"""Profiles of property tests: `--hypothesis-profile=nightly`, or the quick default `dev`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server in a process of its own, as people start it, with keys to talk to it."""
+"""A real server in a process or a thread, with keys for each role."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ INTERLOCK = (sys.executable, "-m", "interlock")
 
 
 @dataclass
-class Served:
-    """`printed` is what the server said when it was ready."""
+class RunningServer:
+    """`output` holds the lines that the server printed until it was ready."""
 
     url: str
     process: subprocess.Popen[str]
-    printed: list[str]
+    output: list[str]
 
     def client(self, key: str = "", **more: Any) -> httpx2.Client:
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, verify=trusted(), **more)
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, verify=ssl_context(), **more)
 
     def kill(self) -> None:
         self.process.kill()
@@ -52,21 +52,21 @@ class Served:
 
 
 @cache
-def trusted() -> ssl.SSLContext:
-    """Certificates take 20 ms to read, and every client would read them anew."""
+def ssl_context() -> ssl.SSLContext:
+    """Shared by all clients: reading the certificates takes 20 ms."""
     return httpx2.create_ssl_context()
 
 
 @contextmanager
-def serving(
+def run_server(
     database: str,
     folder: Path,
     *options: str,
     port: int = 0,
     environ: Mapping[str, str] | None = None,
     program: Sequence[str] = INTERLOCK,
-) -> Iterator[Served]:
-    """`folder` is where it runs: an interlock.yaml there is its configuration."""
+) -> Iterator[RunningServer]:
+    """Run the server in `folder`, whose interlock.yaml is its configuration."""
     sys.audit(SERVER_STARTED)
     command = [*program, "serve", "--port", str(port), "--database", database, *options]
     with (folder / "serve.log").open("a") as log:
@@ -83,7 +83,7 @@ def serving(
             text=True,
         )
         try:
-            yield _ready(process, folder)
+            yield _wait_until_ready(process, folder)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -93,13 +93,13 @@ def serving(
 
 
 @contextmanager
-def serving_here(database: str) -> Iterator[str]:
-    """The same in a thread of this process, for tests that need a server each; gives its address."""
+def run_server_in_thread(database: str) -> Iterator[str]:
+    """Run the server in a thread of this process; yields its address."""
     sys.audit(SERVER_STARTED)
     listening = socket.create_server(("127.0.0.1", 0))
     host, port = listening.getsockname()
     ready: Future[Callable[[], object]] = Future()
-    thread = threading.Thread(target=lambda: asyncio.run(_serve_here(database, listening, ready)), name="server")
+    thread = threading.Thread(target=lambda: asyncio.run(_serve_in_thread(database, listening, ready)), name="server")
     thread.start()
     stop = ready.result(timeout=30)
     try:
@@ -109,18 +109,18 @@ def serving_here(database: str) -> Iterator[str]:
         thread.join()
 
 
-async def _serve_here(database: str, listening: socket.socket, ready: Future[Callable[[], object]]) -> None:
+async def _serve_in_thread(database: str, listening: socket.socket, ready: Future[Callable[[], object]]) -> None:
     try:
-        parts = build_services(database)
-        await parts.store.open()
-        site = await make_server_state(Settings(server=Serving(quotas=QuotaSettings(0, 0))), parts)
-        site.log = JsonLogger(parts.clock, write=lambda _: None)  # what a test is about is seen elsewhere
-        server = InterlockServer(site)
+        services = build_services(database)
+        await services.store.open()
+        state = await make_server_state(Settings(server=Serving(quotas=QuotaSettings(0, 0))), services)
+        state.log = JsonLogger(services.clock, write=lambda _: None)  # what a test is about is seen elsewhere
+        server = InterlockServer(state)
     except BaseException as error:
         ready.set_exception(error)
         raise
     stop = asyncio.Event()
-    working = asyncio.create_task(parts.worker.run(stop))
+    working = asyncio.create_task(services.worker.run(stop))
     loop = asyncio.get_running_loop()
     ready.set_result(
         lambda: loop.call_soon_threadsafe(server.stop)
@@ -130,24 +130,24 @@ async def _serve_here(database: str, listening: socket.socket, ready: Future[Cal
     finally:
         stop.set()
         await working
-        await parts.store.close()
+        await services.store.close()
 
 
-def _ready(process: subprocess.Popen[str], folder: Path) -> Served:
-    """It prints its address when it takes requests."""
+def _wait_until_ready(process: subprocess.Popen[str], folder: Path) -> RunningServer:
+    """Read its output until it prints its address."""
     assert process.stdout is not None
     printed = []
     for line in process.stdout:
         printed.append(line.rstrip())
         if line.startswith("Interlock is running at "):
-            return Served(line.split()[-1], process, printed)
+            return RunningServer(line.split()[-1], process, printed)
     raise AssertionError(f"The server ended: {process.wait()}\n{(folder / 'serve.log').read_text()}")
 
 
-async def make_keys(parts: AppServices, workspace: str = "default") -> dict[str, str]:
+async def make_keys(services: AppServices, workspace: str = "default") -> dict[str, str]:
     """A key for each role, by role; the people are bob (finance), eve, vic and ada."""
-    accounts = parts.accounts
-    await parts.store.secret_key(workspace)
+    accounts = services.accounts
+    await services.store.secret_key(workspace)
     people = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
     keys = {"agent": (await accounts.create_key(workspace, "bot", "agent", "test"))[1]}
     for role, name in people.items():
@@ -157,10 +157,10 @@ async def make_keys(parts: AppServices, workspace: str = "default") -> dict[str,
     return keys
 
 
-async def keys_at(database: str, workspace: str = "default") -> dict[str, str]:
-    parts = build_services(database)
-    await parts.store.open()
+async def create_keys(database: str, workspace: str = "default") -> dict[str, str]:
+    services = build_services(database)
+    await services.store.open()
     try:
-        return await make_keys(parts, workspace)
+        return await make_keys(services, workspace)
     finally:
-        await parts.store.close()
+        await services.store.close()

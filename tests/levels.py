@@ -17,7 +17,7 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 SAMPLED = frozenset({"browser", "engines", "faults", "frameworks", "journeys", "mutants"})
 BOTH_DATABASES = frozenset({"contract"})
-DATABASE_PARAMETERS = ("place", "chat_place", "database")
+DATABASE_PARAMETERS = ("database", "chat_database")
 
 
 def suite_name(path: Path) -> str:

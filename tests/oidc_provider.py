@@ -1,6 +1,6 @@
 """A certified OpenID provider (oidc-provider) in a process of its own, on loopback.
 
-`python -m tests.oidc_provider` installs it beside the environment's other parts, with GitHub's own client, which runs on
+`python -m tests.oidc_provider` installs it into the environment, with GitHub's own client, which runs on
 Node too; without them their tests are skipped.
 """
 
@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 import httpx2
 
 TOP = Path(__file__).resolve().parents[1]
-LOCKED = TOP / "requirements" / "provider"
+LOCKED_PACKAGES = TOP / "requirements" / "provider"
 FOLDER = Path(sys.prefix) / "provider"
 MISSING = "What runs on Node could not be installed: python -m tests.oidc_provider"
 
@@ -29,7 +29,7 @@ def install() -> bool:
     node = find_node()
     if node is None:
         return False
-    shutil.copytree(LOCKED, FOLDER, dirs_exist_ok=True)
+    shutil.copytree(LOCKED_PACKAGES, FOLDER, dirs_exist_ok=True)
     npm = node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     command = [str(node), str(npm), "ci", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -40,7 +40,7 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def certified(redirect_uri: str) -> Iterator[str]:
+def run_provider(redirect_uri: str) -> Iterator[str]:
     """Its address."""
     command = [str(find_node()), str(TOP / "tests" / "oidc_provider.mjs"), str(FOLDER), redirect_uri]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:

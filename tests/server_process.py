@@ -1,4 +1,4 @@
-"""Keeps a server for tests, in a process of its own, so that nothing stays behind however the tests end.
+"""A server process for tests that is removed however the tests end.
 
 The keeper makes a folder, runs one server in it, and does what the `Kept` at the other end of its standard input asks.
 When that end closes (the tests are done, were interrupted or were killed with -9), it ends the server and removes the
@@ -22,18 +22,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-LONGEST_FOLDER = 70  # the path of a socket has room for 107 bytes
-MEMORY = Path("/dev/shm")
-ROOM = 2 << 30  # bytes
+MAX_FOLDER_LENGTH = 70  # the path of a socket has room for 107 bytes
+MEMORY_FOLDER = Path("/dev/shm")
+MIN_FREE_BYTES = 2 << 30  # bytes
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
-class Kept:
-    """One kept server, seen from the tests."""
+class ServerProcess:
+    """The tests' side of one supervised server."""
 
     def __init__(self, name: str, *, in_memory: bool = False) -> None:
-        self._keeper = subprocess.Popen(
+        self._supervisor = subprocess.Popen(
             [sys.executable, "-IS", __file__, name, *(["in memory"] if in_memory else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -41,55 +41,55 @@ class Kept:
             text=True,
             start_new_session=True,  # Ctrl-C is for the tests, which then close this end
         )
-        self.folder = Path(self._answer())
+        self.folder = Path(self._read_reply())
         self.log = self.folder / "log"
 
     def run(self, *command: str | Path) -> None:
         """Run a program to its end, as the user who owns the folder."""
-        status, output = self._ask("run", command)
+        status, output = self._request("run", command)
         if status != 0:
             raise RuntimeError(f"{command[0]} ended with status {status}:\n{output}")
 
     def spawn(self, *command: str | Path) -> int:
         """Start the server; the process id."""
-        return int(self._ask("spawn", command))
+        return int(self._request("spawn", command))
 
-    def running(self) -> bool:
-        return bool(self._ask("running"))
+    def is_running(self) -> bool:
+        return bool(self._request("running"))
 
     def end(self, number: signal.Signals) -> None:
         """Send a signal to the server and wait until it is gone; nothing if it is gone already."""
-        self._ask("end", number)
+        self._request("end", number)
 
     def close(self) -> None:
         """End the server and remove the folder."""
-        self._keeper.communicate()
+        self._supervisor.communicate()
 
-    def _ask(self, verb: str, value: Any = None) -> Any:
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.write(json.dumps([verb, value], default=str) + "\n")
-        self._keeper.stdin.flush()
-        return self._answer()
+    def _request(self, verb: str, value: Any = None) -> Any:
+        assert self._supervisor.stdin is not None
+        self._supervisor.stdin.write(json.dumps([verb, value], default=str) + "\n")
+        self._supervisor.stdin.flush()
+        return self._read_reply()
 
-    def _answer(self) -> Any:
-        assert self._keeper.stdout is not None
-        line = self._keeper.stdout.readline()
+    def _read_reply(self) -> Any:
+        assert self._supervisor.stdout is not None
+        line = self._supervisor.stdout.readline()
         try:
             return json.loads(line)
         except ValueError:
-            rest = self._keeper.communicate()[0]
+            rest = self._supervisor.communicate()[0]
             raise RuntimeError(f"The keeper of a test server ended:\n{line}{rest}") from None
 
 
-class Keeper:
-    """The other end: owns the folder and the server."""
+class Supervisor:
+    """The supervising process: owns the folder and the server."""
 
     def __init__(self, folder: Path, user: int | None) -> None:
         self.folder = folder
         self.user = user
         self.server: subprocess.Popen[bytes] | None = None
 
-    def obey(self, verb: str, value: Any) -> Any:
+    def handle(self, verb: str, value: Any) -> Any:
         match verb:
             case "run":
                 done = self._popen(value, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -113,7 +113,7 @@ class Keeper:
         self.server.wait()
         self._wait_for_orphans()
 
-    def clear(self) -> None:
+    def clean_up(self) -> None:
         if self.server is not None:
             self.server.send_signal(signal.SIGQUIT)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -142,31 +142,31 @@ class Keeper:
 
 
 def main() -> None:
-    """Speaks one JSON line for each that it reads, the first being where the folder is."""
+    """Write one JSON line for each line read; the first is the path of the folder."""
     user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     places = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
-    if "in memory" in sys.argv and roomy(MEMORY):
-        places.insert(0, MEMORY)
-    keeper = Keeper(new_folder(sys.argv[1], places, user), user)
+    if "in memory" in sys.argv and has_room(MEMORY_FOLDER):
+        places.insert(0, MEMORY_FOLDER)
+    keeper = Supervisor(new_folder(sys.argv[1], places, user), user)
     try:
-        say(str(keeper.folder))
+        reply(str(keeper.folder))
         for line in sys.stdin:
-            say(keeper.obey(*json.loads(line)))
+            reply(keeper.handle(*json.loads(line)))
     finally:
-        keeper.clear()
+        keeper.clean_up()
 
 
-def say(value: Any) -> None:
+def reply(value: Any) -> None:
     print(json.dumps(value), flush=True)
 
 
 def new_folder(name: str, places: Sequence[Path], user: int | None) -> Path:
     """A folder with a short path that the user of the server can reach, and nobody else but root."""
     for place in places:
-        if len(str(place)) <= LONGEST_FOLDER and (user is None or reachable(place)):
+        if len(str(place)) <= MAX_FOLDER_LENGTH and (user is None or is_reachable(place)):
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place))
             if user is not None:
                 shutil.chown(folder, user, pwd.getpwuid(user).pw_gid)
@@ -174,15 +174,15 @@ def new_folder(name: str, places: Sequence[Path], user: int | None) -> Path:
     raise RuntimeError("There is no temporary folder with a short path. Set TMPDIR to one.")
 
 
-def roomy(place: Path) -> bool:
+def has_room(place: Path) -> bool:
     """Containers often have a small one, in which programs may not run."""
     if not place.is_dir():
         return False
     found = os.statvfs(place)
-    return found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC
+    return found.f_bavail * found.f_frsize >= MIN_FREE_BYTES and not found.f_flag & os.ST_NOEXEC
 
 
-def reachable(path: Path) -> bool:
+def is_reachable(path: Path) -> bool:
     """Whether every user may go there."""
     return all(above.stat().st_mode & 0o001 for above in (path, *path.parents))
 

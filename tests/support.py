@@ -1,4 +1,4 @@
-"""What tests share: a clock that they move by hand, and doors over a real database in a temporary folder."""
+"""Shared helpers: a clock that tests set, services on a real database, and example calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Waiting
 from interlock.storage.migrate import migrate_sqlite
 from interlock.storage.sqlite.database import connect
-from tests.databases import File, Place
+from tests.databases import Database, SqliteFile
 
 START = 1_800_000_000_000
 WRITE = ToolSpec("delete_file", "destructive", describe="Delete {path}")
@@ -28,11 +28,11 @@ OK = Payload(result=b'"ok"')
 
 
 class Clock:
-    """Time stands still until a test moves it, also on the servers that follow it."""
+    """A clock that moves only when a test moves it, with the clocks of its databases."""
 
     def __init__(self, now: int = START) -> None:
         self._now = now
-        self._followers: dict[str, Place] = {}
+        self._followers: dict[str, Database] = {}
 
     def __call__(self) -> int:
         return self._now
@@ -47,33 +47,33 @@ class Clock:
         for place in self._followers.values():
             place.set_clock(now)
 
-    def forward(self, milliseconds: int) -> None:
+    def advance(self, milliseconds: int) -> None:
         self.now += milliseconds
 
-    def lead(self, place: Place) -> None:
-        self._followers[place.url] = place
-        place.set_clock(self._now)
+    def drive(self, database: Database) -> None:
+        self._followers[database.url] = database
+        database.set_clock(self._now)
 
 
 @asynccontextmanager
-async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIterator[AppServices]:
-    place = File(where) if isinstance(where, Path) else where
-    if isinstance(place, File) and not place.path.exists():
-        place.path.touch(0o600)  # as the store makes it
-        place.path.write_bytes(ready_file())
-    clock.lead(place)
-    parts = build_services(place.url, clock)
-    await parts.store.open()
+async def open_services(where: Database | Path, clock: Clock, policy: str = "") -> AsyncIterator[AppServices]:
+    database = SqliteFile(where) if isinstance(where, Path) else where
+    if isinstance(database, SqliteFile) and not database.path.exists():
+        database.path.touch(0o600)  # as the store makes it
+        database.path.write_bytes(migrated_sqlite_file())
+    clock.drive(database)
+    services = build_services(database.url, clock)
+    await services.store.open()
     try:
-        await parts.put_policy("default", policy or None, "ada", {})
-        yield parts
+        await services.put_policy("default", policy or None, "ada", {})
+        yield services
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 @cache
-def ready_file() -> bytes:
-    """A database of SQLite that is ready: to write it takes a third of the time that it takes to make one."""
+def migrated_sqlite_file() -> bytes:
+    """The bytes of a migrated SQLite file: writing them takes a third of the time of a migration."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "interlock.db")
         path.touch()
@@ -89,16 +89,16 @@ def call(number: int | str = 1, args: Mapping[str, object] | None = None, **more
     return propose(tool, {"path": "/tmp/x"} if args is None else args, run_id, f"call{number}", **more)
 
 
-async def pending(parts: AppServices, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
-    """The id of a new approval that waits for people."""
-    outcome = await parts.gate.check(call(number, tool=spec.name, **more), spec)
+async def propose_pending(services: AppServices, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
+    """Propose a call that needs a decision; returns the id of its approval."""
+    outcome = await services.gate.check(call(number, tool=spec.name, **more), spec)
     assert isinstance(outcome, Waiting), outcome
     return outcome.approval_id
 
 
-async def approve(parts: AppServices, approval_id: str, reviewer: Reviewer = BOB, workspace: str = "default") -> str:
-    stored = await parts.store.get(workspace, approval_id)
-    approval = await parts.inbox.decide(
+async def approve(services: AppServices, approval_id: str, reviewer: Reviewer = BOB, workspace: str = "default") -> str:
+    stored = await services.store.get(workspace, approval_id)
+    approval = await services.inbox.decide(
         workspace,
         approval_id,
         Approve(Acknowledgement(stored.approval.args_sha256, stored.approval.findings.alarms)),
@@ -107,22 +107,22 @@ async def approve(parts: AppServices, approval_id: str, reviewer: Reviewer = BOB
     return approval.status
 
 
-async def status(parts: AppServices, approval_id: str, workspace: str = "default") -> str:
-    return (await parts.store.get(workspace, approval_id)).approval.status
+async def status(services: AppServices, approval_id: str, workspace: str = "default") -> str:
+    return (await services.store.get(workspace, approval_id)).approval.status
 
 
-async def kinds(parts: AppServices, workspace: str = "default") -> list[str]:
-    """Without those about keys: programs from afar need one before anything happens."""
-    return [kind for kind in await every_kind(parts, workspace) if not kind.startswith("key_")]
+async def event_kinds(services: AppServices, workspace: str = "default") -> list[str]:
+    """Kinds of all ledger entries except those about keys, which remote programs add."""
+    return [kind for kind in await all_event_kinds(services, workspace) if not kind.startswith("key_")]
 
 
-async def every_kind(parts: AppServices, workspace: str = "default") -> list[str]:
-    return [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
+async def all_event_kinds(services: AppServices, workspace: str = "default") -> list[str]:
+    return [entry.kind async for chunk in services.store.entries(workspace) for entry in chunk]
 
 
-async def faults(parts: AppServices, workspace: str = "default") -> list[Violation]:
+async def ledger_violations(services: AppServices, workspace: str = "default") -> list[Violation]:
     verifier = Verifier(workspace)
-    async for chunk in parts.store.entries(workspace):
+    async for chunk in services.store.entries(workspace):
         verifier.feed(chunk)
-    verifier.finish(await parts.store.head(workspace))
+    verifier.finish(await services.store.head(workspace))
     return verifier.violations

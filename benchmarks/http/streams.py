@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.http.servers import make_database, run_load, start_child
-from tests.interlock_server import Served
+from tests.interlock_server import RunningServer
 from tests.postgres import Server
 
 IDLE, STALLED, MANY = 1_000, 100, 5_000
@@ -119,7 +119,7 @@ def measure_following(server: Server, kind: str, count: int, rounds: int, second
     return {"streams": count, "alone": alone, "beside": beside, "left": _shares(alone, beside), "mib": came[0] / 2**20}
 
 
-def _measure_load(served: Served, options: Sequence[str], seconds: float) -> dict[str, float]:
+def _measure_load(served: RunningServer, options: Sequence[str], seconds: float) -> dict[str, float]:
     """On a machine with other work the processor's time says more than the clock's."""
     before = cpu_seconds(served.process.pid)
     rate = start_child("cycles", *options)["cycles_per_second"]

@@ -1,4 +1,4 @@
-"""Thousands of requests at once, made through the doors rather than over HTTP, and events at a given pace."""
+"""Thousands of requests created through the services, and events at a given rate."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ BOB = Reviewer("bob")
 AT_ONCE = 200
 
 
-def fill(database: str, count: int) -> list[str]:
+def create_requests(database: str, count: int) -> list[str]:
     """The ids of so many pending requests, in no order: those of one second stand in the list as they like."""
     made: list[str] = []
 
-    async def work(parts: AppServices) -> None:
+    async def work(services: AppServices) -> None:
         numbers = iter(range(count))
 
         async def agent() -> None:
             for number in numbers:
-                made.append(await _propose(parts, number))
+                made.append(await _propose(services, number))
 
         await asyncio.gather(*(agent() for _ in range(AT_ONCE)))
 
-    _beside(database, work)
+    _run_in_thread(database, work)
     return made
 
 
 @contextmanager
-def claiming(database: str, ids: list[str], rate: int) -> Iterator[list[float]]:
-    """Somebody claims one after the other, so many times in a second; gives when each of them was done."""
+def assign_at_rate(database: str, ids: list[str], rate: int) -> Iterator[list[float]]:
+    """Assign approvals one after the other at this rate; yields the time of each."""
     done: list[float] = []
     stop = threading.Event()
 
-    async def work(parts: AppServices) -> None:
+    async def work(services: AppServices) -> None:
         begun = time.monotonic()
         while not stop.is_set():
-            await parts.inbox.claim("default", ids[len(done) % len(ids)], BOB)
+            await services.inbox.claim("default", ids[len(done) % len(ids)], BOB)
             done.append(time.monotonic())
             await asyncio.sleep(max(0.0, begun + len(done) / rate - time.monotonic()))
 
-    thread = threading.Thread(target=lambda: _beside(database, work))
+    thread = threading.Thread(target=lambda: _run_in_thread(database, work))
     thread.start()
     try:
         yield done
@@ -57,23 +57,23 @@ def claiming(database: str, ids: list[str], rate: int) -> Iterator[list[float]]:
         thread.join()
 
 
-async def _propose(parts: AppServices, number: int) -> str:
+async def _propose(services: AppServices, number: int) -> str:
     args = {"to": f"user{number}@example.com", "subject": f"Invoice {number}"}
-    outcome = await parts.gate.check(propose("send_mail", args, "filled", f"call{number}"), SPEC)
+    outcome = await services.gate.check(propose("send_mail", args, "filled", f"call{number}"), SPEC)
     assert isinstance(outcome, Waiting)
     return outcome.approval_id
 
 
-def _beside(database: str, work: Callable[[AppServices], Awaitable[None]]) -> None:
+def _run_in_thread(database: str, work: Callable[[AppServices], Awaitable[None]]) -> None:
     """In a thread of its own: the one of the test has a loop already, which the browser is driven by."""
 
     async def run() -> None:
-        parts = build_services(database)
-        await parts.store.open()
+        services = build_services(database)
+        await services.store.open()
         try:
-            await work(parts)
+            await work(services)
         finally:
-            await parts.store.close()
+            await services.store.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()

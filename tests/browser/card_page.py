@@ -1,4 +1,4 @@
-"""What tests of the card share: where it is, and that it takes what is pressed."""
+"""Helpers for the approval card on its page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat in a browser: what is typed, what comes of it, and what stands below each other."""
+"""Page object of the chat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ policy:
 """
 
 
-class Chat:
+class ChatPage:
     """One page of the chat, as a person uses it."""
 
     def __init__(self, page: Page) -> None:
@@ -46,25 +46,25 @@ class Chat:
     def thread(self) -> str:
         return self.page.url.rpartition("/")[2]
 
-    def at_rest(self, times: int = 1) -> None:
+    def wait_idle(self, times: int = 1) -> None:
         """The turn is over, and this many replies are there."""
         expect(self.replies).to_have_count(times)
         expect(self.page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def chat_of(site: Site, visit: Visit, path: str = "/chat", **more: Any) -> Chat:
-    chat = Chat(visit(site.admin, path, **more))
+def open_chat_page(site: Site, visit: Visit, path: str = "/chat", **more: Any) -> ChatPage:
+    chat = ChatPage(visit(site.admin, path, **more))
     expect(chat.page.locator(READY)).to_be_visible()
     expect(chat.field).to_be_visible()
     return chat
 
 
-class Streams:
+class OpenStreams:
     """Which streams of threads a page holds open now."""
 
     def __init__(self, page: Page) -> None:
         self.open: set[Request] = set()
-        self.begun = 0
+        self.started = 0
         page.on("request", self._begin)
         page.on("requestfinished", self._end)
         page.on("requestfailed", self._end)
@@ -72,7 +72,7 @@ class Streams:
     def _begin(self, request: Request) -> None:
         if "/api/threads/" in request.url and request.url.endswith("/events"):
             self.open.add(request)
-            self.begun += 1
+            self.started += 1
 
     def _end(self, request: Request) -> None:
         self.open.discard(request)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.site import Site, Visit, Visitors, site_at
+from tests.browser.site import Site, Visit, Visitors, run_site
 
 MISSING = "There is no Chromium. On Debian: apt install chromium"
 expect.set_options(timeout=15_000)
@@ -41,7 +41,7 @@ def options() -> tuple[str, ...]:
 @pytest.fixture
 def site(tmp_path: Path, config: str, options: tuple[str, ...]) -> Iterator[Site]:
     (tmp_path / "interlock.yaml").write_text(config)
-    with site_at(f"sqlite:///{tmp_path / 'interlock.db'}", tmp_path, *options) as made:
+    with run_site(f"sqlite:///{tmp_path / 'interlock.db'}", tmp_path, *options) as made:
         yield made
 
 
@@ -50,7 +50,7 @@ def visitors(browser: Browser, site: Site) -> Iterator[Visitors]:
     made = Visitors(browser, site)
     yield made
     made.close()
-    made.seen.check()
+    made.problems.check()
 
 
 @pytest.fixture

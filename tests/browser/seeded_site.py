@@ -1,4 +1,4 @@
-"""A site with something on every page: calls in every state, findings, people, conversations, rules."""
+"""A site with content on every page: calls in every state, findings, people, conversations, rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from tests.browser.site import Site, site_at
+from tests.browser.site import Site, run_site
 
 POLICY = {
     "version": 1,
@@ -44,8 +44,8 @@ SCHEMA = {
 
 
 @dataclass(frozen=True)
-class Furnished:
-    """By state the id of an approval in it; the thread has a card that waits."""
+class SeededSite:
+    """Approval ids by status; the thread has a pending card."""
 
     site: Site
     agent: httpx2.Client
@@ -54,16 +54,16 @@ class Furnished:
 
 
 @contextmanager
-def furnished_at(folder: Path) -> Iterator[Furnished]:
-    with site_at(f"sqlite:///{folder / 'interlock.db'}", folder, "--demo") as site:
+def seed_site(folder: Path) -> Iterator[SeededSite]:
+    with run_site(f"sqlite:///{folder / 'interlock.db'}", folder, "--demo") as site:
         site.put_policy(POLICY)
         site.person("bob", teams=("finance",))
         agent = site.agent()
-        ids = {**waiting(site, agent), **decided(site, agent)}
-        yield Furnished(site, agent, ids, talk(site))
+        ids = {**make_pending_calls(site, agent), **make_decided_calls(site, agent)}
+        yield SeededSite(site, agent, ids, start_conversation(site))
 
 
-def waiting(site: Site, agent: httpx2.Client) -> dict[str, str]:
+def make_pending_calls(site: Site, agent: httpx2.Client) -> dict[str, str]:
     for number in range(6):
         site.propose(agent, "send_mail", {**MAIL, "subject": f"Numbers {number}"}, schema=SCHEMA)
     return {
@@ -72,16 +72,16 @@ def waiting(site: Site, agent: httpx2.Client) -> dict[str, str]:
         "nested": site.propose(agent, "save_page", NESTED, preview="- old\n+ new", effect="write"),
         "high": site.propose(agent, "delete_page", {"slug": "pricing"}, effect="destructive"),
         "quorum": site.propose(agent, "fund_transfer", {"amount": 2000, "recipient": "ann"}),
-        "question": asked(site, agent),
+        "question": make_questions(site, agent),
     }
 
 
-def asked(site: Site, agent: httpx2.Client) -> str:
+def make_questions(site: Site, agent: httpx2.Client) -> str:
     body = {"question": "Which colour?", "choices": ["red", "blue"], "run_id": "run", "call_id": "question"}
     return str(agent.post("/api/questions", json=body).json()["approval_id"])
 
 
-def decided(site: Site, agent: httpx2.Client) -> dict[str, str]:
+def make_decided_calls(site: Site, agent: httpx2.Client) -> dict[str, str]:
     ids = {kind: site.propose(agent, "send_mail", {**MAIL, "subject": kind}, schema=SCHEMA) for kind in KINDS}
     for kind, approval_id in ids.items():
         decide(site, approval_id, **KINDS[kind])
@@ -110,7 +110,7 @@ def decide(site: Site, approval_id: str, **decision: Any) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def talk(site: Site) -> str:
+def start_conversation(site: Site) -> str:
     """A conversation that has come to a card."""
     with site.admin.stream("POST", "/api/chat", json={"message": "create an issue Fix login"}) as answer:
         for line in answer.iter_lines():

@@ -1,4 +1,4 @@
-"""People at real browsers, before a real server: they sign in as people do, and what goes wrong unseen is noted."""
+"""A real server with people at real browsers; silent failures of pages are recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import httpx2
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 
 from tests.audit_events import PAGE_OPENED
-from tests.interlock_server import Served, serving
+from tests.interlock_server import RunningServer, run_server
 
 READY = "[data-live=live]"  # the page is up to date, and keys that are pressed from now on count
 PASSWORD = "correct horse battery staple"
@@ -31,14 +31,14 @@ EXPECTED = re.compile(r"Failed to load resource: (the server responded with a st
 class Site:
     """A server, its first admin, and the programs and people that a test adds."""
 
-    served: Served
+    server: RunningServer
     admin: httpx2.Client
     clients: list[httpx2.Client] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
     def url(self) -> str:
-        return self.served.url
+        return self.server.url
 
     def key(self, name: str = "bot", role: str = "agent", **more: Any) -> str:
         answer = self.admin.post("/api/keys", json={"name": name, "role": role, **more})
@@ -47,7 +47,7 @@ class Site:
 
     def agent(self, name: str = "bot") -> httpx2.Client:
         """A program with an agent's key."""
-        self.clients.append(self.served.client(self.key(name)))
+        self.clients.append(self.server.client(self.key(name)))
         return self.clients[-1]
 
     def person(self, name: str, role: str = "reviewer", teams: tuple[str, ...] = ()) -> httpx2.Client:
@@ -73,7 +73,7 @@ class Site:
         assert answer.status_code == 200, answer.text
 
     def _enter(self, token: str, name: str) -> httpx2.Client:
-        client = self.served.client()
+        client = self.server.client()
         client.headers["origin"] = self.url  # as a browser says it
         answer = client.post("/api/session/link", json={"token": token, "name": name, "password": PASSWORD})
         assert answer.status_code == 200, answer.text
@@ -82,11 +82,11 @@ class Site:
 
 
 @contextmanager
-def site_at(database: str, folder: Path, *options: str) -> Iterator[Site]:
+def run_site(database: str, folder: Path, *options: str) -> Iterator[Site]:
     """With `--demo` there is content and an agent that needs no key; `interlock.yaml` in the folder is taken."""
-    with serving(database, folder, *options) as served:
+    with run_server(database, folder, *options) as served:
         site = Site(served, served.client())
-        site.admin = site._enter(first_link(served), "ann")
+        site.admin = site._enter(first_admin_token(served), "ann")
         try:
             yield site
         finally:
@@ -94,7 +94,7 @@ def site_at(database: str, folder: Path, *options: str) -> Iterator[Site]:
                 client.close()
 
 
-def first_link(served: Served) -> str:
+def first_admin_token(served: RunningServer) -> str:
     """The token of the link that the server prints for its first admin."""
     assert served.process.stdout is not None
     for line in served.process.stdout:
@@ -104,15 +104,15 @@ def first_link(served: Served) -> str:
 
 
 @dataclass
-class Seen:
-    """What nobody should have to see: refused by the policy, errors of scripts, requests to other hosts."""
+class PageProblems:
+    """Silent failures: policy violations, script errors, requests to other hosts."""
 
     violations: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
+    foreign_requests: list[str] = field(default_factory=list)
 
     def check(self) -> None:
-        assert (self.violations, self.errors, self.elsewhere) == ([], [], [])
+        assert (self.violations, self.errors, self.foreign_requests) == ([], [], [])
 
 
 class Visitors:
@@ -120,7 +120,7 @@ class Visitors:
 
     def __init__(self, browser: Browser, site: Site) -> None:
         self._browser, self._site = browser, site
-        self.seen = Seen()
+        self.problems = PageProblems()
         self._contexts: list[BrowserContext] = []
 
     def context(self, session: httpx2.Client | None = None, **more: Any) -> BrowserContext:
@@ -128,7 +128,7 @@ class Visitors:
         context = self._browser.new_context(**options)
         context.on("page", lambda _: sys.audit(PAGE_OPENED))
         context.set_default_timeout(15_000)
-        context.expose_function("noteViolation", self._violated)
+        context.expose_function("noteViolation", self._note_violation)
         context.add_init_script(WATCH)
         context.on("page", self._watch)
         if session is not None:
@@ -147,26 +147,26 @@ class Visitors:
             context.close()
 
     def _watch(self, page: Page) -> None:
-        page.on("pageerror", lambda error: self.seen.errors.append(str(error)))
+        page.on("pageerror", lambda error: self.problems.errors.append(str(error)))
         page.on("console", lambda told: told.type == "error" and self._note(told.text))
-        page.on("request", self._asked)
+        page.on("request", self._note_request)
 
-    def _violated(self, what: str) -> None:
-        self.seen.violations.append(what)
+    def _note_violation(self, what: str) -> None:
+        self.problems.violations.append(what)
 
     def _note(self, text: str) -> None:
         if not EXPECTED.match(text):  # a refusal that the page shows in its own words
-            self.seen.errors.append(text)
+            self.problems.errors.append(text)
 
-    def _asked(self, request: Request) -> None:
+    def _note_request(self, request: Request) -> None:
         if not request.url.startswith((self._site.url, "blob:", "data:")):
-            self.seen.elsewhere.append(request.url)
+            self.problems.foreign_requests.append(request.url)
 
 
 Visit = Callable[..., Page]
 
 
-def until(happened: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
     """What a process elsewhere does takes as long as it takes; the bound is for when it never does."""
     end = time.monotonic() + seconds
     while not happened():

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.seeded_site import Furnished, furnished_at
+from tests.browser.seeded_site import SeededSite, seed_site
 from tests.browser.site import READY, Site, Visit
 
 AXE = Path(__file__).resolve().parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
@@ -19,17 +19,17 @@ RUN = "async () => (await axe.run(document, {resultTypes: ['violations']})).viol
 SETTLED = "() => document.getAnimations().every((each) => each.playState !== 'running')"
 
 
-class Stop(NamedTuple):
+class PageState(NamedTuple):
     """A page, and what is done there before it is looked at."""
 
     path: str  # with ids of approvals by name, in braces
-    prepare: Callable[[Page, Furnished], object] = lambda page, furnished: None
+    prepare: Callable[[Page, SeededSite], object] = lambda page, seeded: None
 
 
-def clicks(*names: str) -> Callable[[Page, Furnished], object]:
+def click_all(*names: str) -> Callable[[Page, SeededSite], object]:
     """Buttons, tabs and what unfolds, one after the other."""
 
-    def prepare(page: Page, furnished: Furnished) -> None:
+    def prepare(page: Page, seeded: SeededSite) -> None:
         for name in names:
             wanted = page.get_by_role("button", name=name, exact=True).or_(page.get_by_role("tab", name=name))
             wanted.or_(page.locator("summary", has_text=name)).first.click()
@@ -37,19 +37,19 @@ def clicks(*names: str) -> Callable[[Page, Furnished], object]:
     return prepare
 
 
-def keys(page: Page, furnished: Furnished) -> None:
+def keys(page: Page, seeded: SeededSite) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
 
 
-def together(page: Page, furnished: Furnished) -> None:
+def together(page: Page, seeded: SeededSite) -> None:
     for number in (1, 2):
         page.get_by_label("Select: Run send_mail").nth(number).check()
     page.get_by_role("button", name="Decide together").click()
     expect(page.get_by_role("region", name="Bulk decision")).to_be_visible()
 
 
-def edited(page: Page, furnished: Furnished) -> None:
+def edited(page: Page, seeded: SeededSite) -> None:
     page.get_by_role("button", name="Edit").click()
     editor = page.locator("[data-editor]")
     editor.get_by_label("subject", exact=False).first.fill("Other numbers")
@@ -57,41 +57,43 @@ def edited(page: Page, furnished: Furnished) -> None:
     expect(editor.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
 
 
-def urgent(page: Page, furnished: Furnished) -> None:
-    furnished.site.propose(furnished.agent, "send_mail", {"to": "ann"}, priority="high")
+def urgent(page: Page, seeded: SeededSite) -> None:
+    seeded.site.propose(seeded.agent, "send_mail", {"to": "ann"}, priority="high")
     expect(page.get_by_role("dialog").locator("article")).to_be_visible()
 
 
 SETTINGS = ("me", "people", "teams", "keys", "grants", "channels", "about")
 POLICY = ("rules", "text", "explain", "rehearse", "shadow", "versions")
 STATES = ("approved", "edited", "rejected", "responded", "running", "succeeded", "failed")
-STOPS = {
-    "chat": Stop("/chat"),
-    "conversation": Stop("/chat/{thread}"),
-    "inbox": Stop("/inbox"),
-    "inbox, nothing found": Stop("/inbox?q=nothing-like-this"),
-    "inbox, keys": Stop("/inbox", keys),
-    "inbox, several": Stop("/inbox?tool=send_mail", together),
-    "history": Stop("/history"),
-    "history, a story": Stop("/history?id={edited}"),
-    "history, nothing found": Stop("/history?q=nothing-like-this"),
-    "ledger": Stop("/history?tab=ledger"),
-    "statistics": Stop("/statistics"),
-    "agents": Stop("/agents"),
-    "agent": Stop("/agents/assistant"),
-    **{f"policy, {tab}": Stop(f"/policy?tab={tab}") for tab in POLICY},
-    **{f"settings, {tab}": Stop(f"/settings/{tab}") for tab in SETTINGS},
-    "person": Stop("/settings/about", clicks("ann")),
-    "urgent": Stop("/settings/about", urgent),
-    "nothing there": Stop("/a/nothing"),
-    **{f"card, {name}": Stop(f"/a/{{{name}}}") for name in ("pending", "odd", "nested", "high", "quorum", *STATES)},
-    "question": Stop("/a/{question}"),
-    "card, more": Stop("/a/{odd}", clicks("Agent says", "Add a comment", "More")),
-    "card, rejecting": Stop("/a/{pending}", clicks("Reject")),
-    "card, responding": Stop("/a/{pending}", clicks("Respond")),
-    "editor": Stop("/a/{pending}", clicks("Edit")),
-    "editor, JSON": Stop("/a/{pending}", clicks("Edit", "JSON")),
-    "editor, changes": Stop("/a/{pending}", edited),
+PAGE_STATES = {
+    "chat": PageState("/chat"),
+    "conversation": PageState("/chat/{thread}"),
+    "inbox": PageState("/inbox"),
+    "inbox, nothing found": PageState("/inbox?q=nothing-like-this"),
+    "inbox, keys": PageState("/inbox", keys),
+    "inbox, several": PageState("/inbox?tool=send_mail", together),
+    "history": PageState("/history"),
+    "history, a story": PageState("/history?id={edited}"),
+    "history, nothing found": PageState("/history?q=nothing-like-this"),
+    "ledger": PageState("/history?tab=ledger"),
+    "statistics": PageState("/statistics"),
+    "agents": PageState("/agents"),
+    "agent": PageState("/agents/assistant"),
+    **{f"policy, {tab}": PageState(f"/policy?tab={tab}") for tab in POLICY},
+    **{f"settings, {tab}": PageState(f"/settings/{tab}") for tab in SETTINGS},
+    "person": PageState("/settings/about", click_all("ann")),
+    "urgent": PageState("/settings/about", urgent),
+    "nothing there": PageState("/a/nothing"),
+    **{
+        f"card, {name}": PageState(f"/a/{{{name}}}") for name in ("pending", "odd", "nested", "high", "quorum", *STATES)
+    },
+    "question": PageState("/a/{question}"),
+    "card, more": PageState("/a/{odd}", click_all("Agent says", "Add a comment", "More")),
+    "card, rejecting": PageState("/a/{pending}", click_all("Reject")),
+    "card, responding": PageState("/a/{pending}", click_all("Respond")),
+    "editor": PageState("/a/{pending}", click_all("Edit")),
+    "editor, JSON": PageState("/a/{pending}", click_all("Edit", "JSON")),
+    "editor, changes": PageState("/a/{pending}", edited),
 }
 
 
@@ -110,26 +112,26 @@ MAIN_PAGES = {
 
 
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
-    with furnished_at(tmp_path_factory.mktemp("site")) as made:
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeededSite]:
+    with seed_site(tmp_path_factory.mktemp("site")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def site(furnished: Furnished) -> Site:
-    return furnished.site
+def site(seeded: SeededSite) -> Site:
+    return seeded.site
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.smoke if name in MAIN_PAGES else ()) for name in STOPS]
+    "name", [pytest.param(name, marks=pytest.mark.smoke if name in MAIN_PAGES else ()) for name in PAGE_STATES]
 )
-def test_a_page_has_no_barrier(furnished: Furnished, visit: Visit, name: str) -> None:
-    stop = STOPS[name]
-    page = visit(furnished.site.admin, stop.path.format(thread=furnished.thread, **furnished.ids))
+def test_a_page_has_no_barrier(seeded: SeededSite, visit: Visit, name: str) -> None:
+    stop = PAGE_STATES[name]
+    page = visit(seeded.site.admin, stop.path.format(thread=seeded.thread, **seeded.ids))
     expect(page.locator(READY)).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     expect(page.get_by_role("main").get_by_role("status", name="Loading")).to_have_count(0)
-    stop.prepare(page, furnished)
+    stop.prepare(page, seeded)
     assert_no_barrier(page)
 
 
@@ -157,11 +159,11 @@ def barriers(page: Page) -> list[str]:
             expect(page.locator(f"html[data-mantine-color-scheme={scheme}]")).to_be_attached()
             page.wait_for_function(SETTLED)
             for barrier in page.evaluate(RUN):
-                found.setdefault(told(barrier), []).append(f"{size} {scheme}")
+                found.setdefault(describe_barrier(barrier), []).append(f"{size} {scheme}")
     return [f"{', '.join(seen)}: {what}" for what, seen in found.items()]
 
 
-def told(barrier: dict[str, Any]) -> str:
+def describe_barrier(barrier: dict[str, Any]) -> str:
     nodes = "\n".join(
         f"    {node['target']} {node['html'][:200]} {node['failureSummary']}" for node in barrier["nodes"]
     )

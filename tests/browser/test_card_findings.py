@@ -107,7 +107,7 @@ def test_folding_hides_members_and_thousands_of_arguments_stay_quick(site: Site,
     expect(card.locator("[data-pointer='/items/200/id']")).to_have_text("200")
 
 
-def test_everything_stands_in_its_order_and_the_agents_words_come_last(site: Site, visit: Visit) -> None:  # R45 R53
+def test_card_keeps_its_order_and_agent_text_comes_last(site: Site, visit: Visit) -> None:  # R45 R53
     rule = {"name": "mails wait", "tools": ["send_mail"], "then": "ask"}
     site.put_policy({"version": 1, "rules": [rule]})
     words = {"agent_says": "**Approved** by <b>security</b>.", "preview": "2 people would get it:\nann, bob"}

@@ -17,7 +17,7 @@ from interlock.app.bootstrap import wall_clock
 from interlock.core.identity import IDENTITY_LINK_TTL, IdentityLink, sign_identity_link
 from tests.browser.site import READY, Site, Visit
 from tests.browser.test_axe import barriers
-from tests.fakes.http_receiver import Answer, Receiver, receiving
+from tests.fakes.http_receiver import Receiver, Response, run_receiver
 
 SECRET = "whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
 CONFIG = """
@@ -29,13 +29,13 @@ routing: {{default_channel: hook, priority_map: {{high: [hook, pager]}}}}
 
 
 @contextmanager
-def beside() -> Iterator[Receiver]:
+def run_receiver_in_thread() -> Iterator[Receiver]:
     """A receiver on a loop of its own: what drives the browser holds the one of the tests."""
     ready: Future[Receiver] = Future()
     over = threading.Event()
 
     async def run() -> None:
-        async with receiving() as receiver:
+        async with run_receiver() as receiver:
             ready.set_result(receiver)
             await asyncio.to_thread(over.wait)
 
@@ -50,7 +50,7 @@ def beside() -> Iterator[Receiver]:
 
 @pytest.fixture
 def hook() -> Iterator[Receiver]:
-    with beside() as receiver:
+    with run_receiver_in_thread() as receiver:
         yield receiver
 
 
@@ -72,7 +72,7 @@ def test_an_admin_sends_a_test_and_reads_what_went_wrong(site: Site, visit: Visi
     expect(row).to_contain_text("No notification sent yet.")
     row.get_by_role("button", name="Send a test to hook").click()
     expect(row.get_by_role("status")).to_have_text("A test was sent.")
-    assert len(hook.taken) == 1
+    assert len(hook.accepted) == 1
     pager = page.locator("[data-channel=pager]")
     expect(pager).to_contain_text("pagerduty, for high priority.")
     pager.get_by_role("button", name="Send a test to pager").click()
@@ -83,10 +83,8 @@ def test_an_admin_sends_a_test_and_reads_what_went_wrong(site: Site, visit: Visi
 
 
 # R25
-def test_what_was_given_up_is_seen_and_sent_again_and_the_story_tells_it(
-    site: Site, visit: Visit, hook: Receiver
-) -> None:
-    hook.instead = Answer(400)
+def test_dead_delivery_is_shown_retried_and_in_the_history(site: Site, visit: Visit, hook: Receiver) -> None:
+    hook.override = Response(400)
     approval_id = site.propose(site.agent("office"), "pay", {"to": "bob", "amount": 5})
     page = open_channels(visit(site.admin, "/settings/channels"))
     parked = page.get_by_role("list", name="Dead letters").get_by_role("listitem")
@@ -95,7 +93,7 @@ def test_what_was_given_up_is_seen_and_sent_again_and_the_story_tells_it(
     expect(parked).to_contain_text("The webhook refused it (400).")
     expect(parked.get_by_role("link", name="this request")).to_have_attribute("href", f"/a/{approval_id}")
     assert barriers(page) == []
-    hook.instead = None
+    hook.override = None
     parked.get_by_role("button", name="Retry").click()
     expect(page.get_by_text("None.").first).to_be_visible()
     expect(page.locator("[data-channel=hook]")).to_contain_text("Last notification", timeout=30_000)
@@ -115,7 +113,7 @@ def test_what_was_given_up_is_seen_and_sent_again_and_the_story_tells_it(
 
 # R25
 def test_a_channel_that_is_off_is_switched_on_again(site: Site, visit: Visit, hook: Receiver) -> None:
-    hook.instead = Answer(410)
+    hook.override = Response(410)
     site.propose(site.agent("office"), "pay", {"to": "bob", "amount": 5})
     page = open_channels(visit(site.admin, "/settings/channels"))
     row = page.locator("[data-channel=hook]")

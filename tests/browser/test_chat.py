@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.chat_page import POLICY, Streams, chat_of
-from tests.browser.site import Site, Visit, Visitors, site_at
+from tests.browser.chat_page import POLICY, OpenStreams, open_chat_page
+from tests.browser.site import Site, Visit, Visitors, run_site
 
 
 @pytest.fixture(scope="module")
@@ -17,14 +17,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One server for all: every test has threads of its own."""
     folder = tmp_path_factory.mktemp("chat")
     (folder / "interlock.yaml").write_text(POLICY)
-    with site_at(f"sqlite:///{folder / 'interlock.db'}", folder, "--demo") as made:
+    with run_site(f"sqlite:///{folder / 'interlock.db'}", folder, "--demo") as made:
         yield made
 
 
 # R3 R4
 @pytest.mark.smoke
 def test_a_newcomer_asks_for_an_issue_approves_it_and_finds_it_in_the_history(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.page.get_by_role("button", name="Create an issue titled").click()
     expect(chat.page).to_have_url(re.compile("/chat/thread-"))
     expect(chat.page.get_by_role("heading", level=1)).to_contain_text("Create an issue")
@@ -40,7 +40,7 @@ def test_a_newcomer_asks_for_an_issue_approves_it_and_finds_it_in_the_history(si
 
 # R3
 def test_a_rejection_is_acknowledged_by_the_agent(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say('create an issue titled "Not this one"')
     expect(chat.card("Not this one")).to_have_attribute("data-status", "pending")
     expect(chat.field).to_be_focused()  # a card takes no focus
@@ -54,11 +54,11 @@ def test_a_rejection_is_acknowledged_by_the_agent(site: Site, visit: Visit) -> N
 
 # R3 R6
 def test_reads_run_at_once_and_show_folded_what_they_gave(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say("list pages")
     call = chat.calls("cms_list_pages")
     expect(call).to_have_attribute("data-state", "succeeded")
-    chat.at_rest(2)
+    chat.wait_idle(2)
     expect(chat.cards).to_have_count(0)
     expect(call).not_to_contain_text("pricing")
     call.locator("summary").click()
@@ -68,7 +68,7 @@ def test_reads_run_at_once_and_show_folded_what_they_gave(site: Site, visit: Vis
 # R6
 @pytest.mark.smoke
 def test_several_calls_of_one_turn_are_decided_in_any_order(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say('create issues "First of two" and "Second of two"')
     expect(chat.cards).to_have_count(2)
     chat.card("Second of two").get_by_role("button", name="Approve").click()
@@ -76,13 +76,13 @@ def test_several_calls_of_one_turn_are_decided_in_any_order(site: Site, visit: V
     expect(chat.calls("linear_create_issue").nth(0)).to_have_attribute("data-state", "waits")
     chat.card("First of two").get_by_role("button", name="Approve").click()
     expect(chat.calls("linear_create_issue").nth(0)).to_have_attribute("data-state", "succeeded")
-    chat.at_rest(2)
+    chat.wait_idle(2)
 
 
 # R19
 @pytest.mark.smoke
 def test_a_confirmation_is_answered_by_no_by_something_else_and_by_yes(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say("delete the pricing page")
     expect(chat.confirmation).to_contain_text("Permanently delete page 'pricing'?")
     expect(chat.confirmation).to_contain_text("3 sections")
@@ -102,7 +102,7 @@ def test_a_confirmation_is_answered_by_no_by_something_else_and_by_yes(site: Sit
 
 # R37
 def test_a_question_of_the_agent_is_answered_and_the_agent_goes_on(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say("ask me which colour to use")
     expect(chat.cards).to_have_attribute("data-status", "pending")
     chat.cards.get_by_role("radio", name="green").check()
@@ -113,7 +113,7 @@ def test_a_question_of_the_agent_is_answered_and_the_agent_goes_on(site: Site, v
 
 # R3 R11
 def test_a_call_is_changed_in_the_chat_and_the_agent_hears_of_it(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say('create an issue titled "Before"')
     chat.card("Before").get_by_role("button", name="Edit").click()
     editor = chat.page.get_by_label("Edit arguments")
@@ -125,7 +125,7 @@ def test_a_call_is_changed_in_the_chat_and_the_agent_hears_of_it(site: Site, vis
 
 # R13
 def test_a_card_of_a_sub_agent_says_who_asks(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say('let the writer publish "hello-world"')
     expect(chat.log).to_contain_text(re.compile("Requested by assistant . writer"))
     chat.cards.get_by_role("button", name="Approve").click()
@@ -134,7 +134,7 @@ def test_a_card_of_a_sub_agent_says_who_asks(site: Site, visit: Visit) -> None:
 
 # R5 R55
 def test_what_waits_is_stopped_replaced_or_runs_out_of_time(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say('create an issue titled "Stopped"')
     expect(chat.card("Stopped")).to_have_attribute("data-status", "pending")
     chat.page.get_by_role("button", name="Stop").click()
@@ -154,9 +154,9 @@ def test_what_waits_is_stopped_replaced_or_runs_out_of_time(site: Site, visit: V
 
 # R3
 def test_what_is_typed_is_kept_and_sent_by_enter_alone(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     chat.say("list posts")
-    chat.at_rest(2)
+    chat.wait_idle(2)
     chat.field.press_sequentially("one")
     chat.field.press("Shift+Enter")
     chat.field.press_sequentially("two")
@@ -172,11 +172,11 @@ def test_what_is_typed_is_kept_and_sent_by_enter_alone(site: Site, visit: Visit)
 
 # R3
 def test_a_conversation_is_found_by_its_words_also_on_a_phone(site: Site, visit: Visit) -> None:
-    chat = chat_of(site, visit)
+    chat = open_chat_page(site, visit)
     for words in ("list objectives", "list images"):
         chat.page.get_by_role("link", name="New conversation").click()
         chat.say(words)
-        chat.at_rest(2)
+        chat.wait_idle(2)
     here = chat.page.get_by_role("navigation", name="Conversations")
     expect(here.get_by_role("link").nth(1)).to_contain_text("list images")  # the newest first
     here.get_by_label("Search conversations").fill("OBJECT")
@@ -186,7 +186,7 @@ def test_a_conversation_is_found_by_its_words_also_on_a_phone(site: Site, visit:
     here.get_by_label("Search conversations").fill("no such words")
     expect(here).to_contain_text("No conversation title matches")
 
-    phone = chat_of(site, visit, viewport={"width": 390, "height": 844}, has_touch=True)
+    phone = open_chat_page(site, visit, viewport={"width": 390, "height": 844}, has_touch=True)
     expect(phone.page.get_by_label("Search conversations")).to_be_hidden()
     phone.page.get_by_role("button", name="Conversations").click()
     phone.page.get_by_role("dialog").get_by_role("link", name="list images").click()
@@ -200,18 +200,18 @@ def test_a_conversation_is_found_by_its_words_also_on_a_phone(site: Site, visit:
 def test_eight_tabs_with_open_cards_hold_no_stream_and_one_more_works(site: Site, visitors: Visitors) -> None:
     context = visitors.context(site.admin)
     typed = context.new_page()
-    streams = {typed: Streams(typed)}
+    streams = {typed: OpenStreams(typed)}
     typed.goto("/chat")
     typed.get_by_role("textbox", name="Message").fill('create an issue titled "Typed"')
     typed.get_by_role("textbox", name="Message").press("Enter")
     for number in range(7):
         page = context.new_page()
-        streams[page] = Streams(page)
-        thread = waiting(site, f'create an issue titled "Tab {number}"')
+        streams[page] = OpenStreams(page)
+        thread = start_pending_thread(site, f'create an issue titled "Tab {number}"')
         page.goto(f"/chat/{thread}")
     for page in streams:
         expect(page.locator("article[data-status=pending]")).to_be_visible()
-    assert streams[typed].begun == 1
+    assert streams[typed].started == 1
     another = context.new_page()
     another.goto(typed.url)
     another.get_by_role("button", name="Approve").click()
@@ -221,7 +221,7 @@ def test_eight_tabs_with_open_cards_hold_no_stream_and_one_more_works(site: Site
     assert [seen.open for seen in streams.values()] == [set()] * 8
 
 
-def waiting(site: Site, message: str) -> str:
+def start_pending_thread(site: Site, message: str) -> str:
     """A thread in which a card is open."""
     with site.admin.stream("POST", "/api/chat", json={"message": message}) as answer:
         for line in answer.iter_lines():

@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Locator, Route, expect
 
 from interlock.core.chat.transcript import ModelReply, Prompt
-from tests.browser.chat_page import POLICY, Chat, chat_of
-from tests.browser.site import READY, Site, Visit, site_at
-from tests.fakes.model_server import Fault, Models
-from tests.interlock_server import serving
-from tests.journeys.chat_client import last_said, models_beside
+from tests.browser.chat_page import POLICY, ChatPage, open_chat_page
+from tests.browser.site import READY, Site, Visit, run_site
+from tests.fakes.model_server import Fault, ModelServer
+from tests.interlock_server import run_server
+from tests.journeys.chat_client import last_user_text, run_models_in_thread
 
 AGENT = "agents:\n  mouth: {model: 'openai:any', tools: [cms]}\n"
 CHAT = "**/api/chat"
@@ -38,15 +38,15 @@ HOSTILE = """\
 
 
 @pytest.fixture(scope="module")
-def models() -> Iterator[Models]:
-    with models_beside() as made:
+def models() -> Iterator[ModelServer]:
+    with run_models_in_thread() as made:
         yield made
 
 
 @pytest.fixture
-def words(models: Models) -> Iterator[Models]:
+def words(models: ModelServer) -> Iterator[ModelServer]:
     """The model says back what it is told, at once."""
-    models.brain, models.pause = echo, 0.0
+    models.reply, models.pause = echo, 0.0
     models.faults.clear()
     yield models
     models.pause = 0.0
@@ -58,10 +58,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(folder: Path, models: Models) -> Iterator[Site]:
+def site(folder: Path, models: ModelServer) -> Iterator[Site]:
     known = f"models:\n  openai: {{url: '{models.url}/v1', key: sk-none}}\n"
     (folder / "interlock.yaml").write_text(known + AGENT + POLICY)
-    with site_at(database(folder), folder) as made:
+    with run_site(database(folder), folder) as made:
         yield made
 
 
@@ -70,13 +70,15 @@ def database(folder: Path) -> str:
 
 
 def echo(prompt: Prompt) -> ModelReply:
-    return ModelReply(f"You said: {last_said(prompt)}")
+    return ModelReply(f"You said: {last_user_text(prompt)}")
 
 
 # R20 R3
-def test_words_of_a_model_make_no_button_image_form_or_hidden_address(site: Site, words: Models, visit: Visit) -> None:
-    words.brain = lambda _: ModelReply(HOSTILE)
-    chat = chat_of(site, visit, NEW)
+def test_words_of_a_model_make_no_button_image_form_or_hidden_address(
+    site: Site, words: ModelServer, visit: Visit
+) -> None:
+    words.reply = lambda _: ModelReply(HOSTILE)
+    chat = open_chat_page(site, visit, NEW)
     chat.say("say it")
     reply = chat.replies.last
     expect(reply.locator("li")).to_contain_text("one code")
@@ -98,24 +100,24 @@ def test_words_of_a_model_make_no_button_image_form_or_hidden_address(site: Site
 
 
 # R3
-def test_huge_and_deep_words_leave_the_page_usable(site: Site, words: Models, visit: Visit) -> None:
-    chat = chat_of(site, visit, NEW)
-    words.brain = lambda _: ModelReply(">" * 15_000 + " deep")
+def test_huge_and_deep_words_leave_the_page_usable(site: Site, words: ModelServer, visit: Visit) -> None:
+    chat = open_chat_page(site, visit, NEW)
+    words.reply = lambda _: ModelReply(">" * 15_000 + " deep")
     chat.say("deep")
     expect(chat.replies.last).to_contain_text("deep")
-    words.brain = lambda _: ModelReply("**a** " * 5_000 + "the end")
+    words.reply = lambda _: ModelReply("**a** " * 5_000 + "the end")
     chat.say("long")
     more = chat.page.get_by_role("button", name="Show all 30,007 characters")
     more.click()
     expect(chat.replies.last).to_contain_text("the end")
-    words.brain = echo
+    words.reply = echo
     chat.say("still here")
     expect(chat.replies.last).to_contain_text("You said: still here")
 
 
 # R3
-def test_a_failure_says_why_and_can_be_tried_again(site: Site, words: Models, visit: Visit) -> None:
-    chat = chat_of(site, visit, NEW)
+def test_a_failure_says_why_and_can_be_tried_again(site: Site, words: ModelServer, visit: Visit) -> None:
+    chat = open_chat_page(site, visit, NEW)
     words.faults.append(Fault("400"))
     chat.say("fail once")
     expect(chat.log).to_contain_text("The agent could not continue")
@@ -127,9 +129,9 @@ def test_a_failure_says_why_and_can_be_tried_again(site: Site, words: Models, vi
 
 
 # R3
-def test_words_come_as_they_are_said_and_a_stop_cuts_them_off(site: Site, words: Models, visit: Visit) -> None:
-    words.brain, words.pause = lambda _: ModelReply(LONG), 0.05
-    chat = chat_of(site, visit, NEW)
+def test_words_come_as_they_are_said_and_a_stop_cuts_them_off(site: Site, words: ModelServer, visit: Visit) -> None:
+    words.reply, words.pause = lambda _: ModelReply(LONG), 0.05
+    chat = open_chat_page(site, visit, NEW)
     chat.say("talk")
     expect(chat.page.locator("[data-reply=saying]")).to_contain_text("word3")
     chat.page.get_by_role("button", name="Stop").click()
@@ -140,40 +142,40 @@ def test_words_come_as_they_are_said_and_a_stop_cuts_them_off(site: Site, words:
 
 # R3
 def test_a_sentence_that_is_cut_off_again_and_again_is_whole_in_the_end(
-    site: Site, words: Models, visit: Visit
+    site: Site, words: ModelServer, visit: Visit
 ) -> None:
-    words.brain, words.pause = lambda _: ModelReply(LONG), 0.1
-    chat = chat_of(site, visit, NEW)
+    words.reply, words.pause = lambda _: ModelReply(LONG), 0.1
+    chat = open_chat_page(site, visit, NEW)
     breaks = itertools.count()
     chat.page.route(EVENTS, lambda route: route.abort() if next(breaks) < 3 else route.continue_())
     chat.say("talk")
     saying = chat.page.locator("[data-reply=saying]")
     expect(saying).to_contain_text("word2")
     chat.page.unroute(EVENTS)
-    site.served.process.send_signal(signal.SIGSTOP)  # nothing comes, and nobody says that it is over
+    site.server.process.send_signal(signal.SIGSTOP)  # nothing comes, and nobody says that it is over
     chat.page.context.set_offline(True)
-    site.served.process.send_signal(signal.SIGCONT)
+    site.server.process.send_signal(signal.SIGCONT)
     expect(chat.page.locator(READY)).to_have_count(0)
     words.pause = 0.0
     chat.page.context.set_offline(False)
     expect(chat.replies).to_have_count(1)
-    assert whole(chat) == LONG
+    assert whole_text(chat) == LONG
     chat.page.reload()
     expect(chat.replies).to_have_count(1)
     expect(chat.said).to_have_count(1)
 
 
 # R3
-def test_a_message_that_did_not_get_through_is_kept_and_sent_once(site: Site, words: Models, visit: Visit) -> None:
-    words.brain = echo
-    chat = chat_of(site, visit, NEW)
+def test_a_message_that_did_not_get_through_is_kept_and_sent_once(site: Site, words: ModelServer, visit: Visit) -> None:
+    words.reply = echo
+    chat = open_chat_page(site, visit, NEW)
     chat.page.route(CHAT, lambda route: route.abort())
     chat.field.fill("only once")
     chat.field.press("Enter")
     expect(chat.page.get_by_text("Not sent.")).to_be_visible()
     expect(chat.field).to_have_value("only once")
     chat.page.unroute(CHAT)
-    chat.page.route(CHAT, lost, times=1)  # it comes through, and its answer does not come back
+    chat.page.route(CHAT, lose_response, times=1)  # it comes through, and its answer does not come back
     chat.page.get_by_role("button", name="Try again").click()
     expect(chat.page.get_by_role("button", name="Try again")).to_be_enabled()
     chat.page.reload()
@@ -184,7 +186,7 @@ def test_a_message_that_did_not_get_through_is_kept_and_sent_once(site: Site, wo
     assert [each["title"] for each in site.admin.get("/api/threads").json()["items"]].count("only once") == 1
 
 
-def lost(route: Route) -> None:
+def lose_response(route: Route) -> None:
     """The server has it."""
     assert route.fetch().status == 200
     route.abort()
@@ -192,13 +194,13 @@ def lost(route: Route) -> None:
 
 # R3
 def test_thousands_of_lines_are_read_from_their_end_and_nothing_jumps(
-    site: Site, words: Models, folder: Path, visit: Visit
+    site: Site, words: ModelServer, folder: Path, visit: Visit
 ) -> None:
-    words.brain = echo
-    chat = chat_of(site, visit, NEW)
+    words.reply = echo
+    chat = open_chat_page(site, visit, NEW)
     chat.say("the first one")
-    chat.at_rest()
-    lengthen(folder, chat.thread, 4_000)
+    chat.wait_idle()
+    add_entries(folder, chat.thread, 4_000)
     chat.page.reload()
     expect(chat.replies.last).to_contain_text("number 4001")
     expect(chat.replies.last).to_be_in_viewport()
@@ -226,7 +228,7 @@ def top(element: Locator) -> float:
     return box["y"]
 
 
-def lengthen(folder: Path, thread: str, lines: int) -> None:
+def add_entries(folder: Path, thread: str, lines: int) -> None:
     """As if it had gone on for days."""
     add = "insert into lines (workspace, thread_id, n, at, kind, actor, body) values ('default', ?, ?, ?, ?, 'ann', ?)"
     with sqlite3.connect(folder / "interlock.db", timeout=20) as connection:
@@ -243,21 +245,21 @@ def lengthen(folder: Path, thread: str, lines: int) -> None:
 
 # R3 R22
 def test_a_server_that_dies_in_the_middle_of_a_sentence_says_it_anew(
-    site: Site, words: Models, folder: Path, visit: Visit
+    site: Site, words: ModelServer, folder: Path, visit: Visit
 ) -> None:
-    words.brain, words.pause = lambda _: ModelReply(LONG), 0.03
-    chat = chat_of(site, visit, NEW)
+    words.reply, words.pause = lambda _: ModelReply(LONG), 0.03
+    chat = open_chat_page(site, visit, NEW)
     chat.say("talk")
     expect(chat.page.locator("[data-reply=saying]")).to_contain_text("word9")
-    site.served.kill()
+    site.server.kill()
     expect(chat.page.locator(READY)).to_have_count(0)
     words.pause = 0.0
-    with serving(database(folder), folder, port=int(site.url.rpartition(":")[2])):
+    with run_server(database(folder), folder, port=int(site.url.rpartition(":")[2])):
         expect(chat.replies).to_have_count(1)
-        assert whole(chat) == LONG
+        assert whole_text(chat) == LONG
         expect(chat.said).to_have_count(1)
         expect(chat.page.locator(READY)).to_be_visible()
 
 
-def whole(chat: Chat) -> str:
+def whole_text(chat: ChatPage) -> str:
     return chat.replies.last.inner_text().removeprefix("Agent:").strip()

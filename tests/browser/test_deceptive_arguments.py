@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from interlock.core.canonical import canonical
 from tests.browser.deceptive_arguments import NAMES, PAIRS, values
-from tests.browser.site import READY, Site, Visit, site_at
+from tests.browser.site import READY, Site, Visit, run_site
 
 AT_ONCE = 40  # arguments of one call
 ARGUMENTS = "[role=group][aria-label=Arguments]"
@@ -30,7 +30,7 @@ READ = """(section) => {
 }"""
 TAGS = "(section) => [...new Set([...section.querySelectorAll('*')].map((each) => each.tagName))]"
 OURS = {"BUTTON", "CODE", "DIV", "H3", "INPUT", "LABEL", "LI", "MARK", "P", "SPAN", "UL"}
-LIVELY = "a, img, svg, iframe, form, b, strong, em, i, u, style, script, details, input:not([type=checkbox])"
+INTERACTIVE = "a, img, svg, iframe, form, b, strong, em, i, u, style, script, details, input:not([type=checkbox])"
 ALONE = """(value) => {
   for (let each = value; each; each = each.parentElement) {
     each.style.contentVisibility = "visible";
@@ -45,7 +45,7 @@ WIDE = "() => document.documentElement.scrollWidth - document.documentElement.cl
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
-    with site_at(f"sqlite:///{folder / 'interlock.db'}", folder) as made:
+    with run_site(f"sqlite:///{folder / 'interlock.db'}", folder) as made:
         made.put_policy({"version": 1, "defaults": {"expires_in": "1d"}})
         yield made
 
@@ -138,7 +138,7 @@ def assert_is_text(page: Page) -> None:
     """Nothing in an argument became an element of the page, and nothing of it ran."""
     section = page.locator(ARGUMENTS)
     assert set(section.evaluate(TAGS)) <= OURS
-    assert section.locator(LIVELY).count() == 0
+    assert section.locator(INTERACTIVE).count() == 0
     assert page.evaluate("() => window.deceived") is None
 
 
@@ -148,7 +148,7 @@ def assert_findings_are_shown(page: Page, approval: dict[str, Any]) -> None:
     )
     assert set(told) == {finding["id"] for finding in approval["findings"]}
     for finding in approval["findings"]:
-        assert flat(finding["message"]) in flat(told[finding["id"]])
+        assert flatten(finding["message"]) in flatten(told[finding["id"]])
     alarms = [finding for finding in approval["findings"] if finding["level"] == "alarm"]
     expect(page.get_by_role("button", name="Approve")).to_be_enabled(enabled=not alarms)
 
@@ -166,5 +166,5 @@ def batches(values: list[bytes]) -> Iterator[list[bytes]]:
     return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
 
 
-def flat(text: str) -> str:
+def flatten(text: str) -> str:
     return " ".join(text.split())

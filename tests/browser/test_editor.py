@@ -56,11 +56,11 @@ ARGS: dict[str, Any] = {
 }
 
 
-def asked(site: Site, args: Mapping[str, Any] = ARGS, **more: Any) -> str:
+def propose(site: Site, args: Mapping[str, Any] = ARGS, **more: Any) -> str:
     return site.propose(site.agent(), "create_issue", args, schema=SCHEMA, **more)
 
 
-def opened(page: Page) -> Locator:
+def open_editor(page: Page) -> Locator:
     """The editor of the card on this page."""
     expect(page.locator(READY)).to_be_visible()
     page.get_by_role("button", name="Edit").click()
@@ -78,7 +78,7 @@ def approve(editor: Locator, changes: str) -> None:
     expect(editor).to_be_hidden()
 
 
-def got(site: Site, approval_id: str) -> Any:
+def started_args(site: Site, approval_id: str) -> Any:
     """The arguments as the agent gets them."""
     answer = site.clients[-1].get(f"/api/calls/{approval_id}").json()
     assert answer["outcome"] == "proceed", answer
@@ -88,8 +88,8 @@ def got(site: Site, approval_id: str) -> Any:
 # R11 R12
 @pytest.mark.smoke
 def test_every_kind_of_field_is_edited_by_form_and_nothing_else_changes(site: Site, visit: Visit) -> None:
-    approval_id = asked(site)
-    editor = opened(visit(site.admin, f"/a/{approval_id}"))
+    approval_id = propose(site)
+    editor = open_editor(visit(site.admin, f"/a/{approval_id}"))
     button = editor.get_by_role("button", name="Approve with")
     expect(button).to_be_disabled()
     expect(field(editor, "count")).to_have_value("9007199254740993")
@@ -118,14 +118,14 @@ def test_every_kind_of_field_is_edited_by_form_and_nothing_else_changes(site: Si
     wanted = {"title": "Fix the login", "body": "First line\nAnother line", "count": 12345678901234567890}
     wanted |= {"ratio": 1.5, "urgent": True, "state": "doing", "assignee": "bob", "estimate": 3}
     wanted |= {"labels": ["login", "new"], "owner": {"name": "Zoë", "age": None}}
-    assert got(site, approval_id) == ARGS | wanted
+    assert started_args(site, approval_id) == ARGS | wanted
 
 
 # R12
 @pytest.mark.smoke
 def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: Site, visit: Visit) -> None:
-    approval_id = asked(site)
-    editor = opened(visit(site.admin, f"/a/{approval_id}"))
+    approval_id = propose(site)
+    editor = open_editor(visit(site.admin, f"/a/{approval_id}"))
     field(editor, "count").fill("0.5x")
     expect(editor.get_by_text("count must be a whole number.")).to_have_count(1)
     expect(editor.get_by_role("button", name="Approve with 1 change")).to_be_disabled()
@@ -143,10 +143,10 @@ def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: 
     editor.get_by_role("tab", name="Form").click()
     field(editor, "mail").fill("bob@example.com")
     approve(editor, "2 changes")
-    assert got(site, approval_id) == ARGS | {"title": "Fix the login", "mail": "bob@example.com"}
+    assert started_args(site, approval_id) == ARGS | {"title": "Fix the login", "mail": "bob@example.com"}
 
 
-def typed(page: Page, text: str) -> None:
+def type_json(page: Page, text: str) -> None:
     """All of the JSON, anew."""
     page.locator(".cm-content").click()
     page.keyboard.press("ControlOrMeta+a")
@@ -158,7 +158,7 @@ def test_json_and_form_are_two_views_of_one_draft(site: Site, visit: Visit) -> N
     args = {"id": 1, "text": "a", "nested": {"list": [{"x": 1}, {"y": [None]}]}}
     approval_id = site.propose(site.agent(), "store", args)
     page = visit(site.admin, f"/a/{approval_id}")
-    editor = opened(page)
+    editor = open_editor(page)
     field(editor, "text").fill("b")
     editor.get_by_role("tab", name="JSON").click()
     expect(editor.locator(".cm-content")).to_contain_text('"text": "b"')
@@ -168,7 +168,7 @@ def test_json_and_form_are_two_views_of_one_draft(site: Site, visit: Visit) -> N
         "[" * 64 + "]" * 64: "Line 1: This is nested deeper than 63 levels",
         '{"a": ': "but the text ends",
     }.items():
-        typed(page, wrong)
+        type_json(page, wrong)
         expect(editor.locator("[data-flaw]")).to_contain_text(said)
     expect(editor.get_by_role("button", name="Approve with")).to_be_disabled()
     editor.get_by_role("tab", name="Form").click()
@@ -176,7 +176,7 @@ def test_json_and_form_are_two_views_of_one_draft(site: Site, visit: Visit) -> N
     editor.get_by_role("button", name="Edit as JSON").click()
     expect(editor.locator(".cm-content")).to_have_text('{"a": ')
     text = '{"id": 123456789012345678901234567890, "text": "b", "f": 1e3, "nested": {"list": []}, "hid": "a\\u202eb"}'
-    typed(page, text)
+    type_json(page, text)
     editor.get_by_role("tab", name="Form").click()
     expect(field(editor, "id")).to_have_value("123456789012345678901234567890")
     expect(field(editor, "f")).to_have_value("1000")
@@ -194,7 +194,7 @@ def test_json_and_form_are_two_views_of_one_draft(site: Site, visit: Visit) -> N
     page.get_by_label("Checked").check()  # the edit brought a finding of its own
     approve(editor, "6 changes")
     wanted = {"id": 123456789012345678901234567890, "text": "c", "f": 1000, "nested": {"list": []}, "hid": "a\u202eb"}
-    assert got(site, approval_id) == wanted
+    assert started_args(site, approval_id) == wanted
 
 
 # R12 R53
@@ -202,13 +202,13 @@ def test_secrets_and_what_a_form_would_harm_stay_as_they_are(site: Site, visit: 
     args = {"token": "sk-very-secret", "users": [{"key": "k1", "name": "a"}], "crlf": "a\r\nb", "to": "ann"}
     approval_id = site.propose(site.agent(), "send", args, secret=["token", "/users/*/key"])
     page = visit(site.admin, f"/a/{approval_id}")
-    editor = opened(page)
+    editor = open_editor(page)
     expect(field(editor, "token")).to_have_attribute("readonly", "")
     expect(field(editor, "key")).to_have_attribute("readonly", "")
     expect(field(editor, "crlf")).to_have_text("Edit as JSON")
     field(editor, "crlf").click()
     expect(editor.locator(".cm-content")).to_contain_text('"crlf": "a\\r\\nb"')
-    typed(page, '{"token": "other", "users": [], "crlf": "x", "to": "bob"}')
+    type_json(page, '{"token": "other", "users": [], "crlf": "x", "to": "bob"}')
     expect(editor.get_by_text("token is locked; restore its original value.")).to_be_visible()
     expect(editor.get_by_role("button", name="Approve with")).to_be_disabled()
     page.keyboard.press("ControlOrMeta+z")
@@ -222,14 +222,14 @@ def test_secrets_and_what_a_form_would_harm_stay_as_they_are(site: Site, visit: 
     page.get_by_label("Checked").check()
     approve(editor, "2 changes")
     assert "sk-very-secret" not in page.content()
-    assert got(site, approval_id) == args | {"to": "bob", "users": [{"key": "k1", "name": "b"}]}
+    assert started_args(site, approval_id) == args | {"to": "bob", "users": [{"key": "k1", "name": "b"}]}
 
 
 # R14
 def test_esc_closes_asks_first_and_a_draft_survives(site: Site, visit: Visit) -> None:
-    approval_id = asked(site)
+    approval_id = propose(site)
     page = visit(site.admin, f"/a/{approval_id}")
-    editor = opened(page)
+    editor = open_editor(page)
     field(editor, "title").press("Escape")
     expect(editor).to_be_hidden()
     expect(page.locator("article")).to_be_focused()
@@ -244,11 +244,11 @@ def test_esc_closes_asks_first_and_a_draft_survives(site: Site, visit: Visit) ->
     question.get_by_role("button", name="Keep changes and close").click()
     expect(editor).to_be_hidden()
     page.reload()
-    opened(page)
+    open_editor(page)
     expect(field(editor, "title")).to_have_value("Fix the login")
     editor.get_by_role("button", name="Close").click()
     question.get_by_role("button", name="Discard changes").click()
-    opened(page)
+    open_editor(page)
     expect(field(editor, "title")).to_have_value("Fix login")
     assert site.approval(approval_id)["status"] == "pending"
 
@@ -256,10 +256,10 @@ def test_esc_closes_asks_first_and_a_draft_survives(site: Site, visit: Visit) ->
 # R5 R12
 def test_what_happens_elsewhere_while_one_edits_is_said_and_costs_no_text(site: Site, visit: Visit) -> None:
     bob = site.person("bob")
-    decided, expiring = asked(site), asked(site, expires_in="6s")
+    decided, expiring = propose(site), propose(site, expires_in="6s")
     pages = [visit(site.admin, f"/a/{each}") for each in (decided, expiring)]
     for page in pages:
-        field(opened(page), "title").fill("Mine")
+        field(open_editor(page), "title").fill("Mine")
     digest = site.approval(decided)["args_sha256"]
     answer = bob.post(f"/api/approvals/{decided}/decision", json={"kind": "approve", "args_sha256": digest})
     assert answer.status_code == 200
@@ -275,9 +275,9 @@ def test_what_happens_elsewhere_while_one_edits_is_said_and_costs_no_text(site: 
 def test_arguments_that_somebody_else_edited_are_looked_at_before_a_draft_goes_on(site: Site, visit: Visit) -> None:
     site.put_policy({"version": 1, "rules": [{"name": "two", "tools": ["create_issue"], "then": "ask", "quorum": 2}]})
     bob = site.person("bob")
-    approval_id = asked(site)
+    approval_id = propose(site)
     page = visit(site.admin, f"/a/{approval_id}")
-    editor = opened(page)
+    editor = open_editor(page)
     field(editor, "title").fill("Mine")
     edit = {"kind": "edit", "args_sha256": site.approval(approval_id)["args_sha256"], "args": ARGS | {"state": "done"}}
     assert bob.post(f"/api/approvals/{approval_id}/decision", json=edit).status_code == 200

@@ -9,24 +9,24 @@ from playwright.sync_api import CDPSession, Locator, Page, expect
 
 from tests.browser.site import READY, Site, Visit
 from tests.browser.test_axe import assert_no_barrier
-from tests.browser.test_editor import ARGS, approve, asked, field, got, opened
+from tests.browser.test_editor import ARGS, approve, field, open_editor, propose, started_args
 
-MIB = 1024 * 1024 - 2_000  # with what is around it in a request
+MEBIBYTE = 1024 * 1024 - 2_000  # with what is around it in a request
 KEYS = 30
 
 
-def per_key(page: Page) -> float:
+def milliseconds_per_key(page: Page) -> float:
     """Milliseconds of work of the page for one key, from 30 of them; what else runs on the machine does not count."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    began = worked(session)
+    began = task_seconds(session)
     for _ in range(KEYS):
         page.keyboard.press("x")
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-    return (worked(session) - began) / KEYS * 1000
+    return (task_seconds(session) - began) / KEYS * 1000
 
 
-def worked(session: CDPSession) -> float:
+def task_seconds(session: CDPSession) -> float:
     metrics = session.send("Performance.getMetrics")["metrics"]
     return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
 
@@ -35,10 +35,12 @@ def worked(session: CDPSession) -> float:
 @pytest.mark.parametrize("shape", ["one text", "many values"])
 def test_a_mebibyte_of_arguments_is_edited_as_json(site: Site, visit: Visit, shape: str) -> None:
     many = {f"field_{number:04}": f"{number} {'x' * 80}" for number in range(9_990)}
-    args: dict[str, Any] = {"text": "long " * (MIB // 5), "to": "ann"} if shape == "one text" else many | {"to": "ann"}
+    args: dict[str, Any] = (
+        {"text": "long " * (MEBIBYTE // 5), "to": "ann"} if shape == "one text" else many | {"to": "ann"}
+    )
     approval_id = site.propose(site.agent(), "store", args)
     page = visit(site.admin, f"/a/{approval_id}")
-    editor = opened(page)
+    editor = open_editor(page)
     expect(editor.locator(".cm-content")).to_be_visible()
     editor.get_by_role("tab", name="Form").click()
     expect(editor.get_by_text("There are too many values for a form")).to_be_visible()
@@ -47,28 +49,28 @@ def test_a_mebibyte_of_arguments_is_edited_as_json(site: Site, visit: Visit, sha
     page.keyboard.press("ControlOrMeta+End")
     for key in ("ArrowUp", "End", "ArrowLeft"):
         page.keyboard.press(key)
-    taken = per_key(page)
+    taken = milliseconds_per_key(page)
     print(f"{shape}: a key takes {taken:.0f} ms")
     approve(editor, "1 change")
-    assert got(site, approval_id) == args | {"to": f"ann{'x' * KEYS}"}
+    assert started_args(site, approval_id) == args | {"to": f"ann{'x' * KEYS}"}
 
 
 def test_the_largest_form_is_filled_in(site: Site, visit: Visit) -> None:
     approval_id = site.propose(site.agent(), "store", {f"field_{number}": "text" for number in range(149)})
     page = visit(site.admin, f"/a/{approval_id}")
-    editor = opened(page)
+    editor = open_editor(page)
     field(editor, "field_75").click()
-    taken = per_key(page)
+    taken = milliseconds_per_key(page)
     print(f"149 fields: a key takes {taken:.0f} ms")
     approve(editor, "1 change")
-    assert got(site, approval_id)["field_75"] == f"text{'x' * KEYS}"
+    assert started_args(site, approval_id)["field_75"] == f"text{'x' * KEYS}"
 
 
 # R12
 def test_the_editor_has_no_barrier_and_works_on_a_phone(site: Site, visit: Visit) -> None:
-    approval_id = asked(site)
+    approval_id = propose(site)
     page = visit(site.admin, f"/a/{approval_id}", viewport={"width": 390, "height": 844}, has_touch=True)
-    editor = opened(page)
+    editor = open_editor(page)
     field(editor, "count").fill("12x")
     field(editor, "title").fill("Fix the login")
     assert_no_barrier(page)
@@ -85,7 +87,7 @@ def test_the_editor_has_no_barrier_and_works_on_a_phone(site: Site, visit: Visit
     assert box is not None
     assert box["height"] >= 44
     approve(editor, "1 change")
-    assert got(site, approval_id) == ARGS | {"title": "Fix the login"}
+    assert started_args(site, approval_id) == ARGS | {"title": "Fix the login"}
 
 
 def question(site: Site, text: str, **more: Any) -> str:
@@ -95,7 +97,7 @@ def question(site: Site, text: str, **more: Any) -> str:
     return str(answer.json()["approval_id"])
 
 
-def told(site: Site, approval_id: str) -> Any:
+def answer_for_model(site: Site, approval_id: str) -> Any:
     answer = site.clients[-1].get(f"/api/calls/{approval_id}").json()
     assert answer["outcome"] == "answered", answer
     return answer["message"]
@@ -115,7 +117,7 @@ def test_an_agents_questions_are_answered_by_words_choice_or_form(site: Site, vi
     expect(card(page).get_by_label("Your answer")).to_have_value("The web team.\nAsk Ann.")
     card(page).get_by_role("button", name="Send answer").click()
     expect(page.locator("article[data-status=responded]")).to_be_visible()
-    assert told(site, words) == "The web team.\nAsk Ann."
+    assert answer_for_model(site, words) == "The web team.\nAsk Ann."
 
     choice = question(site, "Which-day", choices=["Monday", "Friday"])
     page.goto(f"/a/{choice}")
@@ -123,7 +125,7 @@ def test_an_agents_questions_are_answered_by_words_choice_or_form(site: Site, vi
     card(page).get_by_label("Friday").check()
     card(page).get_by_role("button", name="Send answer").click()
     expect(page.locator("article[data-status=responded]")).to_be_visible()
-    assert told(site, choice) == "Friday"
+    assert answer_for_model(site, choice) == "Friday"
 
     schema = {
         "type": "object",
@@ -142,4 +144,4 @@ def test_an_agents_questions_are_answered_by_words_choice_or_form(site: Site, vi
     field(card(page), "mail").fill("ann@example.com")
     card(page).get_by_role("button", name="Send answer").click()
     expect(page.locator("article[data-status=responded]")).to_be_visible()
-    assert told(site, form) == {"mail": "ann@example.com", "size": 12345678901234567890}
+    assert answer_for_model(site, form) == {"mail": "ann@example.com", "size": 12345678901234567890}

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.bulk_requests import fill
+from tests.browser.bulk_requests import create_requests
 from tests.browser.site import READY, Site, Visit
 
 POLICY = """
@@ -38,7 +38,7 @@ def decide(site: Site, person: httpx2.Client, approval_id: str, kind: str, **mor
     return person.post(f"/api/approvals/{approval_id}/decision", json={"kind": kind, **seen, **more})
 
 
-def decided_call(site: Site) -> str:
+def make_decided_call(site: Site) -> str:
     """Refused to one, edited and approved by another, approved by a third, run, and remarked upon."""
     agent = site.agent("office")
     bob, cara, dan = (
@@ -67,8 +67,8 @@ def erase(folder: Path, approval_id: str) -> None:
 
 
 # R8, R41
-def test_a_call_is_found_and_tells_its_story(site: Site, visit: Visit, tmp_path: Path) -> None:
-    approval_id = decided_call(site)
+def test_call_is_found_and_shows_its_history(site: Site, visit: Visit, tmp_path: Path) -> None:
+    approval_id = make_decided_call(site)
     for number in range(3):
         site.propose(site.agent(f"other{number}"), "delete_file", {"path": f"/tmp/{number}"})
     page = visit(site.admin, "/history")
@@ -101,7 +101,7 @@ def test_a_call_is_found_and_tells_its_story(site: Site, visit: Visit, tmp_path:
 
 # R8
 def test_a_long_list_is_read_on_to_its_end(site: Site, visit: Visit, tmp_path: Path) -> None:
-    ids = fill(f"sqlite:///{tmp_path / 'interlock.db'}", 130)
+    ids = create_requests(f"sqlite:///{tmp_path / 'interlock.db'}", 130)
     page = visit(site.admin, "/history")
     first = page.locator("[data-row]").first
     expect(first).to_be_visible()
@@ -148,7 +148,7 @@ def verify(page: Page) -> None:
 
 # R49
 def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: Visit, tmp_path: Path) -> None:
-    approval_id = decided_call(site)
+    approval_id = make_decided_call(site)
     page = visit(site.admin, "/history?tab=ledger")
     expect(page.get_by_text("Not verified since the server was started.")).to_be_visible()
     verify(page)
@@ -169,7 +169,7 @@ def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: 
 
 # R49
 def test_the_ledger_is_taken_along_and_verified_elsewhere(site: Site, visit: Visit, tmp_path: Path) -> None:
-    decided_call(site)
+    make_decided_call(site)
     page = visit(site.admin, "/history?tab=ledger")
     for name, file in (("Export ledger", "out.ledger"), ("Download head", "head.json")):
         with page.expect_download() as downloading:

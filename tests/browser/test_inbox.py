@@ -15,7 +15,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 TWO = {"version": 1, "rules": [{"name": "two", "tools": ["pay"], "then": "ask", "quorum": 2}]}
 
 
-def opened(visit: Visit, who: httpx2.Client, path: str = "/inbox", **more: Any) -> Page:
+def open_inbox(visit: Visit, who: httpx2.Client, path: str = "/inbox", **more: Any) -> Page:
     page = visit(who, path, **more)
     expect(page.locator(READY)).to_be_visible()
     expect(page.locator("[aria-busy=false] [data-rows]")).to_be_visible()
@@ -32,7 +32,7 @@ def decide(who: httpx2.Client, site: Site, approval_id: str, kind: str, **more: 
     assert answer.status_code == 200, answer.text
 
 
-def go_on(page: Page, to: str) -> None:
+def press_next(page: Page, to: str) -> None:
     """J, until the card may be answered."""
     page.keyboard.press("j")
     expect(row(page, to)).to_have_attribute("data-current", "true")
@@ -55,7 +55,7 @@ def test_filters_live_in_the_address(site: Site, visit: Visit) -> None:
     mail = site.propose(bot, "send_mail", {"to": "ann@example.com"}, thread_id="t1")
     page_made = site.propose(other, "make_page", {"title": "Pricing"}, priority="high")
     site.propose(other, "make_page", {"title": "Imprint"})
-    page = opened(visit, site.admin, "/inbox?tool=make_page&q=pricing")
+    page = open_inbox(visit, site.admin, "/inbox?tool=make_page&q=pricing")
     expect(page.locator("[data-row]")).to_have_count(1)
     page.reload()
     expect(row(page, page_made)).to_be_visible()
@@ -84,7 +84,7 @@ def test_all_shows_what_was_decided_and_mine_what_waits_for_me(site: Site, visit
     paid, mail = site.propose(bot, "pay", {"amount": 5}), site.propose(bot, "send_mail", {"to": "ann"})
     done = site.propose(bot, "send_mail", {"to": "bob"})
     decide(bob, site, done, "reject", reason="Not him")
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     expect(page.locator("[data-row]")).to_have_count(2)
     page.get_by_role("button", name="Waiting for me", exact=True).click()
     expect(page.locator("[data-row]")).to_have_count(1)
@@ -103,7 +103,7 @@ def test_rows_come_and_change_without_jumping(site: Site, visit: Visit) -> None:
     site.put_policy(TWO)
     first = site.propose(bot, "send_mail", {"to": "first"}, expires_in="60s")
     second = site.propose(bot, "pay", {"amount": 5})
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     before = row(page, first).bounding_box()
     urgent = site.propose(bot, "send_mail", {"to": "urgent"}, expires_in="30s")
     gone = site.propose(bot, "send_mail", {"to": "gone"})
@@ -132,16 +132,16 @@ def test_five_requests_are_answered_by_keys_alone(site: Site, visit: Visit) -> N
     bot = site.agent()
     schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
     ids = [site.propose(bot, "send_mail", {"to": f"user{number}"}, schema=schema) for number in range(5)]
-    page = opened(visit, site.admin)
-    go_on(page, ids[0])
+    page = open_inbox(visit, site.admin)
+    press_next(page, ids[0])
     page.keyboard.press("a")
     expect(row(page, ids[0])).to_contain_text("approved by ann")
-    go_on(page, ids[1])
+    press_next(page, ids[1])
     page.keyboard.press("r")
     page.keyboard.type("a rather bad idea")  # a, r, e and x are keys of the inbox too
     page.keyboard.press("Enter")
     expect(row(page, ids[1])).to_contain_text("rejected by ann")
-    go_on(page, ids[2])
+    press_next(page, ids[2])
     page.keyboard.press("z")
     expect(page.get_by_text("Undone. The request is open again.")).to_be_visible()
     expect(row(page, ids[1])).to_contain_text("left")
@@ -150,15 +150,15 @@ def test_five_requests_are_answered_by_keys_alone(site: Site, visit: Visit) -> N
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(row(page, ids[2])).to_contain_text("responded by ann")
-    go_on(page, ids[3])
+    press_next(page, ids[3])
     page.keyboard.press("k")
     expect(row(page, ids[2])).to_have_attribute("data-current", "true")
-    go_on(page, ids[3])
+    press_next(page, ids[3])
     page.keyboard.press("Enter")  # on the row, as O does
     expect(page.locator("article:focus")).to_be_visible()
     page.keyboard.press("Enter")
     expect(row(page, ids[3])).to_contain_text("approved by ann")
-    go_on(page, ids[4])
+    press_next(page, ids[4])
     page.keyboard.press("Control+e")
     tab_to(page, page.locator("article").get_by_role("textbox", name="to"))
     page.keyboard.type(", and kai")
@@ -175,7 +175,7 @@ def test_keys_do_no_more_than_the_card_would(site: Site, visit: Visit) -> None:
     bot = site.agent()
     risky = site.propose(bot, "drop_table", {"name": "users"}, effect="destructive", expires_in="60s")
     odd = site.propose(bot, "send_mail", {"to": "ann\u202e@example.com"}, expires_in="90s")
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     page.keyboard.press("a")
     expect(page.get_by_text("Open a request first")).to_be_visible()
     page.keyboard.press("j")
@@ -205,7 +205,7 @@ def test_keys_do_no_more_than_the_card_would(site: Site, visit: Visit) -> None:
 def test_a_phone_shows_one_pane_and_back_leads_to_the_list(site: Site, visit: Visit) -> None:
     bot = site.agent()
     ids = [site.propose(bot, "send_mail", {"to": f"user{number}"}) for number in range(12)]
-    page = opened(visit, site.admin, **PHONE)
+    page = open_inbox(visit, site.admin, **PHONE)
     expect(page.get_by_role("button", name="Keyboard shortcuts")).to_have_count(0)
     row(page, ids[0]).get_by_role("link").click()
     expect(page.locator(f'article[data-approval="{ids[0]}"]')).to_be_visible()
@@ -228,7 +228,7 @@ def test_a_phone_shows_one_pane_and_back_leads_to_the_list(site: Site, visit: Vi
 # R21
 def test_a_viewer_sees_everything_and_decides_nothing(site: Site, visit: Visit) -> None:
     approval_id = site.propose(site.agent(), "send_mail", {"to": "ann"})
-    page = opened(visit, site.person("vic", role="viewer"))
+    page = open_inbox(visit, site.person("vic", role="viewer"))
     expect(row(page, approval_id)).to_be_visible()
     expect(page.get_by_role("checkbox")).to_have_count(0)
     page.keyboard.press("j")
@@ -243,7 +243,7 @@ def test_a_viewer_sees_everything_and_decides_nothing(site: Site, visit: Visit) 
 
 
 def test_an_empty_inbox_says_that_nothing_waits(site: Site, visit: Visit, visitors: Visitors) -> None:
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     expect(page.get_by_text("No pending requests")).to_be_visible()
     approval_id = site.propose(site.agent(), "send_mail", {"to": "ann"})
     page.get_by_role("button", name="1 new").click()

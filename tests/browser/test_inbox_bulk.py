@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from tests.browser.site import Site, Visit
-from tests.browser.test_inbox import decide, opened, row
+from tests.browser.test_inbox import decide, open_inbox, row
 
 
 # R42
@@ -14,7 +14,7 @@ def test_many_are_approved_together_and_those_that_fail_stay(site: Site, visit: 
     mails = [site.propose(bot, "send_mail", {"to": f"user{n}", "subject": "Hello"}) for n in range(7)]
     risky = site.propose(bot, "send_mail", {"to": "all"}, effect="destructive")
     other = site.propose(bot, "make_page", {"title": "Imprint"})
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     row(page, mails[0]).get_by_role("checkbox").click()
     for refused, why in ((risky, "High-risk requests are decided one by one."), (other, "One tool at a time")):
         row(page, refused).get_by_role("checkbox").click()
@@ -49,7 +49,7 @@ def test_what_failed_can_be_looked_at_and_tried_again(site: Site, visit: Visit) 
     mails = [site.propose(bot, "send_mail", {"to": f"user{n}"}) for n in range(2)]
     site.put_policy({"version": 1, "rules": [{"name": "two", "tools": ["send_mail"], "then": "ask", "quorum": 2}]})
     third = site.propose(bot, "send_mail", {"to": "user2"})
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     for approval_id in (*mails, third):
         row(page, approval_id).get_by_role("checkbox").click()
     page.get_by_role("button", name="Decide together").click()
@@ -74,7 +74,7 @@ def test_what_failed_can_be_looked_at_and_tried_again(site: Site, visit: Visit) 
 def test_many_are_rejected_with_a_reason_and_taken_back(site: Site, visit: Visit) -> None:
     bot = site.agent()
     mails = [site.propose(bot, "send_mail", {"to": f"user{n}"}) for n in range(3)]
-    page = opened(visit, site.admin)
+    page = open_inbox(visit, site.admin)
     for _ in mails:
         page.keyboard.press("j")
         page.keyboard.press("x")

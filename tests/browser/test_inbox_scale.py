@@ -7,12 +7,12 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.bulk_requests import claiming, fill
+from tests.browser.bulk_requests import assign_at_rate, create_requests
 from tests.browser.site import Site, Visit
-from tests.browser.test_inbox import opened
+from tests.browser.test_inbox import open_inbox
 
 MANY = 10_000
-SCREENS = 60  # of the first ones; scrolling through all of them takes a minute on a busy machine
+SCREENS = 60  # of the first ones; scrolling through all of them takes a minute on a loaded machine
 RATE = 50
 FRAMES = """async ({ screens, milliseconds }) => {
   const list = document.querySelector("[data-rows]");
@@ -37,8 +37,8 @@ FRAMES = """async ({ screens, milliseconds }) => {
 # R36
 def test_ten_thousand_requests_are_scrolled_and_kept_up_to_date(site: Site, visit: Visit, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'interlock.db'}"
-    fill(database, MANY)
-    page = opened(visit, site.admin)
+    create_requests(database, MANY)
+    page = open_inbox(visit, site.admin)
     expect(page.get_by_role("navigation", name="Pages")).to_contain_text("10000")
     scrolled: dict[str, Any] = page.evaluate(FRAMES, {"screens": SCREENS, "milliseconds": 0})
     assert scrolled["rows"] >= 400, scrolled  # further pages were fetched on the way
@@ -47,7 +47,7 @@ def test_ten_thousand_requests_are_scrolled_and_kept_up_to_date(site: Site, visi
     top = page.locator('[data-row][aria-posinset="1"]')
     expect(top).to_be_visible()
     seen: list[str] = page.locator("[data-row]").evaluate_all("rows => rows.map(row => row.dataset.row)")
-    with claiming(database, seen, RATE) as done:
+    with assign_at_rate(database, seen, RATE) as done:
         expect(top).to_contain_text("claimed by bob")
         meanwhile: dict[str, Any] = page.evaluate(FRAMES, {"screens": 0, "milliseconds": 2_000})
     assert len(done) > RATE, "so much happened meanwhile"

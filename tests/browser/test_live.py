@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.site import READY, Site, Visitors, site_at, until
-from tests.interlock_server import serving
+from tests.browser.site import READY, Site, Visitors, run_site, wait_until
+from tests.interlock_server import run_server
 
 WITHOUT_LOCKS = "delete Navigator.prototype.locks;"  # as where the page came by plain HTTP from another machine
 WAITING = "nav[aria-label=Pages] a[href='/inbox'] span"
 
 
 def test_eight_tabs_share_one_stream_and_the_eighth_still_decides(site: Site, visitors: Visitors) -> None:
-    tabs = opened(visitors.context(site.admin), 7)
+    tabs = open_tabs(visitors.context(site.admin), 7)
     approval_id = site.propose(site.agent(), "send_mail", {"to": "ann@example.com"})
     tabs.append(tabs[0].context.new_page())
     tabs[7].goto(f"/a/{approval_id}")
@@ -38,8 +38,8 @@ def test_when_the_leading_tab_closes_another_goes_on_and_misses_nothing(
 ) -> None:
     context = visitors.context(site.admin)
     context.add_init_script(before)
-    followed = follow(context)
-    tabs = opened(context, 3)
+    followed = stream_owners(context)
+    tabs = open_tabs(context, 3)
     agent = site.agent()
     for gone in range(2):
         one_stream_is_left(site)
@@ -57,8 +57,8 @@ def test_when_the_leading_tab_closes_another_goes_on_and_misses_nothing(
 
 def test_a_frozen_leader_hands_over_and_catches_up_when_it_wakes(site: Site, visitors: Visitors) -> None:
     context = visitors.context(site.admin)
-    followed = follow(context)
-    first, second = opened(context, 2)
+    followed = stream_owners(context)
+    first, second = open_tabs(context, 2)
     leader, other = (first, second) if followed[-1] is first else (second, first)
     leader.evaluate("document.dispatchEvent(new Event('freeze'))")
     site.propose(site.agent(), "send_mail", {"to": "ann@example.com"})
@@ -73,7 +73,7 @@ def test_a_server_without_signs_of_life_is_asked_again_from_the_same_place(site:
     """The browser's clock goes on without waiting: signs of life come every 15 seconds, and 40 are too many."""
     context = visitors.context(site.admin)
     context.clock.install()
-    tab = opened(context, 1)[0]
+    tab = open_tabs(context, 1)[0]
     with tab.expect_request("**/api/events") as again:
         context.clock.fast_forward(46_000)
     assert int(again.value.headers["last-event-id"]) > 0
@@ -84,8 +84,8 @@ def test_a_server_without_signs_of_life_is_asked_again_from_the_same_place(site:
 def test_a_leader_that_says_nothing_any_more_is_replaced(site: Site, visitors: Visitors) -> None:
     context = visitors.context(site.admin)
     context.clock.install()
-    followed = follow(context)
-    first, second = opened(context, 2)
+    followed = stream_owners(context)
+    first, second = open_tabs(context, 2)
     silent, other = (first, second) if followed[-1] is first else (second, first)
     silent.evaluate("BroadcastChannel.prototype.postMessage = () => undefined")
     context.clock.fast_forward(66_000)
@@ -100,21 +100,21 @@ def test_a_server_that_was_killed_and_comes_back_is_found_again_and_nothing_is_m
     tmp_path: Path, browser: Browser
 ) -> None:
     database = f"sqlite:///{tmp_path / 'interlock.db'}"
-    with site_at(database, tmp_path) as site:
+    with run_site(database, tmp_path) as site:
         visitors, agent = Visitors(browser, site), site.agent()
-        tab = opened(visitors.context(site.admin), 1)[0]
-        site.served.kill()
+        tab = open_tabs(visitors.context(site.admin), 1)[0]
+        site.server.kill()
         expect(tab.locator("[data-live=offline]")).to_be_visible()
-        with serving(database, tmp_path, port=urlsplit(site.url).port or 0):
+        with run_server(database, tmp_path, port=urlsplit(site.url).port or 0):
             site.propose(agent, "send_mail", {"to": "ann@example.com"})
             expect(tab.locator(READY)).to_be_visible()
             expect(tab.locator(WAITING).first).to_contain_text("1")
             visitors.close()
-        visitors.seen.check()
+        visitors.problems.check()
 
 
 def test_no_connection_is_said_and_heals(site: Site, visitors: Visitors) -> None:
-    tab = opened(visitors.context(site.admin), 1)[0]
+    tab = open_tabs(visitors.context(site.admin), 1)[0]
     tab.context.set_offline(True)
     expect(tab.locator("[data-live=offline]")).to_have_text("Offline")
     site.propose(site.agent(), "send_mail", {"to": "ann@example.com"})
@@ -123,7 +123,7 @@ def test_no_connection_is_said_and_heals(site: Site, visitors: Visitors) -> None
     expect(tab.locator(WAITING).first).to_contain_text("1")
 
 
-def opened(context: BrowserContext, number: int) -> list[Page]:
+def open_tabs(context: BrowserContext, number: int) -> list[Page]:
     """That many tabs of one browser, all up to date."""
     tabs = [context.new_page() for _ in range(number)]
     for tab in tabs:
@@ -132,7 +132,7 @@ def opened(context: BrowserContext, number: int) -> list[Page]:
     return tabs
 
 
-def follow(context: BrowserContext) -> list[Page]:
+def stream_owners(context: BrowserContext) -> list[Page]:
     """The tabs that asked for the stream, in order."""
     asked: list[Page] = []
     context.on("request", lambda request: request.url.endswith("/api/events") and asked.append(request.frame.page))
@@ -141,7 +141,7 @@ def follow(context: BrowserContext) -> list[Page]:
 
 def one_stream_is_left(site: Site) -> None:
     """A tab that closes or hands over says nothing to the server, which notices on its own."""
-    until(lambda: open_streams(site) == 1)
+    wait_until(lambda: open_streams(site) == 1)
 
 
 def open_streams(site: Site) -> int:

@@ -33,11 +33,11 @@ SHOWS = """
   };
 }
 """
-SECRETIVE = {"to": "ann@example.com", "body": "the secret of the house"}
+HIDE_DETAILS = {"to": "ann@example.com", "body": "the secret of the house"}
 
 
 # R44
-def test_what_waits_for_me_is_told_once_by_one_tab_and_opens_by_a_click(site: Site, visitors: Visitors) -> None:
+def test_pending_approval_notifies_once_in_one_tab_and_opens_by_a_click(site: Site, visitors: Visitors) -> None:
     context = visitors.context(site.person("bob"))
     context.grant_permissions(["notifications"])
     context.add_init_script(RECORD)
@@ -50,9 +50,9 @@ def test_what_waits_for_me_is_told_once_by_one_tab_and_opens_by_a_click(site: Si
     expect(first.get_by_text("On in this browser")).to_be_visible()
     second.evaluate("Notification.permission = 'granted'")
 
-    approval_id = site.propose(site.agent(), "send_mail", SECRETIVE)
-    leader = waited(first, second)
-    shown = told(first) + told(second)
+    approval_id = site.propose(site.agent(), "send_mail", HIDE_DETAILS)
+    leader = wait_for_notification(first, second)
+    shown = notifications(first) + notifications(second)
     assert [each["tag"] for each in shown] == [approval_id]
     assert shown[0]["body"] == "send_mail", "nothing of the arguments, and so not the sentence that is made from them"
     with context.expect_page() as opened:
@@ -62,7 +62,7 @@ def test_what_waits_for_me_is_told_once_by_one_tab_and_opens_by_a_click(site: Si
 
 
 # R44
-def test_what_others_decide_and_what_is_on_the_screen_is_not_told(site: Site, visitors: Visitors) -> None:
+def test_no_notification_for_visible_approvals_or_those_of_others(site: Site, visitors: Visitors) -> None:
     rule = {"name": "finance decides", "tools": "pay", "then": "ask", "approvers": {"teams": ["finance"]}}
     site.put_policy({"version": 1, "rules": [rule]})
     context = visitors.context(site.person("bob"))
@@ -73,29 +73,29 @@ def test_what_others_decide_and_what_is_on_the_screen_is_not_told(site: Site, vi
         expect(tab.locator(READY)).to_be_visible()
     agent = site.agent()
     site.propose(agent, "pay", {"amount": 5})
-    mine = site.propose(agent, "send_mail", SECRETIVE)
-    assert waited(leader) is leader
-    assert [each["tag"] for each in told(leader)] == [mine]
+    mine = site.propose(agent, "send_mail", HIDE_DETAILS)
+    assert wait_for_notification(leader) is leader
+    assert [each["tag"] for each in notifications(leader)] == [mine]
 
     other.evaluate(SHOWS)
-    seen = site.propose(agent, "send_mail", {**SECRETIVE, "to": "eve@example.com"})
+    seen = site.propose(agent, "send_mail", {**HIDE_DETAILS, "to": "eve@example.com"})
     expect(other.locator(f"[data-row='{seen}']")).to_have_count(1)
     other.evaluate("window.list.close()")
-    unseen = site.propose(agent, "send_mail", {**SECRETIVE, "to": "bob@example.com"})
-    waited(leader, number=2)
-    assert [each["tag"] for each in told(leader)] == [mine, unseen]
+    unseen = site.propose(agent, "send_mail", {**HIDE_DETAILS, "to": "bob@example.com"})
+    wait_for_notification(leader, number=2)
+    assert [each["tag"] for each in notifications(leader)] == [mine, unseen]
 
 
-def waited(*tabs: Page, number: int = 1) -> Page:
+def wait_for_notification(*tabs: Page, number: int = 1) -> Page:
     """The tab that told of so many."""
     for _ in range(150):
         for tab in tabs:
-            if len(told(tab)) >= number:
+            if len(notifications(tab)) >= number:
                 return tab
         tabs[0].wait_for_timeout(100)
     raise AssertionError("Nothing was told.")
 
 
-def told(page: Page) -> list[dict[str, Any]]:
+def notifications(page: Page) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = page.evaluate("window.told")
     return found

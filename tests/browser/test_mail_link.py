@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.card_page import MAIL, card_on, expect_status
-from tests.browser.site import Site, Visit, Visitors, until
+from tests.browser.site import Site, Visit, Visitors, wait_until
 from tests.browser.test_axe import AXE, RUN, SCHEMES, SETTLED
 from tests.fakes.mail_server import Mail, MailServer, mail_server
 
@@ -48,7 +48,7 @@ def test_from_the_mail_to_the_decision_on_a_phone(
     site: Site, eve: httpx2.Client, mails: MailServer, visit: Visit
 ) -> None:  # R25
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
-    page = visit(None, link_of(mailed(mails, 1)), **PHONE)
+    page = visit(None, link_path(wait_for_mail(mails, 1)), **PHONE)
     card = page.locator(CARD)
     expect(card).to_contain_text(MAIL["to"])
     expect(page.get_by_text("This link is for eve.")).to_be_visible()
@@ -60,7 +60,7 @@ def test_from_the_mail_to_the_decision_on_a_phone(
     field.fill("12345")
     page.get_by_role("button", name="Sign in").tap()
     expect(page.get_by_text("The code is wrong")).to_be_visible()
-    field.fill(code_in(mailed(mails, 2)))
+    field.fill(find_code(wait_for_mail(mails, 2)))
     page.get_by_role("button", name="Sign in").tap()
     expect(page.locator(BY_LINK)).to_be_visible()
     card_on(page).get_by_role("button", name="Approve").tap()
@@ -69,11 +69,11 @@ def test_from_the_mail_to_the_decision_on_a_phone(
     assert (decision["by"], decision["via"]) == ("eve", "mail")
 
 
-def test_whoever_is_signed_in_decides_at_once_and_by_mail(
+def test_signed_in_person_decides_directly_from_the_mail_link(
     site: Site, eve: httpx2.Client, mails: MailServer, visit: Visit
 ) -> None:  # R25
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
-    page = visit(eve, link_of(mailed(mails, 1)))
+    page = visit(eve, link_path(wait_for_mail(mails, 1)))
     expect(page.locator(BY_LINK)).to_be_visible()
     card_on(page).get_by_role("button", name="Approve").click()
     expect_status(card_on(page), "approved")
@@ -84,7 +84,7 @@ def test_a_forwarded_link_says_for_whom_it_is_and_a_decision_is_ones_own(
     site: Site, eve: httpx2.Client, mails: MailServer, visit: Visit
 ) -> None:  # R25 R48
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
-    page = visit(site.admin, link_of(mailed(mails, 1)))
+    page = visit(site.admin, link_path(wait_for_mail(mails, 1)))
     expect(page.get_by_text("This link is for eve")).to_be_visible()
     expect(page.get_by_text("You are signed in as ann")).to_be_visible()
     card_on(page).get_by_role("button", name="Approve").click()
@@ -97,7 +97,7 @@ def test_a_scanner_that_runs_the_page_decides_nothing(
     site: Site, eve: httpx2.Client, mails: MailServer, visitors: Visitors
 ) -> None:  # R25 R47
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
-    link = link_of(mailed(mails, 1))
+    link = link_path(wait_for_mail(mails, 1))
     for _ in range(3):
         page = visitors.visit(None, link)
         expect(page.locator(CARD)).to_be_visible()
@@ -120,7 +120,7 @@ def test_after_the_end_the_link_shows_how_it_ended(
     site: Site, eve: httpx2.Client, mails: MailServer, visit: Visit
 ) -> None:  # R25
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
-    link = link_of(mailed(mails, 1))
+    link = link_path(wait_for_mail(mails, 1))
     body = {"kind": "approve", "args_sha256": site.approval(approval_id)["args_sha256"]}
     site.admin.post(f"/api/approvals/{approval_id}/decision", json=body).raise_for_status()
     page = visit(None, link)
@@ -134,7 +134,7 @@ def test_the_page_behind_the_link_has_no_barrier(
     site: Site, eve: httpx2.Client, mails: MailServer, visit: Visit, scheme: str
 ) -> None:  # R25
     site.propose(site.agent(), "send_mail", MAIL)
-    page = visit(None, link_of(mailed(mails, 1)), **PHONE, color_scheme=scheme)
+    page = visit(None, link_path(wait_for_mail(mails, 1)), **PHONE, color_scheme=scheme)
     expect(page.locator(CARD)).to_be_visible()
     page.get_by_role("button", name="E-mail me a code").tap()
     expect(page.get_by_label("Code")).to_be_visible()
@@ -144,13 +144,13 @@ def test_the_page_behind_the_link_has_no_barrier(
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
 
 
-def mailed(mails: MailServer, count: int) -> Mail:
+def wait_for_mail(mails: MailServer, count: int) -> Mail:
     """The last of so many mails to eve."""
-    until(lambda: len(mails.to("eve@example.com")) >= count)
-    return mails.to("eve@example.com")[count - 1]
+    wait_until(lambda: len(mails.mails_to("eve@example.com")) >= count)
+    return mails.mails_to("eve@example.com")[count - 1]
 
 
-def link_of(mail: Mail) -> str:
+def link_path(mail: Mail) -> str:
     """Without the host: the server of a test does not know at which port people find it."""
     found = re.search(r"^http\S+$", mail.text, re.M)
     assert found
@@ -158,7 +158,7 @@ def link_of(mail: Mail) -> str:
     return f"{parts.path}?{parts.query}"
 
 
-def code_in(mail: Mail) -> str:
+def find_code(mail: Mail) -> str:
     found = re.search(r"^    (\d{8})$", mail.text, re.M)
     assert found
     return found[1]

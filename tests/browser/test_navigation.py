@@ -23,7 +23,7 @@ def test_every_page_is_there_and_up_to_date(site: Site, visit: Visit) -> None:
 
 
 @pytest.mark.smoke
-def test_whoever_is_not_signed_in_signs_in_and_goes_on_where_they_wanted_to_go(site: Site, visit: Visit) -> None:
+def test_sign_in_returns_to_the_requested_page(site: Site, visit: Visit) -> None:
     page = visit(None, "/settings/me?x=1")
     expect(page).to_have_url(re.compile(r"/signin\?next="))
     page.get_by_label("Name").fill("ann")
@@ -37,7 +37,7 @@ def test_whoever_is_not_signed_in_signs_in_and_goes_on_where_they_wanted_to_go(s
 
 
 @pytest.mark.smoke
-def test_whoever_signs_out_is_out_in_every_tab(site: Site, visit: Visit) -> None:
+def test_sign_out_ends_the_session_in_every_tab(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/inbox")
     other = page.context.new_page()
     other.goto("/settings/me")
@@ -49,7 +49,7 @@ def test_whoever_signs_out_is_out_in_every_tab(site: Site, visit: Visit) -> None
     assert page.request.get("/api/me").status == 401
 
 
-def test_whoever_signs_out_everywhere_is_out_on_every_device(site: Site, visit: Visit) -> None:
+def test_sign_out_everywhere_ends_sessions_on_every_device(site: Site, visit: Visit) -> None:
     here, there = visit(site.admin, "/settings/me"), visit(site.admin, "/inbox")
     expect(there.locator(READY)).to_be_visible()
     here.get_by_role("button", name="Sign out everywhere").click()

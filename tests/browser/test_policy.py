@@ -75,7 +75,7 @@ def test_a_mistake_is_marked_on_its_line_and_what_is_right_is_put_in_force(site:
 
 
 # R34, R52
-def test_rules_stand_in_words_and_are_moved_with_their_comments(site: Site, visit: Visit) -> None:
+def test_rules_are_shown_in_words_and_moved_with_their_comments(site: Site, visit: Visit) -> None:
     put(site)
     bot = site.agent()
     for to in ("ann@example.com", "bob@example.com"):

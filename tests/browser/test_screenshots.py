@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.site import PASSWORD, READY, Site, Visitors, first_link
-from tests.interlock_server import serving
+from tests.browser.site import PASSWORD, READY, Site, Visitors, first_admin_token
+from tests.interlock_server import run_server
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 WANTED = bool(os.environ.get("INTERLOCK_SCREENSHOTS"))
 LARGEST = 150_000  # bytes of a picture
 DESK = {"viewport": {"width": 1200, "height": 820}}
 PHONE = {"viewport": {"width": 390, "height": 780}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
-LOOKS: dict[str, dict[str, Any]] = {
+COLOR_SCHEMES: dict[str, dict[str, Any]] = {
     "light": {**DESK, "color_scheme": "light"},
     "dark": {**DESK, "color_scheme": "dark"},
     "phone": {**PHONE, "color_scheme": "light"},
@@ -31,7 +31,7 @@ Picture = Callable[[Page, str], object]
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """As `make run` starts it; nobody has signed in yet."""
-    with serving(f"sqlite:///{tmp_path / 'interlock.db'}", tmp_path, "--demo") as served, served.client() as client:
+    with run_server(f"sqlite:///{tmp_path / 'interlock.db'}", tmp_path, "--demo") as served, served.client() as client:
         yield Site(served, client)
 
 
@@ -40,14 +40,14 @@ def visitors(browser: Browser, site: Site) -> Iterator[Visitors]:
     made = Visitors(browser, site)
     yield made
     made.close()
-    made.seen.check()
+    made.problems.check()
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", COLOR_SCHEMES)
 def test_a_newcomer_has_an_issue_made_and_finds_it_again(site: Site, visitors: Visitors, look: str) -> None:
-    page = visitors.context(**LOOKS[look]).new_page()
-    picture = taken if WANTED else lambda page, name: None
-    page.goto(f"/welcome#{first_link(site.served)}")
+    page = visitors.context(**COLOR_SCHEMES[look]).new_page()
+    picture = take_screenshot if WANTED else lambda page, name: None
+    page.goto(f"/welcome#{first_admin_token(site.server)}")
     sign_in(page)
     ask(page)
     page.locator("article").evaluate("(card) => card.scrollIntoView({block: 'start'})")
@@ -86,7 +86,7 @@ def edit(page: Page) -> None:
 def approve(page: Page) -> None:
     page.get_by_role("button", name="Approve with 1 change").click()
     ran = page.locator("[data-call=linear_create_issue][data-state=succeeded]")
-    expect(ran).to_be_visible()  # it really ran, at the stand-in
+    expect(ran).to_be_visible()  # it really ran, at the fake
     expect(page.locator("[data-reply=whole]").last).to_contain_text("DEMO-13, title Fix the login page on phones")
 
 
@@ -100,7 +100,7 @@ def find_again(page: Page) -> Locator:
     return story
 
 
-def taken(page: Page, name: str) -> None:
+def take_screenshot(page: Page, name: str) -> None:
     """Small enough to be looked at over a slow line."""
     IMAGES.mkdir(exist_ok=True)
     made = page.screenshot(path=IMAGES / f"{name}.png", animations="disabled", caret="hide")

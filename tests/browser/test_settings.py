@@ -16,7 +16,7 @@ NEW_PASSWORD = "another horse, another battery"
 
 
 # R40
-def test_whoever_is_away_says_who_decides_and_ends_it(site: Site, visit: Visit) -> None:
+def test_absence_with_a_delegate_is_set_and_ended(site: Site, visit: Visit) -> None:
     site.person("bob", teams=("finance",))
     site.person("vic", role="viewer")
     page = visit(site.admin, "/settings/me")
@@ -125,7 +125,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(site: Site, visit: Visit) -> N
     key = dialog.locator("[data-secret]").inner_text()
     dialog.get_by_role("button", name="Copy").click()
     expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
-    agent = site.served.client(key)
+    agent = site.server.client(key)
     site.clients.append(agent)
     assert agent.get("/api/me").json()["role"] == "agent"
     dialog.get_by_role("button", name="Done").click()

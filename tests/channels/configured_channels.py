@@ -1,4 +1,4 @@
-"""Channels of a configuration at work over a real database: what the ledger says is told to stand-ins."""
+"""Configured channels on a real database: the dispatcher sends ledger events to fakes."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ URL = "https://interlock.example"
 STATUSES: tuple[Status, ...] = ("due", "sending", "sent", "parked", "dropped", "grouped")
 
 
-class Office:
-    """`channels` are by name: a kind and its settings; the first one is for everything. `lines` is the log."""
+class ConfiguredChannels:
+    """`channels` maps a name to its settings; the first is the default channel. `log` holds log lines."""
 
-    def __init__(self, parts: AppServices, channels: Mapping[str, ChannelSettings], escalation: str = "") -> None:
-        self.parts = parts
-        self.lines: list[str] = []
+    def __init__(self, services: AppServices, channels: Mapping[str, ChannelSettings], escalation: str = "") -> None:
+        self.services = services
+        self.log: list[str] = []
         first = next(iter(channels))
         settings = Settings(
             channels=channels,
             routing=RoutingSettings(default_channel=first),
             escalation=EscalationSettings(channel=escalation),
         )
-        self.workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
-        log = JsonLogger(parts.clock, "problems", self.lines.append)
-        self.reach = build_notification_service(settings, parts.store, self.workspaces, log)
-        self.courier = self.reach.make_dispatcher()
+        self.workspaces = Workspaces(services.store, lambda policy: build_gate_and_inbox(services.store, policy), {})
+        log = JsonLogger(services.clock, "problems", self.log.append)
+        self.notifications = build_notification_service(settings, services.store, self.workspaces, log)
+        self.dispatcher = self.notifications.make_dispatcher()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")
-        return await self.courier.sweep()
+        return await self.dispatcher.sweep()
 
-    async def stored(self) -> str:
-        """Every delivery there is, as text."""
-        found = [await self.parts.store.deliveries.list_deliveries("default", status) for status in STATUSES]
+    async def deliveries_text(self) -> str:
+        """All deliveries, as text."""
+        found = [await self.services.store.deliveries.list_deliveries("default", status) for status in STATUSES]
         return "\n".join(repr(delivery) for some in found for delivery in some)
 
     async def close(self) -> None:
-        for channel in self.reach.channels.values():
+        for channel in self.notifications.channels.values():
             await channel.close()

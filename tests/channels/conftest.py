@@ -1,4 +1,4 @@
-"""Channels and their stand-ins: time stands still, and nothing leaves this machine."""
+"""Fixtures of channels and their fakes: the clock is fixed and nothing leaves this machine."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from tests.databases import Place
+from tests.databases import Database
 from tests.fakes.mail_server import MailServer, mail_server
-from tests.server.conftest import app, client, keys, settings, site
-from tests.support import Clock, opened
+from tests.server.conftest import app, client, keys, settings, state
+from tests.support import Clock, open_services
 
-__all__ = ["app", "client", "keys", "settings", "site"]
+__all__ = ["app", "client", "keys", "settings", "state"]
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
-    async with opened(place, clock) as doors:
-        yield doors
+async def services(database: Database, clock: Clock) -> AsyncIterator[AppServices]:
+    async with open_services(database, clock) as services:
+        yield services
 
 
 @pytest.fixture(autouse=True)
-def patience_with_slack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slack gives up after three seconds, which a busy machine may need. Tests of these limits set their own."""
+def slack_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise Slack's three-second limits for loaded machines; tests of these limits set their own."""
     monkeypatch.setattr("interlock.notify.channels.slack.channel.RESPONSE_TIMEOUT", 60.0)
     monkeypatch.setattr("interlock.notify.channels.slack.channel.USER_LOOKUP_TIMEOUT", 60.0)
 
 
 @pytest.fixture(autouse=True)
-async def connections_end() -> AsyncIterator[None]:
-    """What a test leaves open is closed before its loop is: a connection under TLS takes a few steps to end."""
+async def close_connections() -> AsyncIterator[None]:
+    """Wait until the connections of a test are closed, before its event loop is."""
     watched = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
     before = len(watched)
     yield
@@ -41,15 +41,15 @@ async def connections_end() -> AsyncIterator[None]:
 
 
 @pytest.fixture(scope="module")
-def server_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailServer]:
+def shared_mail_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailServer]:
     with mail_server(tmp_path_factory.mktemp("mail")) as made:
         yield made
 
 
 @pytest.fixture
-def server(server_of_all: MailServer) -> MailServer:
-    """For mails, with nothing in it yet."""
-    server_of_all.taken.clear()
-    server_of_all.refused.clear()
-    server_of_all.says.clear()
-    return server_of_all
+def server(shared_mail_server: MailServer) -> MailServer:
+    """The mail server, emptied."""
+    shared_mail_server.accepted.clear()
+    shared_mail_server.refused.clear()
+    shared_mail_server.overrides.clear()
+    return shared_mail_server

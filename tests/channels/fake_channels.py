@@ -1,4 +1,4 @@
-"""Channels that keep what they were told, and a courier that tells them."""
+"""Channels that record their messages, and a dispatcher that sends to them."""
 
 from __future__ import annotations
 
@@ -12,49 +12,51 @@ from interlock.notify.service import NotificationService
 from interlock.server.logs import JsonLogger
 
 
-class Told:
-    """A channel that keeps what it was told, and can be made to fail."""
+class FakeChannel:
+    """A channel that records its messages and can be made to fail."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, Notification, str]] = []
-        self.trouble: Exception | None = None
+        self.messages: list[tuple[str, Notification, str]] = []
+        self.failure: Exception | None = None
 
     async def send(self, message: Notification) -> str:
-        return self._hear("send", message, "")
+        return self._record("send", message, "")
 
     async def update(self, message: Notification, ref: str) -> str:
-        return self._hear("update", message, ref)
+        return self._record("update", message, ref)
 
     async def close(self) -> None: ...
 
-    def _hear(self, verb: str, message: Notification, ref: str) -> str:
-        if self.trouble is not None:
-            raise self.trouble
-        self.heard.append((verb, message, ref))
-        return f"ref {len(self.heard)}"
+    def _record(self, verb: str, message: Notification, ref: str) -> str:
+        if self.failure is not None:
+            raise self.failure
+        self.messages.append((verb, message, ref))
+        return f"ref {len(self.messages)}"
 
     @property
-    def said(self) -> list[tuple[str, str]]:
-        return [(verb, message.purpose) for verb, message, _ in self.heard]
+    def purposes(self) -> list[tuple[str, str]]:
+        return [(verb, message.purpose) for verb, message, _ in self.messages]
 
 
-class Set:
-    """A courier with such channels; `heard` is what any of them was told, in order."""
+class FakeChannels:
+    """A dispatcher with fake channels."""
 
     def __init__(
         self,
-        parts: AppServices,
+        services: AppServices,
         routes: Routes,
         reaching: PolicyChannelSettings = PolicyChannelSettings(),  # noqa: B008  frozen
-        **channels: Told,
+        **channels: FakeChannel,
     ) -> None:
-        self.parts = parts
+        self.services = services
         self.channels = channels
-        workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {}, reaching)
-        log = JsonLogger(parts.clock, "none", lambda _: None)
-        self.reach = NotificationService(
+        workspaces = Workspaces(
+            services.store, lambda policy: build_gate_and_inbox(services.store, policy), {}, reaching
+        )
+        log = JsonLogger(services.clock, "none", lambda _: None)
+        self.notifications = NotificationService(
             settings=Settings(),
-            store=parts.store,
+            store=services.store,
             workspaces=workspaces,
             channels=channels,
             routes=routes,
@@ -62,20 +64,20 @@ class Set:
             public_url="https://interlock.example",
         )
         self.workspaces = workspaces
-        self.courier: Dispatcher = self.reach.make_dispatcher()
+        self.dispatcher: Dispatcher = self.notifications.make_dispatcher()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")
-        return await self.courier.sweep()
+        return await self.dispatcher.sweep()
 
-    def loud(self) -> list[tuple[str, str, str]]:
-        """Channel, person or place, and why: of everything that disturbed somebody. Then it is forgotten."""
+    def take_notifying(self) -> list[tuple[str, str, str]]:
+        """Channel, recipient and purpose of every message that notified somebody; clears the record."""
         found = [
             (name, message.to.person or message.to.destination, message.purpose)
             for name, told in self.channels.items()
-            for _, message, _ in told.heard
+            for _, message, _ in told.messages
             if message.purpose not in ("changed", "ended")
         ]
         for told in self.channels.values():
-            told.heard.clear()
+            told.messages.clear()
         return found

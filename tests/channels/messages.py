@@ -1,4 +1,4 @@
-"""Messages for channels, made of real approvals: of every purpose, and with texts that want to deceive."""
+"""Notifications of every purpose made from real approvals, and hostile texts for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interlock.core.policy.policy import Ask
 from tests.support import START, call
 
 PURPOSES: tuple[Purpose, ...] = ("ask", "escalate", "remind", "changed", "ended", "expired", "group", "test")
-ENDS = ("approved", "rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown")
+END_STATUSES = ("approved", "rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown")
 LINK = "https://interlock.example/a/1"
 HOSTILE = (
     "@everyone <!channel> <@U123> <https://evil.example|look> [click](https://evil.example) **bold** `code` ||hidden||"
@@ -22,7 +22,7 @@ HOSTILE = (
 )
 
 
-def topic(
+def make_view(
     args: Mapping[str, object] | None = None,
     *,
     status: str = "pending",
@@ -43,7 +43,7 @@ def topic(
         status=status,
         created_at=START,
         deadlines=ApprovalDeadlines(expires_at=START + 300_000),
-        decision=_decided(status),
+        decision=_decision_record(status),
     )
     card = make_card(
         tool=spec.name,
@@ -57,11 +57,11 @@ def topic(
     return ApprovalView(approval=approval, status=status, card=card)
 
 
-def message(purpose: Purpose = "ask", about: ApprovalView | None = None, **more: Any) -> Notification:
-    """Of this purpose; `about` is what it is about, unless it is a test or a group."""
+def make_notification(purpose: Purpose = "ask", about: ApprovalView | None = None, **more: Any) -> Notification:
+    """A notification of this purpose about an approval; a test or a group has none."""
     bare = purpose in ("group", "test")
     ended = {"ended": "approved", "expired": "expired"}
-    said = None if bare else about or topic(status=ended.get(purpose, "pending"))
+    said = None if bare else about or make_view(status=ended.get(purpose, "pending"))
     made = Notification(
         id=f"d1.{purpose}",
         thread="default.d1",
@@ -77,7 +77,7 @@ def message(purpose: Purpose = "ask", about: ApprovalView | None = None, **more:
     return replace(made, **more)
 
 
-def _decided(status: str) -> DecisionRecord | None:
+def _decision_record(status: str) -> DecisionRecord | None:
     kinds = {"rejected": "reject", "responded": "respond", "expired": "expire", "cancelled": "cancel"}
     if status == "pending":
         return None

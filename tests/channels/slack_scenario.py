@@ -1,4 +1,4 @@
-"""A server with Slack as its channel, people in both, and what they do there."""
+"""A server with Slack as its channel, users in both, and their clicks and forms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from interlock.notify.dispatcher import Dispatcher
 from interlock.server.app import build_app
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
-from tests.databases import Place
-from tests.fakes.slack import APP, BOT, SECRET, Json, Open, Post, Slack, served
-from tests.support import Clock, call, opened, pending, status
+from tests.databases import Database
+from tests.fakes.slack import APP, BOT, SECRET, FakeSlack, Json, OpenView, SignedRequest, run_slack
+from tests.support import Clock, call, open_services, propose_pending, status
 
 PUBLIC = "https://interlock.example"
 ASK = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")
@@ -45,7 +45,7 @@ PAY = ToolSpec(
     describe="Pay {amount} to {recipient}",
     secret=("/key",),
 )
-PAID = {
+PAY_ARGS = {
     "amount": 123456789012345678901234567890,
     "recipient": "ada",
     "currency": "EUR",
@@ -56,84 +56,88 @@ PAID = {
 
 
 @dataclass
-class Scene:
-    """`users` are the ids in Slack of those who have an account here, by name."""
+class SlackScenario:
+    """`users` maps the names of accounts to their Slack ids."""
 
-    slack: Slack
-    parts: AppServices
-    site: ServerState
-    courier: Dispatcher
+    slack: FakeSlack
+    services: AppServices
+    state: ServerState
+    dispatcher: Dispatcher
     http: httpx2.AsyncClient
     clock: Clock
     users: dict[str, str]
 
     async def sweep(self) -> int:
-        await self.site.workspaces.refresh("default")
-        return await self.courier.sweep()
+        await self.state.workspaces.refresh("default")
+        return await self.dispatcher.sweep()
 
     async def ask(self, number: int | str = 1, spec: ToolSpec = PAY, **more: Any) -> str:
-        """A call that waits, told in Slack."""
+        """Propose a call that needs a decision and dispatch it to Slack."""
         if spec is PAY:
-            more = {"args": PAID, **more}
-        approval_id = await pending(self.parts, number, spec, **more)
+            more = {"args": PAY_ARGS, **more}
+        approval_id = await propose_pending(self.services, number, spec, **more)
         await self.sweep()
         return approval_id
 
     async def question(self, **asked: object) -> str:
-        """The same for what an agent wants to know."""
-        outcome = await self.parts.gate.ask(call(args={"question": "Which?", **asked}, tool=QUESTION_TOOL), ASK)
+        """Ask an agent's question and dispatch it to Slack."""
+        outcome = await self.services.gate.ask(call(args={"question": "Which?", **asked}, tool=QUESTION_TOOL), ASK)
         assert isinstance(outcome, Waiting), outcome
         await self.sweep()
         return outcome.approval_id
 
-    async def post(self, post: Post) -> httpx2.Response:
+    async def post(self, post: SignedRequest) -> httpx2.Response:
         headers = {name.encode(): value.encode("latin-1") for name, value in post.headers.items()}
         return await self.http.post("/channels/slack/callback", content=post.body, headers=headers)
 
     async def click(self, name: str, action: str, message: Json | None = None) -> httpx2.Response:
         user = self.users.get(name, name)
-        return await self.post(self.slack.signed(self.slack.click(user, action, message)))
+        return await self.post(self.slack.sign(self.slack.click(user, action, message)))
 
-    async def form(self, name: str, action: str) -> Open:
-        """What a click opens."""
+    async def open_form(self, name: str, action: str) -> OpenView:
+        """Click a button and return the form that it opens."""
         before = set(self.slack.views)
         answer = await self.click(name, action)
         assert (answer.status_code, answer.content) == (200, b"")
         [new] = set(self.slack.views) - before
         return self.slack.views[new]
 
-    async def submit(self, form: Open, values: Mapping[str, object] | None = None, user: str = "") -> Mapping[str, str]:
-        """What is said against it, by field; nothing if it was taken, and the form is closed."""
-        answer = await self.post(self.slack.signed(self.slack.submit(form.id, values, user)))
+    async def submit(
+        self, form: OpenView, values: Mapping[str, object] | None = None, user: str = ""
+    ) -> Mapping[str, str]:
+        """Submit a form; returns the errors by field, empty if it was accepted."""
+        answer = await self.post(self.slack.sign(self.slack.submit(form.id, values, user)))
         assert answer.status_code == 200, answer.text
-        self.slack.answered(form.id, answer.content)
+        self.slack.handle_view_response(form.id, answer.content)
         labels = {each.get("block_id"): each["label"]["text"] for each in form.view["blocks"] if "label" in each}
         return {labels[block]: said for block, said in form.errors.items()}
 
     async def status(self, approval_id: str) -> str:
-        return await status(self.parts, approval_id)
+        return await status(self.services, approval_id)
 
     async def events(self, *kinds: str) -> list[tuple[str, str, Json]]:
         """Kind, actor and content of those entries of the ledger."""
-        entries = [entry async for chunk in self.parts.store.entries("default") for entry in chunk]
+        entries = [entry async for chunk in self.services.store.entries("default") for entry in chunk]
         return [(e.kind, e.actor, json.loads(e.content or b"{}")) for e in entries if e.kind in kinds]
 
     async def decision(self, approval_id: str) -> tuple[str, str, str]:
-        """Kind, who and through what."""
-        decided = (await self.parts.store.get("default", approval_id)).approval.decision
+        """Kind, reviewer and channel of the decision."""
+        decided = (await self.services.store.get("default", approval_id)).approval.decision
         assert decided is not None
         return decided.kind, decided.by, decided.via
 
     @property
-    def whispered(self) -> list[str]:
-        return [each["text"] for each in self.slack.whispers]
+    def ephemeral_texts(self) -> list[str]:
+        return [each["text"] for each in self.slack.ephemerals]
 
 
 @asynccontextmanager
-async def staged(place: Place, clock: Clock, policy: str = "", **settings: object) -> AsyncIterator[Scene]:
+async def open_slack_scenario(
+    database: Database, clock: Clock, policy: str = "", **settings: object
+) -> AsyncIterator[SlackScenario]:
     """`settings` are those of the channel; its token, secret and address are there already."""
-    async with served(Slack(clock)) as slack, opened(place, clock, policy) as parts:
-        slack.add_room("approvals")
+    async with run_slack(FakeSlack(clock)) as slack, open_services(database, clock, policy) as services:
+        slack.add_channel("approvals")
         own = {"token": BOT, "signing_secret": SECRET, "url": f"{slack.url}/api/", "allow_private": True}
         given = {key: value for key, value in {**own, **settings}.items() if value is not None}
         configured = Settings(
@@ -141,7 +145,7 @@ async def staged(place: Place, clock: Clock, policy: str = "", **settings: objec
             channels={"slack": ChannelSettings("slack", given)},
             routing=RoutingSettings("slack", team_routing={"finance": ("#finance-ops",)}),
         )
-        site = await make_server_state(configured, parts)
+        state = await make_server_state(configured, services)
         users = {}
         for name, role, teams in (
             ("ada", "admin", ()),
@@ -149,20 +153,20 @@ async def staged(place: Place, clock: Clock, policy: str = "", **settings: objec
             ("eve", "reviewer", ()),
             ("vic", "viewer", ()),
         ):
-            await parts.store.put_user(
+            await services.store.put_user(
                 "default", User(name, role, teams=frozenset(teams), email=f"{name}@example.com"), "ada"
             )
             users[name] = slack.add_user(name, f"{name}@example.com")
-        transport = httpx2.ASGITransport(app=build_app(site))
+        transport = httpx2.ASGITransport(app=build_app(state))
         async with (
-            site.notifications.open(),
+            state.notifications.open(),
             httpx2.AsyncClient(transport=transport, base_url=PUBLIC, timeout=None) as http,
         ):
-            scene = Scene(slack, parts, site, site.notifications.make_dispatcher(), http, clock, users)
-            await scene.sweep()  # from here on people are told
-            yield scene
+            scenario = SlackScenario(slack, services, state, state.notifications.make_dispatcher(), http, clock, users)
+            await scenario.sweep()  # from here on people are told
+            yield scenario
 
 
-def with_socket() -> dict[str, object]:
-    """The settings of those without a public address."""
+def socket_mode_settings() -> dict[str, object]:
+    """Settings for a server without a public address."""
     return {"signing_secret": None, "app_token": APP}

@@ -17,9 +17,9 @@ from interlock.net.ssrf import EgressPolicy
 from interlock.notify.apprise_process import AppriseJob, make_audit_hook
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from interlock.notify.channels import apprise
-from tests.channels.messages import HOSTILE, LINK, message, topic
+from tests.channels.messages import HOSTILE, LINK, make_notification, make_view
 from tests.fakes.apprise_services import discord, ntfy
-from tests.fakes.http_receiver import TROUBLES, Receiver, receiving
+from tests.fakes.http_receiver import FAILURES, Receiver, run_receiver
 
 PUBLIC, PRIVATE, CLOUD = "93.184.216.34", "10.0.0.1", "169.254.169.254"
 DRIVER = """
@@ -32,8 +32,8 @@ main()
 
 
 @pytest.fixture
-async def there() -> AsyncIterator[Receiver]:
-    async with receiving(ntfy, "/") as made:
+async def fake() -> AsyncIterator[Receiver]:
+    async with run_receiver(ntfy, "/") as made:
         yield made
 
 
@@ -42,34 +42,34 @@ def connected(*receivers: Receiver, **settings: object) -> Channel:
     return open_channel("tail", "apprise", ChannelContext("tail", {"urls": urls, "allow_private": True, **settings}))[0]
 
 
-async def test_ntfy_is_told_in_a_few_lines_with_the_link(there: Receiver) -> None:  # R25
-    channel = connected(there)
-    ref = await channel.send(message())
-    said = there.taken[0].json
+async def test_ntfy_gets_a_few_lines_with_the_link(fake: Receiver) -> None:  # R25
+    channel = connected(fake)
+    ref = await channel.send(make_notification())
+    said = fake.accepted[0].json
     assert said["title"] == "Delete /tmp/x"
     assert said["message"].splitlines()[-1] == LINK
-    await channel.update(message("ended"), ref)
-    assert there.taken[1].json["title"] == "Approved: Delete /tmp/x"
-    assert there.refused == []
+    await channel.update(make_notification("ended"), ref)
+    assert fake.accepted[1].json["title"] == "Approved: Delete /tmp/x"
+    assert fake.refused == []
 
 
-async def test_discord_is_told_by_its_own_description() -> None:  # R25
+async def test_discord_gets_what_its_description_allows() -> None:  # R25
     """In a process that takes another address for Discord's, which is apprise's own."""
-    async with receiving(discord, "/api/webhooks") as there:
-        body = apprise._body(message("ask", topic({"path": HOSTILE * 20}, sentence=HOSTILE)))
+    async with run_receiver(discord, "/api/webhooks") as fake:
+        body = apprise._body(make_notification("ask", make_view({"path": HOSTILE * 20}, sentence=HOSTILE)))
         title = apprise._line(HOSTILE, apprise.MAX_TITLE)
         job = AppriseJob("tell", ["discord://123456789012345678/" + "t" * 68], title, body, private=True)
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
             DRIVER,
-            there.url,
+            fake.url,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         told, _ = await child.communicate(json.dumps(job).encode())
-        assert (json.loads(told), there.refused) == ([True], [])
-        content = there.taken[0].json["content"]
+        assert (json.loads(told), fake.refused) == ([True], [])
+        content = fake.accepted[0].json["content"]
     assert not any(sign in content for sign in ("@everyone", "<@", "<!", "](", "**", "||", "`", "://evil"))
     assert LINK in content
 
@@ -83,44 +83,44 @@ def test_no_text_of_others_is_a_mention_a_link_or_markup() -> None:  # R25
     )
 
 
-async def test_a_private_address_is_not_connected_to(there: Receiver) -> None:  # R25
-    channel = connected(there, allow_private=False)
+async def test_a_private_address_is_not_connected_to(fake: Receiver) -> None:  # R25
+    channel = connected(fake, allow_private=False)
     with pytest.raises(DeliveryDelayed) as caught:
-        await channel.send(message())
+        await channel.send(make_notification())
     assert str(caught.value) == "1 of 1 services did not take it."
-    assert there.heard == []
+    assert fake.requests == []
 
 
 @pytest.mark.parametrize("trouble", ["redirecting", "500", "429 with seconds"])
-async def test_what_is_not_taken_is_tried_later_without_a_word_about_the_address(there: Receiver, trouble: str) -> None:
-    there.instead = TROUBLES[trouble]
-    channel = connected(there)
+async def test_what_is_not_taken_is_tried_later_without_a_word_about_the_address(fake: Receiver, trouble: str) -> None:
+    fake.override = FAILURES[trouble]
+    channel = connected(fake)
     with pytest.raises(DeliveryDelayed) as caught:
-        await channel.send(message())
+        await channel.send(make_notification())
     assert "planted" not in str(caught.value)  # R25
-    assert {heard.path for heard in there.heard} == {"/"}
+    assert {heard.path for heard in fake.requests} == {"/"}
 
 
-async def test_who_took_it_is_not_told_it_again(there: Receiver) -> None:  # R24
-    async with receiving(ntfy, "/") as other:
-        channel = connected(there, other)
-        other.instead = TROUBLES["500"]
+async def test_service_that_accepted_is_not_sent_it_twice(fake: Receiver) -> None:  # R24
+    async with run_receiver(ntfy, "/") as other:
+        channel = connected(fake, other)
+        other.override = FAILURES["500"]
         with pytest.raises(DeliveryDelayed, match="1 of 2"):
-            await channel.send(message())
-        other.instead = None
-        await channel.send(message())
-        assert (len(there.taken), len(other.taken)) == (1, 1)
+            await channel.send(make_notification())
+        other.override = None
+        await channel.send(make_notification())
+        assert (len(fake.accepted), len(other.accepted)) == (1, 1)
 
 
-async def test_what_takes_too_long_is_ended(there: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:  # R25
-    channel = connected(there)
+async def test_what_takes_too_long_is_ended(fake: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:  # R25
+    channel = connected(fake)
     monkeypatch.setattr(apprise, "SEND_TIMEOUT", 0.001)
     with pytest.raises(DeliveryDelayed, match="no answer"):
-        await channel.send(message())
-    assert there.taken == []
+        await channel.send(make_notification())
+    assert fake.accepted == []
 
 
-def test_a_library_that_ends_without_an_answer_has_told_nobody() -> None:  # R23
+def test_library_that_ends_without_a_response_delivered_nothing() -> None:  # R23
     for said in (b"", b"{}", b"[true]"):
         with pytest.raises(DeliveryDelayed, match="failed"):
             apprise._answers(said, 2)
@@ -176,8 +176,8 @@ def test_settings_that_cannot_be_right_are_refused(settings: dict[str, object], 
     assert "planted" not in str(caught.value)
 
 
-async def test_nothing_comes_back_from_the_long_tail(there: Receiver) -> None:
-    assert not isinstance(connected(there), InboundChannel)
+async def test_nothing_comes_back_from_the_long_tail(fake: Receiver) -> None:
+    assert not isinstance(connected(fake), InboundChannel)
 
 
 def test_the_page_lists_what_is_taken() -> None:

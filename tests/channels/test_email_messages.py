@@ -19,79 +19,79 @@ from interlock.core.ports import User
 from interlock.notify.channel import ChannelContext, open_channel
 from interlock.notify.service import NotificationService, build_notification_service
 from interlock.server.logs import JsonLogger
-from tests.fakes.mail_server import Mail, MailServer, valid
-from tests.support import BOB, OK, WRITE, Clock, approve, pending
-from tests.support import opened as opened_parts
+from tests.fakes.mail_server import Mail, MailServer, assert_valid_mime
+from tests.support import BOB, OK, WRITE, Clock, approve, propose_pending
+from tests.support import open_services as opened_parts
 
 PUBLIC = "https://interlock.example"
 MINUTE = 60_000
 
 
-class Mailing:
+class MailSetup:
     """An Interlock whose only channel is mail, to ada and bob."""
 
-    def __init__(self, parts: AppServices, server: MailServer, **settings: object) -> None:
-        self.parts = parts
+    def __init__(self, services: AppServices, server: MailServer, **settings: object) -> None:
+        self.services = services
         self.server = server
-        self.lines: list[str] = []
+        self.log: list[str] = []
         given = Settings(
             channels={"mail": ChannelSettings("email", server.settings(**settings))},
             routing=RoutingSettings(default_channel="mail"),
         )
         given = replace(given, server=replace(given.server, public_url=PUBLIC))
-        self.workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
-        self.reach: NotificationService = build_notification_service(
-            given, parts.store, self.workspaces, JsonLogger(parts.clock, "none", self.lines.append)
+        self.workspaces = Workspaces(services.store, lambda policy: build_gate_and_inbox(services.store, policy), {})
+        self.notifications: NotificationService = build_notification_service(
+            given, services.store, self.workspaces, JsonLogger(services.clock, "none", self.log.append)
         )
-        self.courier = self.reach.make_dispatcher()
+        self.dispatcher = self.notifications.make_dispatcher()
 
     async def sweep(self) -> int:
         await self.workspaces.refresh("default")
-        return await self.courier.sweep()
+        return await self.dispatcher.sweep()
 
     async def people(self, *names: str) -> None:
         for name in names:
             user = User(name, "reviewer", teams=frozenset({"finance"}), email=f"{name}@example.com")
-            await self.parts.store.put_user("default", user, "ada")
+            await self.services.store.put_user("default", user, "ada")
         await self.sweep()
 
 
 @pytest.fixture
-async def parts(tmp_path: Path, clock: Clock) -> AsyncIterator[AppServices]:
+async def services(tmp_path: Path, clock: Clock) -> AsyncIterator[AppServices]:
     async with opened_parts(tmp_path / "interlock.db", clock) as doors:
         yield doors
 
 
 @pytest.fixture
-async def mailing(parts: AppServices, server: MailServer) -> Mailing:
-    made = Mailing(parts, server)
+async def mailing(services: AppServices, server: MailServer) -> MailSetup:
+    made = MailSetup(services, server)
     await made.people("ada", "bob")
     return made
 
 
-async def test_everybody_who_may_decide_gets_a_mail_of_their_own(mailing: Mailing) -> None:  # R25
-    approval_id = await pending(mailing.parts)
+async def test_everybody_who_may_decide_gets_a_mail_of_their_own(mailing: MailSetup) -> None:  # R25
+    approval_id = await propose_pending(mailing.services)
     assert await mailing.sweep() == 2
-    [ada], [bob] = mailing.server.to("ada@example.com"), mailing.server.to("bob@example.com")
+    [ada], [bob] = mailing.server.mails_to("ada@example.com"), mailing.server.mails_to("bob@example.com")
     for mail in (ada, bob):
-        valid(mail)
+        assert_valid_mime(mail)
     head = ada.parsed
     assert head["Subject"] == "Delete /tmp/x"
     assert head["From"] == "Interlock <interlock@example.com>"
     assert (head["To"], ada.sender) == ("ada@example.com", "interlock@example.com")
     assert (head["Auto-Submitted"], head["X-Auto-Response-Suppress"]) == ("auto-generated", "All")
     assert head["Date"] == "Fri, 15 Jan 2027 08:00:00 +0000"
-    assert link_in(ada).startswith(f"{PUBLIC}/a/{approval_id}?t=default.")
-    assert link_in(ada) != link_in(bob)
+    assert find_link(ada).startswith(f"{PUBLIC}/a/{approval_id}?t=default.")
+    assert find_link(ada) != find_link(bob)
     assert head["Message-ID"] != bob.parsed["Message-ID"]
 
 
-async def test_text_and_html_say_the_same(mailing: Mailing) -> None:  # R25
+async def test_text_and_html_say_the_same(mailing: MailSetup) -> None:  # R25
     args = {"path": "/srv/a & b/<old>", "note": "two words"}
-    await pending(mailing.parts, args=args, agent="tidy", requester="rita")
+    await propose_pending(mailing.services, args=args, agent="tidy", requester="rita")
     await mailing.sweep()
-    [mail] = mailing.server.to("ada@example.com")
-    shown = Reading.of(mail)
+    [mail] = mailing.server.mails_to("ada@example.com")
+    shown = HtmlReader.parse(mail)
     for said in (
         "Delete /srv/a & b/<old>",
         "You get this because you may decide it.",
@@ -105,14 +105,16 @@ async def test_text_and_html_say_the_same(mailing: Mailing) -> None:  # R25
     ):
         assert said in mail.text, said
         assert said in shown.text, said
-    assert shown.links == [link_in(mail)]
+    assert shown.links == [find_link(mail)]
 
 
-async def test_nothing_in_a_mail_runs_loads_or_submits(mailing: Mailing) -> None:  # R25
-    await pending(mailing.parts, args={"path": "<img src=https://evil.example/x><form action=//evil.example>"})
+async def test_nothing_in_a_mail_runs_loads_or_submits(mailing: MailSetup) -> None:  # R25
+    await propose_pending(
+        mailing.services, args={"path": "<img src=https://evil.example/x><form action=//evil.example>"}
+    )
     await mailing.sweep()
-    [mail] = mailing.server.to("ada@example.com")
-    shown = Reading.of(mail)
+    [mail] = mailing.server.mails_to("ada@example.com")
+    shown = HtmlReader.parse(mail)
     assert shown.tags <= {
         *("html", "head", "meta", "style", "title", "body", "div", "p", "span", "strong", "ul", "li"),
         *("table", "tr", "th", "td", "a"),
@@ -135,67 +137,67 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_an_argument_stays_an_argument(mailing: Mailing, name: str) -> None:  # R25 R47
+async def test_an_argument_stays_an_argument(mailing: MailSetup, name: str) -> None:  # R25 R47
     """It stands in the subject, too: the sentence is made of it."""
-    await pending(mailing.parts, args={"path": HOSTILE[name]})
+    await propose_pending(mailing.services, args={"path": HOSTILE[name]})
     await mailing.sweep()
-    [mail] = mailing.server.to("ada@example.com")
-    valid(mail)
-    head, shown = mail.parsed, Reading.of(mail)
-    assert {key.lower() for key in head.keys()} == HEADS  # noqa: SIM118
+    [mail] = mailing.server.mails_to("ada@example.com")
+    assert_valid_mime(mail)
+    head, shown = mail.parsed, HtmlReader.parse(mail)
+    assert {key.lower() for key in head.keys()} == HEADERS  # noqa: SIM118
     assert mail.to == ["ada@example.com"]
     assert len(head["Subject"].splitlines()) == 1
     assert not any(ch in mail.text + mail.html + head["Subject"] for ch in "\u202e\u200b\u0000\x1b")
-    assert shown.links == [link_in(mail)]
+    assert shown.links == [find_link(mail)]
     assert "script" not in shown.tags
     assert [line for line in mail.text.splitlines() if line.startswith(("Approved:", "Bcc:", "MAIL FROM"))] == []
     found = re.findall(r"https?://\S+|www\.\S+", mail.text)
-    assert found == [link_in(mail)]
+    assert found == [find_link(mail)]
 
 
-async def test_long_arguments_are_cut_and_say_how_long_they_are(mailing: Mailing) -> None:  # R25
+async def test_long_arguments_are_cut_and_say_how_long_they_are(mailing: MailSetup) -> None:  # R25
     args = {"path": "/tmp/x", "body": "a" * 1_000_000, **{f"more_{n}": n for n in range(40)}}
-    await pending(mailing.parts, args=args)
+    await propose_pending(mailing.services, args=args)
     await mailing.sweep()
-    [mail] = mailing.server.to("ada@example.com")
-    valid(mail)
+    [mail] = mailing.server.mails_to("ada@example.com")
+    assert_valid_mime(mail)
     assert "(1,000,000 characters)" in mail.text
     assert "22 more on the page" in mail.text
     assert len(mail.raw) < 60_000
 
 
-async def test_what_may_deceive_is_a_warning(mailing: Mailing) -> None:  # R25
-    await pending(mailing.parts, args={"path": "/tmp/\u202egpj.exe"})
+async def test_what_may_deceive_is_a_warning(mailing: MailSetup) -> None:  # R25
+    await propose_pending(mailing.services, args={"path": "/tmp/\u202egpj.exe"})
     await mailing.sweep()
-    [mail] = mailing.server.to("ada@example.com")
+    [mail] = mailing.server.mails_to("ada@example.com")
     assert "Look twice:" in mail.text
-    assert "Look twice:" in Reading.of(mail).text
+    assert "Look twice:" in HtmlReader.parse(mail).text
     assert "\\u{202e}" in mail.text
 
 
-async def test_secrets_are_in_no_mail_log_or_row(mailing: Mailing) -> None:  # R25 R41
+async def test_secrets_are_in_no_mail_log_or_row(mailing: MailSetup) -> None:  # R25 R41
     planted = [f"hunter-{number:02}-secret" for number in range(50)]
     spec = replace(WRITE, name="send", secret=("password",), describe="Send it to {path}")
     for number, secret in enumerate(planted):
-        await pending(mailing.parts, number, spec, args={"path": "x", "password": secret})
-    mailing.server.says["DATA"] = "451 4.7.1 try later, hunter2 is your password"
+        await propose_pending(mailing.services, number, spec, args={"path": "x", "password": secret})
+    mailing.server.overrides["DATA"] = "451 4.7.1 try later, hunter2 is your password"
     await mailing.sweep()
-    mailing.server.says.clear()
-    mailing.parts.clock.forward(2 * MINUTE)  # type: ignore[attr-defined]
+    mailing.server.overrides.clear()
+    mailing.services.clock.advance(2 * MINUTE)  # type: ignore[attr-defined]
     await mailing.sweep()
-    assert mailing.server.taken
-    told = "".join(mail.raw.decode() + mail.text + mail.html for mail in mailing.server.taken) + "".join(mailing.lines)
-    rows = await mailing.parts.store.deliveries.list_deliveries("default", "sent")
-    told += repr([*rows, *await mailing.parts.store.deliveries.list_deliveries("default", "due")])
+    assert mailing.server.accepted
+    told = "".join(mail.raw.decode() + mail.text + mail.html for mail in mailing.server.accepted) + "".join(mailing.log)
+    rows = await mailing.services.store.deliveries.list_deliveries("default", "sent")
+    told += repr([*rows, *await mailing.services.store.deliveries.list_deliveries("default", "due")])
     assert [secret for secret in (*planted, "hunter2", "smtp password") if secret in told] == []
 
 
-async def test_the_mails_about_one_call_are_one_thread(mailing: Mailing, clock: Clock) -> None:  # R25 R28
-    approval_id = await pending(mailing.parts)
+async def test_the_mails_about_one_call_are_one_thread(mailing: MailSetup, clock: Clock) -> None:  # R25 R28
+    approval_id = await propose_pending(mailing.services)
     await mailing.sweep()
-    await approve(mailing.parts, approval_id)
+    await approve(mailing.services, approval_id)
     await mailing.sweep()
-    first, ended = mailing.server.to("ada@example.com")
+    first, ended = mailing.server.mails_to("ada@example.com")
     root = f"<default.{approval_id}@example.com>"
     name = first.parsed["Message-ID"]
     assert first.parsed["References"] == root
@@ -204,68 +206,68 @@ async def test_the_mails_about_one_call_are_one_thread(mailing: Mailing, clock: 
     assert ended.parsed["Message-ID"] != name
 
 
-async def test_when_it_was_decided_elsewhere_the_others_hear_who_did(mailing: Mailing) -> None:  # R25
-    approval_id = await pending(mailing.parts)
+async def test_when_it_was_decided_elsewhere_the_others_hear_who_did(mailing: MailSetup) -> None:  # R25
+    approval_id = await propose_pending(mailing.services)
     await mailing.sweep()
-    await approve(mailing.parts, approval_id)
+    await approve(mailing.services, approval_id)
     await mailing.sweep()
     await mailing.sweep()
-    [_, ended] = mailing.server.to("ada@example.com")
-    valid(ended)
+    [_, ended] = mailing.server.mails_to("ada@example.com")
+    assert_valid_mime(ended)
     assert ended.parsed["Subject"] == "Approved: Delete /tmp/x"
     assert "bob approved it through test." in ended.text
     assert "There is nothing left to decide." in ended.text
-    assert link_in(ended) == f"{PUBLIC}/a/{approval_id}"  # no token: it has no power
-    assert len(mailing.server.to("bob@example.com")) == 1  # who did it knows
+    assert find_link(ended) == f"{PUBLIC}/a/{approval_id}"  # no token: it has no power
+    assert len(mailing.server.mails_to("bob@example.com")) == 1  # who did it knows
 
 
-async def test_how_it_ended_is_told_once_whatever_becomes_of_the_call(mailing: Mailing) -> None:  # R25
-    approval_id = await pending(mailing.parts)
+async def test_outcome_is_mailed_once(mailing: MailSetup) -> None:  # R25
+    approval_id = await propose_pending(mailing.services)
     await mailing.sweep()
-    await approve(mailing.parts, approval_id)
+    await approve(mailing.services, approval_id)
     await mailing.sweep()
-    started = await mailing.parts.gate.start("default", approval_id, "runner")
-    await mailing.parts.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
+    started = await mailing.services.gate.start("default", approval_id, "runner")
+    await mailing.services.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
     await mailing.sweep()
-    assert len(mailing.server.to("ada@example.com")) == 2
+    assert len(mailing.server.mails_to("ada@example.com")) == 2
 
 
-async def test_a_rejection_that_is_taken_back_asks_again(mailing: Mailing) -> None:  # R25
-    approval_id = await pending(mailing.parts)
+async def test_a_rejection_that_is_taken_back_asks_again(mailing: MailSetup) -> None:  # R25
+    approval_id = await propose_pending(mailing.services)
     await mailing.sweep()
-    stored = await mailing.parts.store.get("default", approval_id)
-    await mailing.parts.inbox.decide(
+    stored = await mailing.services.store.get("default", approval_id)
+    await mailing.services.inbox.decide(
         "default", approval_id, Reject("no", Acknowledgement(stored.approval.args_sha256)), BOB
     )
     await mailing.sweep()
-    await mailing.parts.inbox.undo("default", approval_id, BOB)
+    await mailing.services.inbox.undo("default", approval_id, BOB)
     await mailing.sweep()
-    subjects = [mail.parsed["Subject"] for mail in mailing.server.to("ada@example.com")]
+    subjects = [mail.parsed["Subject"] for mail in mailing.server.mails_to("ada@example.com")]
     assert subjects == ["Delete /tmp/x", "Rejected: Delete /tmp/x", "Delete /tmp/x"]
-    assert "?t=" in link_in(mailing.server.to("ada@example.com")[2])
+    assert "?t=" in find_link(mailing.server.mails_to("ada@example.com")[2])
 
 
-async def test_a_mail_that_is_sent_again_is_the_same_mail(mailing: Mailing, clock: Clock) -> None:  # R24
-    await pending(mailing.parts)
-    mailing.server.says["DATA"] = "450 4.2.1 busy"
+async def test_retried_mail_is_the_same_mail(mailing: MailSetup, clock: Clock) -> None:  # R24
+    await propose_pending(mailing.services)
+    mailing.server.overrides["DATA"] = "450 4.2.1 busy"
     await mailing.sweep()
-    mailing.server.says.clear()
-    clock.forward(2 * MINUTE)
+    mailing.server.overrides.clear()
+    clock.advance(2 * MINUTE)
     await mailing.sweep()
     tries = {mail.to[0]: mail.parsed["Message-ID"] for mail in mailing.server.refused}
-    assert tries == {mail.to[0]: mail.parsed["Message-ID"] for mail in mailing.server.taken}
+    assert tries == {mail.to[0]: mail.parsed["Message-ID"] for mail in mailing.server.accepted}
     assert len(set(tries.values())) == 2
 
 
-async def test_reminder_and_escalation_say_why(mailing: Mailing) -> None:  # R28
-    await pending(mailing.parts)
-    await mailing.courier.route()
-    [delivery, _] = await mailing.parts.store.deliveries.list_deliveries("default", "due")
-    message = await mailing.reach.compose(delivery)
-    channel = mailing.reach.channel("mail")
+async def test_reminder_and_escalation_say_why(mailing: MailSetup) -> None:  # R28
+    await propose_pending(mailing.services)
+    await mailing.dispatcher.route()
+    [delivery, _] = await mailing.services.store.deliveries.list_deliveries("default", "due")
+    message = await mailing.notifications.compose(delivery)
+    channel = mailing.notifications.channel("mail")
     ref = await channel.send(replace(message, purpose="escalate"))
     assert await channel.update(replace(message, purpose="remind", id="again"), ref) == ref
-    escalated, reminder = mailing.server.taken
+    escalated, reminder = mailing.server.accepted
     assert escalated.parsed["Subject"] == "Escalated: Delete /tmp/x"
     assert "it was passed on to you" in escalated.text
     assert reminder.parsed["Subject"] == "Reminder: Delete /tmp/x"
@@ -273,92 +275,92 @@ async def test_reminder_and_escalation_say_why(mailing: Mailing) -> None:  # R28
     assert reminder.parsed["In-Reply-To"] == escalated.parsed["Message-ID"]
 
 
-async def test_that_time_ran_out_is_said_without_a_link_that_has_power(mailing: Mailing) -> None:  # R28
-    approval_id = await pending(mailing.parts)
-    await mailing.courier.route()
-    [delivery, _] = await mailing.parts.store.deliveries.list_deliveries("default", "due")
-    message = await mailing.reach.compose(delivery)
+async def test_that_time_ran_out_is_said_without_a_link_that_has_power(mailing: MailSetup) -> None:  # R28
+    approval_id = await propose_pending(mailing.services)
+    await mailing.dispatcher.route()
+    [delivery, _] = await mailing.services.store.deliveries.list_deliveries("default", "due")
+    message = await mailing.notifications.compose(delivery)
     assert message.approval_view is not None
     over = replace(message.approval_view, status="expired")
-    await mailing.reach.channel("mail").send(replace(message, purpose="expired", approval_view=over))
-    [mail] = mailing.server.taken
-    valid(mail)
+    await mailing.notifications.channel("mail").send(replace(message, purpose="expired", approval_view=over))
+    [mail] = mailing.server.accepted
+    assert_valid_mime(mail)
     assert mail.parsed["Subject"] == "Nobody decided in time: Delete /tmp/x"
-    assert link_in(mail) == f"{PUBLIC}/a/{approval_id}"
+    assert find_link(mail) == f"{PUBLIC}/a/{approval_id}"
 
 
-async def test_the_senders_name_may_be_in_any_language(parts: AppServices, server: MailServer) -> None:  # R25
-    mailing = Mailing(parts, server, **{"from": "Prüfstelle <interlock@example.com>"})
+async def test_the_senders_name_may_be_in_any_language(services: AppServices, server: MailServer) -> None:  # R25
+    mailing = MailSetup(services, server, **{"from": "Prüfstelle <interlock@example.com>"})
     await mailing.people("ada")
-    await mailing.reach.send_test("default", "mail", "ada")
-    [mail] = server.taken
-    valid(mail)
+    await mailing.notifications.send_test("default", "mail", "ada")
+    [mail] = server.accepted
+    assert_valid_mime(mail)
     assert (mail.parsed["From"], mail.sender) == ("Prüfstelle <interlock@example.com>", "interlock@example.com")
 
 
-async def test_a_change_that_asks_nothing_new_sends_no_mail(mailing: Mailing) -> None:  # R44
-    await pending(mailing.parts)
-    await mailing.courier.route()
-    [delivery, _] = await mailing.parts.store.deliveries.list_deliveries("default", "due")
-    message = await mailing.reach.compose(delivery)
-    assert await mailing.reach.channel("mail").update(replace(message, purpose="changed"), "ref") == "ref"
-    assert mailing.server.taken == []
+async def test_a_change_that_asks_nothing_new_sends_no_mail(mailing: MailSetup) -> None:  # R44
+    await propose_pending(mailing.services)
+    await mailing.dispatcher.route()
+    [delivery, _] = await mailing.services.store.deliveries.list_deliveries("default", "due")
+    message = await mailing.notifications.compose(delivery)
+    assert await mailing.notifications.channel("mail").update(replace(message, purpose="changed"), "ref") == "ref"
+    assert mailing.server.accepted == []
 
 
-async def test_many_at_once_become_one_mail(mailing: Mailing) -> None:  # R44
+async def test_many_at_once_become_one_mail(mailing: MailSetup) -> None:  # R44
     for number in range(30):
-        await pending(mailing.parts, number)
+        await propose_pending(mailing.services, number)
     await mailing.sweep()
-    mails = mailing.server.to("ada@example.com")
+    mails = mailing.server.mails_to("ada@example.com")
     [group] = [mail for mail in mails if "more calls" in mail.parsed["Subject"]]
-    valid(group)
+    assert_valid_mime(group)
     assert len(mails) == 10
-    assert link_in(group) == f"{PUBLIC}/inbox"
+    assert find_link(group) == f"{PUBLIC}/inbox"
 
 
-async def test_a_test_goes_to_whoever_asks_and_is_new_each_time(mailing: Mailing, clock: Clock) -> None:  # R25
-    await mailing.reach.send_test("default", "mail", "ada")
-    clock.forward(1_000)
-    await mailing.reach.send_test("default", "mail", "ada")
-    one, two = mailing.server.to("ada@example.com")
-    valid(one)
+async def test_test_message_goes_to_the_caller_and_is_new_each_time(mailing: MailSetup, clock: Clock) -> None:  # R25
+    await mailing.notifications.send_test("default", "mail", "ada")
+    clock.advance(1_000)
+    await mailing.notifications.send_test("default", "mail", "ada")
+    one, two = mailing.server.mails_to("ada@example.com")
+    assert_valid_mime(one)
     assert one.parsed["Subject"] == "A test from Interlock, sent for ada"
     assert one.parsed["Message-ID"] != two.parsed["Message-ID"]
 
 
-async def test_a_list_gets_one_mail_whose_link_is_nobodys(parts: AppServices, server: MailServer) -> None:  # R25
-    mailing = Mailing(parts, server, to=["team@example.com", "Ops <ops@example.com>"], reply_to="help@example.com")
+async def test_a_list_gets_one_mail_whose_link_is_nobodys(services: AppServices, server: MailServer) -> None:  # R25
+    mailing = MailSetup(services, server, to=["team@example.com", "Ops <ops@example.com>"], reply_to="help@example.com")
     await mailing.people("ada", "bob")
-    approval_id = await pending(parts)
+    approval_id = await propose_pending(services)
     assert await mailing.sweep() == 1
-    [mail] = server.taken
-    valid(mail)
+    [mail] = server.accepted
+    assert_valid_mime(mail)
     assert mail.to == ["team@example.com", "ops@example.com"]
     assert mail.parsed["Reply-To"] == "help@example.com"
-    assert link_in(mail) == f"{PUBLIC}/a/{approval_id}"
+    assert find_link(mail) == f"{PUBLIC}/a/{approval_id}"
     assert "This goes to a list" in mail.text
-    assert not mailing.reach.routes.capabilities["mail"].personal
+    assert not mailing.notifications.routes.capabilities["mail"].personal
 
 
 async def test_a_code_is_in_the_mail_and_not_in_its_subject(server: MailServer) -> None:  # R25
     channel, _ = open_channel("mail", "email", ChannelContext("mail", server.settings(), PUBLIC))
     await channel.send_code(Recipient("ada", "ada@example.com"), "12345678", "one", 1_800_000_000_000)  # type: ignore[attr-defined]
-    [mail] = server.taken
-    valid(mail)
+    [mail] = server.accepted
+    assert_valid_mime(mail)
     assert "12345678" not in str(mail.parsed.items())
     assert "    12345678\n" in mail.text
-    assert "12345678" in Reading.of(mail).text
-    assert Reading.of(mail).links == []
+    assert "12345678" in HtmlReader.parse(mail).text
+    assert HtmlReader.parse(mail).links == []
     assert "Give it to nobody" in mail.text
 
 
-HEADS = {
+HEADERS = {
     *("subject", "from", "to", "date", "message-id", "auto-submitted", "x-auto-response-suppress"),
     *("mime-version", "content-type", "references"),
 }
 
 
-class Reading(HTMLParser):
+class HtmlReader(HTMLParser):
     """What a person sees of a page: its words, its tags and where its links lead."""
 
     def __init__(self) -> None:
@@ -368,7 +370,7 @@ class Reading(HTMLParser):
         self.text = ""
 
     @classmethod
-    def of(cls, mail: Mail) -> Reading:
+    def parse(cls, mail: Mail) -> HtmlReader:
         made = cls()
         made.feed(mail.html)
         return made
@@ -385,7 +387,7 @@ class Reading(HTMLParser):
         self.text += data
 
 
-def link_in(mail: Mail) -> str:
+def find_link(mail: Mail) -> str:
     """The only line that is an address."""
     [found] = [line for line in mail.text.splitlines() if line.startswith("http")]
     return found

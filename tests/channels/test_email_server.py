@@ -21,15 +21,15 @@ ADA = Recipient("ada", "ada@example.com")
 @pytest.mark.parametrize("tls", ["starttls", "implicit"])
 async def test_mails_go_over_tls_to_a_server_that_is_known(tmp_path: Path, tls: str) -> None:  # R25
     with mail_server(tmp_path, tls=tls) as server:
-        await channel_of(server.settings(tls=tls)).send(message())
-        assert (len(server.taken), server.secure) == (1, [True])
+        await make_channel(server.settings(tls=tls)).send(message())
+        assert (len(server.accepted), server.tls_sessions) == (1, [True])
 
 
 async def test_a_mail_server_on_this_machine_needs_neither_tls_nor_password(tmp_path: Path) -> None:  # R25
     with mail_server(tmp_path, tls="none") as server:
         settings = {"host": HOST, "port": server.port, "tls": "none", "from": "interlock@example.com"}
-        await channel_of(settings).send(message())
-        assert (len(server.taken), server.secure) == (1, [False])
+        await make_channel(settings).send(message())
+        assert (len(server.accepted), server.tls_sessions) == (1, [False])
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ async def test_a_mail_server_on_this_machine_needs_neither_tls_nor_password(tmp_
 async def test_what_the_server_says_decides_whether_it_is_tried_again(
     server: MailServer, says: dict[str, str], kind: type[DeliveryFailed], words: str
 ) -> None:  # R25
-    server.says |= says
+    server.overrides |= says
     error = await failure(server.settings())
     assert type(error) is kind
     assert words in error.message
     assert not any(text.partition(" ")[2] in error.message for text in says.values())
 
 
-async def test_a_wrong_password_parks_nothing_and_is_not_told(server: MailServer) -> None:  # R25
+async def test_wrong_password_kills_no_delivery_and_is_not_shown(server: MailServer) -> None:  # R25
     """It is wrong for every mail: all wait until somebody has put it right."""
     error = await failure(server.settings(password="a wrong one"))
     assert isinstance(error, DeliveryDelayed)
@@ -67,7 +67,7 @@ async def test_a_server_whose_certificate_nobody_knows_gets_nothing(server: Mail
     error = await failure(settings)
     assert isinstance(error, DeliveryDelayed)
     assert "certificate does not hold" in error.message
-    assert server.taken == []
+    assert server.accepted == []
 
 
 async def test_a_server_without_starttls_gets_neither_mail_nor_password(tmp_path: Path) -> None:  # R25
@@ -75,7 +75,7 @@ async def test_a_server_without_starttls_gets_neither_mail_nor_password(tmp_path
         error = await failure(server.settings())
         assert isinstance(error, DeliveryDelayed)
         assert "Check `tls`" in error.message
-        assert server.taken == []
+        assert server.accepted == []
 
 
 async def test_a_server_that_is_away_is_tried_later(server: MailServer) -> None:  # R25
@@ -96,10 +96,10 @@ async def test_a_server_that_hangs_up_is_tried_later(server: MailServer) -> None
 
 
 async def test_of_a_list_one_who_is_refused_keeps_nobody_from_it(server: MailServer) -> None:  # R25
-    server.says["RCPT old@example.com"] = "550 5.1.1 nobody here"
-    channel = channel_of(server.settings(to=["old@example.com", "team@example.com"]))
+    server.overrides["RCPT old@example.com"] = "550 5.1.1 nobody here"
+    channel = make_channel(server.settings(to=["old@example.com", "team@example.com"]))
     await channel.send(message())
-    assert server.taken[0].to == ["team@example.com"]
+    assert server.accepted[0].to == ["team@example.com"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ async def test_an_address_that_is_none_is_said_and_not_tried(server: MailServer,
     error = await failure(server.settings(), to)  # R25
     assert isinstance(error, DeliveryRejected)
     assert words in error.message
-    assert server.taken == []
+    assert server.accepted == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_settings_that_cannot_be_right_are_said_at_the_start(
 ) -> None:  # R26
     given = {name: value for name, value in server.settings(**change).items() if value is not None}
     with pytest.raises(Misconfigured, match="The channel ") as caught:
-        channel_of(given)
+        make_channel(given)
     assert words in caught.value.message
     assert PASSWORD not in caught.value.message
 
@@ -154,11 +154,11 @@ def test_settings_that_cannot_be_right_are_said_at_the_start(
 @pytest.mark.parametrize(("tls", "port"), [("starttls", 587), ("implicit", 465), ("none", 25)])
 def test_each_way_has_its_usual_port(server: MailServer, tls: str, port: int) -> None:  # R25
     given = {name: value for name, value in server.settings(tls=tls).items() if name != "port"}
-    channel: Any = channel_of(given)
+    channel: Any = make_channel(given)
     assert channel._server.port == port
 
 
-def channel_of(settings: dict[str, Any]) -> Channel:
+def make_channel(settings: dict[str, Any]) -> Channel:
     return open_channel("mail", "email", ChannelContext("mail", settings, PUBLIC))[0]
 
 
@@ -177,6 +177,6 @@ def message(to: Recipient = ADA) -> Notification:
 
 async def failure(settings: dict[str, Any], to: Recipient = ADA) -> DeliveryFailed:
     with pytest.raises(DeliveryFailed) as caught:
-        await channel_of(settings).send(message(to))
+        await make_channel(settings).send(message(to))
     assert PASSWORD not in str(caught.value)
     return caught.value

@@ -21,8 +21,8 @@ from interlock.notify.channel import (
     open_channel,
 )
 from interlock.notify.channels.inngest import InngestChannel as Kind
-from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
-from tests.fakes.http_receiver import Answer, Receiver, receiving
+from tests.channels.messages import END_STATUSES, HOSTILE, PURPOSES, make_notification, make_view
+from tests.fakes.http_receiver import Receiver, Response, run_receiver
 
 KEY = "planted key/with a slash"
 GIVEN = {"approved", "succeeded", "failed", "unknown"}
@@ -30,28 +30,28 @@ START = {"event_key": KEY, "allow_private": True}
 
 
 @pytest.fixture
-async def there() -> AsyncIterator[Receiver]:
-    async with receiving(lambda _: Answer(200, {}, b'{"ids":["x"],"status":200}'), "") as made:
+async def fake() -> AsyncIterator[Receiver]:
+    async with run_receiver(lambda _: Response(200, {}, b'{"ids":["x"],"status":200}'), "") as made:
         yield made
 
 
 @pytest.fixture
-async def flows(there: Receiver) -> AsyncIterator[Channel]:
-    made = open_channel("flows", "inngest", ChannelContext("flows", {**START, "url": there.url}))[0]
+async def flows(fake: Receiver) -> AsyncIterator[Channel]:
+    made = open_channel("flows", "inngest", ChannelContext("flows", {**START, "url": fake.url}))[0]
     yield made
     await made.close()
 
 
-def woken(status: str = "approved", **more: Any) -> Notification:
-    made = topic({"amount": HOSTILE}, status=status, sentence=HOSTILE)
+def wake_notification(status: str = "approved", **more: Any) -> Notification:
+    made = make_view({"amount": HOSTILE}, status=status, sentence=HOSTILE)
     subject = made.approval.subject._replace(run_id="inngest:01RUN")
-    return message("woken", replace(made, approval=replace(made.approval, subject=subject)), **more)
+    return make_notification("woken", replace(made, approval=replace(made.approval, subject=subject)), **more)
 
 
-async def test_the_event_names_the_approval_and_is_known_by_its_id(there: Receiver, flows: Channel) -> None:  # R25 R33
-    await flows.send(woken())
-    await flows.update(woken(), "")
-    for heard in there.taken:
+async def test_the_event_names_the_approval_and_is_known_by_its_id(fake: Receiver, flows: Channel) -> None:  # R25 R33
+    await flows.send(wake_notification())
+    await flows.update(wake_notification(), "")
+    for heard in fake.accepted:
         assert (heard.method, heard.path) == ("POST", "/e/planted key/with a slash")  # as the server reads %20 and %2F
         (event,) = heard.json
         assert (event["id"], event["name"]) == ("d1.woken", "hitl.approval.resolved")
@@ -63,24 +63,24 @@ async def test_the_event_names_the_approval_and_is_known_by_its_id(there: Receiv
             "workspace": "default",
             "runId": "01RUN",
         }
-    assert len(there.taken) == 2
+    assert len(fake.accepted) == 2
 
 
-@pytest.mark.parametrize("status", ENDS)
-async def test_approved_is_true_or_false_and_nothing_else(there: Receiver, flows: Channel, status: str) -> None:
-    await flows.send(woken(status))
-    assert there.taken[0].json[0]["data"]["approved"] is (status in GIVEN)
+@pytest.mark.parametrize("status", END_STATUSES)
+async def test_approved_is_true_or_false_and_nothing_else(fake: Receiver, flows: Channel, status: str) -> None:
+    await flows.send(wake_notification(status))
+    assert fake.accepted[0].json[0]["data"]["approved"] is (status in GIVEN)
 
 
 @pytest.mark.parametrize("purpose", [each for each in PURPOSES if each != "test"])
-async def test_what_is_for_people_is_not_said(there: Receiver, flows: Channel, purpose: Purpose) -> None:
-    await flows.send(message(purpose))
-    assert there.heard == []
+async def test_what_is_for_people_is_not_said(fake: Receiver, flows: Channel, purpose: Purpose) -> None:
+    await flows.send(make_notification(purpose))
+    assert fake.requests == []
 
 
-async def test_a_test_sends_an_event_that_nothing_waits_for(there: Receiver, flows: Channel) -> None:
-    await flows.send(message("test"))
-    assert [heard.json[0]["name"] for heard in there.taken] == ["interlock.test"]
+async def test_a_test_sends_an_event_that_nothing_waits_for(fake: Receiver, flows: Channel) -> None:
+    await flows.send(make_notification("test"))
+    assert [heard.json[0]["name"] for heard in fake.accepted] == ["interlock.test"]
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,19 @@ async def test_a_test_sends_an_event_that_nothing_waits_for(there: Receiver, flo
         (410, ChannelGone),
     ],
 )
-async def test_what_goes_wrong_is_tried_again_or_shown_without_the_key(
-    there: Receiver, flows: Channel, status: int, error: type[DeliveryFailed]
+async def test_failure_is_retried_or_shown_without_the_key(
+    fake: Receiver, flows: Channel, status: int, error: type[DeliveryFailed]
 ) -> None:  # R25
-    there.instead = Answer(status, {}, b"planted words")
+    fake.override = Response(status, {}, b"planted words")
     with pytest.raises(error) as caught:
-        await flows.send(woken())
+        await flows.send(wake_notification())
     assert "planted" not in str(caught.value)
 
 
-async def test_a_server_that_is_away_is_told_later() -> None:
+async def test_server_that_is_down_is_retried() -> None:
     away = open_channel("flows", "inngest", ChannelContext("flows", {**START, "url": "http://127.0.0.1:1"}))[0]
     with pytest.raises(DeliveryDelayed, match="cannot be reached") as caught:
-        await away.send(woken())
+        await away.send(wake_notification())
     assert "planted" not in str(caught.value)
     await away.close()
 

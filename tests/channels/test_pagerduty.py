@@ -23,14 +23,14 @@ from interlock.notify.channel import (
     open_channel,
 )
 from interlock.notify.channels import pagerduty as channel
-from tests.channels.configured_channels import Office
-from tests.channels.messages import ENDS, HOSTILE, message, topic
-from tests.fakes.http_receiver import TROUBLES
+from tests.channels.configured_channels import ConfiguredChannels
+from tests.channels.messages import END_STATUSES, HOSTILE, make_notification, make_view
+from tests.fakes.http_receiver import FAILURES
 from tests.fakes.pagerduty import MAX_BYTES, PagerDuty, pagerduty
-from tests.support import BOB, Clock, approve, pending
+from tests.support import BOB, Clock, approve, propose_pending
 
 MINUTE = 60_000
-LADDER = """
+ESCALATION = """
 version: 1
 rules:
   - name: ask
@@ -62,46 +62,46 @@ def settings(duty: PagerDuty) -> dict[str, object]:
 
 @pytest.mark.parametrize(("priority", "severity"), [("high", "critical"), ("medium", "warning"), ("low", "info")])
 async def test_the_priority_is_the_severity(pager: Channel, duty: PagerDuty, priority: str, severity: str) -> None:
-    await pager.send(message("ask", topic(priority=priority)))
+    await pager.send(make_notification("ask", make_view(priority=priority)))
     assert [(each.severity, each.is_open) for each in duty.incidents] == [(severity, True)]  # R25
 
 
 async def test_reminders_changes_and_escalation_are_one_incident(pager: Channel, duty: PagerDuty) -> None:  # R25
-    ref = await pager.send(message("ask"))
-    assert await pager.send(message("escalate")) == ref
+    ref = await pager.send(make_notification("ask"))
+    assert await pager.send(make_notification("escalate")) == ref
     for purpose in ("remind", "changed"):
-        assert await pager.update(message(purpose), ref) == ref
+        assert await pager.update(make_notification(purpose), ref) == ref
     assert [len(each.summaries) for each in duty.incidents] == [4]
     assert duty.receiver.refused == []
 
 
-@pytest.mark.parametrize("status", [each for each in ENDS if each != "unknown"])
+@pytest.mark.parametrize("status", [each for each in END_STATUSES if each != "unknown"])
 async def test_every_end_resolves_it(pager: Channel, duty: PagerDuty, status: str) -> None:  # R25
-    ref = await pager.send(message())
-    await pager.update(message("ended", topic(status=status)), ref)
+    ref = await pager.send(make_notification())
+    await pager.update(make_notification("ended", make_view(status=status)), ref)
     assert (len(duty.incidents), duty.open) == (1, [])
 
 
 async def test_a_call_of_which_nobody_knows_whether_it_ran_wakes_somebody(pager: Channel, duty: PagerDuty) -> None:
-    ref = await pager.send(message())
-    await pager.update(message("ended", topic(status="approved")), ref)
+    ref = await pager.send(make_notification())
+    await pager.update(make_notification("ended", make_view(status="approved")), ref)
     assert duty.open == []
-    await pager.update(message("ended", topic(status="unknown")), ref)
+    await pager.update(make_notification("ended", make_view(status="unknown")), ref)
     assert [each.summaries for each in duty.open] == [["Nobody knows whether it ran: Delete /tmp/x"]]  # R25
-    await pager.update(message("ended", topic(status="failed")), ref)
+    await pager.update(make_notification("ended", make_view(status="failed")), ref)
     assert duty.open == []
 
 
 @pytest.mark.parametrize("purpose", ["test", "expired", "group"])
 async def test_what_nobody_comes_back_to_stays_open_nowhere(pager: Channel, duty: PagerDuty, purpose: str) -> None:
-    await pager.send(message(purpose))  # type: ignore[arg-type]
+    await pager.send(make_notification(purpose))  # type: ignore[arg-type]
     assert (len(duty.incidents), duty.open) == (1, [])  # R25 R28
 
 
 async def test_hostile_and_endless_texts_fit(pager: Channel, duty: PagerDuty) -> None:  # R25
     args = {f"{number} {HOSTILE}" * 20: HOSTILE * 50 for number in range(30)}
-    await pager.send(message("ask", topic(args, sentence=HOSTILE * 50), workspace="w" * 300))
-    [heard] = duty.receiver.taken
+    await pager.send(make_notification("ask", make_view(args, sentence=HOSTILE * 50), workspace="w" * 300))
+    [heard] = duty.receiver.accepted
     assert len(heard.body) < MAX_BYTES / 8
     assert "\n" not in heard.json["payload"]["summary"]
 
@@ -113,9 +113,9 @@ async def test_hostile_and_endless_texts_fit(pager: Channel, duty: PagerDuty) ->
 async def test_what_pagerduty_refuses_is_said_without_the_key(
     pager: Channel, duty: PagerDuty, trouble: str, error: type[Exception], after: int
 ) -> None:  # R25
-    duty.receiver.instead = TROUBLES[trouble]
+    duty.receiver.override = FAILURES[trouble]
     with pytest.raises(error) as caught:
-        await pager.send(message())
+        await pager.send(make_notification())
     assert getattr(caught.value, "retry_after", 0) == after
     assert duty.routing_key not in str(caught.value)
 
@@ -125,13 +125,13 @@ async def test_a_wrong_key_is_refused_for_good(duty: PagerDuty) -> None:
     kit = ChannelContext("pager", {**settings(duty), "routing_key": "c" * 32})
     pager = open_channel("pager", "pagerduty", kit)[0]
     with pytest.raises(DeliveryRejected, match=r"refused it \(400\)"):
-        await pager.send(message())
+        await pager.send(make_notification())
     await pager.close()
     assert duty.receiver.refused != []
 
 
-class Instead(httpx2.HTTPTransport):
-    """Leads to the stand-in: their client speaks to https addresses only."""
+class RedirectTransport(httpx2.HTTPTransport):
+    """Leads to the fake: their client speaks to https addresses only."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -143,8 +143,8 @@ class Instead(httpx2.HTTPTransport):
 
 
 async def test_pagerdutys_own_client_finds_what_it_expects(duty: PagerDuty) -> None:
-    """What their library does works at the stand-in, and what it must not do is refused there."""
-    client = EventsApiV2Client(duty.routing_key, transport=Instead(duty.url))
+    """What their library does works at the fake, and what it must not do is refused there."""
+    client = EventsApiV2Client(duty.routing_key, transport=RedirectTransport(duty.url))
     key = await asyncio.to_thread(client.trigger, "It is down", "example.com", "one", "warning")
     again = await asyncio.to_thread(client.trigger, "Still down", "example.com", "one", "warning")
     await asyncio.to_thread(client.acknowledge, "one")
@@ -167,70 +167,70 @@ def test_nothing_comes_back_from_pagerduty() -> None:
     assert not isinstance(channel.PagerDutyChannel, InboundChannel)  # R25
 
 
-# Through the courier, on both databases
+# Through the dispatcher, on both databases
 @pytest.mark.postgres_smoke
 async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_it(
-    parts: AppServices, duty: PagerDuty, clock: Clock
+    services: AppServices, duty: PagerDuty, clock: Clock
 ) -> None:  # R25 R28
-    office = await _office(parts, duty, LADDER)
-    approval_id = await pending(parts)
-    await office.sweep()
-    clock.forward(3 * MINUTE)
-    await parts.worker.sweep()
-    await office.sweep()
+    channels = await _configured_channels(services, duty, ESCALATION)
+    approval_id = await propose_pending(services)
+    await channels.sweep()
+    clock.advance(3 * MINUTE)
+    await services.worker.sweep()
+    await channels.sweep()
     assert len(duty.incidents) == 1
-    await approve(parts, approval_id)
-    await office.sweep()
+    await approve(services, approval_id)
+    await channels.sweep()
     assert (len(duty.incidents), duty.open, duty.receiver.refused) == (1, [], [])
     with pytest.raises(NotFound, match="Nothing is taken"):
-        office.reach.get_inbound_channel("pager")
-    await office.close()
+        channels.notifications.get_inbound_channel("pager")
+    await channels.close()
 
 
 @pytest.mark.parametrize("end", ["reject", "respond", "expire", "cancel"])
-async def test_whatever_becomes_of_a_call_no_incident_stays_open(
-    parts: AppServices, duty: PagerDuty, clock: Clock, end: str
+async def test_no_incident_stays_open_after_the_call_ended(
+    services: AppServices, duty: PagerDuty, clock: Clock, end: str
 ) -> None:  # R25
-    office = await _office(parts, duty)
-    approval_id = await pending(parts)
-    await office.sweep()
+    channels = await _configured_channels(services, duty)
+    approval_id = await propose_pending(services)
+    await channels.sweep()
     assert len(duty.open) == 1
-    seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
+    seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
     match end:
         case "reject":
-            await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
+            await services.inbox.decide("default", approval_id, Reject("no", seen), BOB)
         case "respond":
-            await parts.inbox.decide("default", approval_id, Respond("no", seen=seen), BOB)
+            await services.inbox.decide("default", approval_id, Respond("no", seen=seen), BOB)
         case "expire":
-            clock.forward(86_400_000)
-            await parts.worker.sweep()
+            clock.advance(86_400_000)
+            await services.worker.sweep()
         case _:
-            await parts.gate.cancel("default", approval_id, "bot")
-    await office.sweep()
+            await services.gate.cancel("default", approval_id, "bot")
+    await channels.sweep()
     assert (len(duty.incidents), duty.open) == (1, [])
-    await office.close()
+    await channels.close()
 
 
 async def test_an_hour_of_silence_loses_nothing_and_wakes_once(
-    parts: AppServices, duty: PagerDuty, clock: Clock
+    services: AppServices, duty: PagerDuty, clock: Clock
 ) -> None:
-    office = await _office(parts, duty, LADDER.replace("10m", "3h").replace("2m", "2h"))
-    await pending(parts)
-    duty.receiver.instead = TROUBLES["503"]
+    channels = await _configured_channels(services, duty, ESCALATION.replace("10m", "3h").replace("2m", "2h"))
+    await propose_pending(services)
+    duty.receiver.override = FAILURES["503"]
     for _ in range(60):
-        await office.sweep()
-        clock.forward(MINUTE)
-    tries = len(duty.receiver.heard)
-    duty.receiver.instead = None
-    await office.sweep()
+        await channels.sweep()
+        clock.advance(MINUTE)
+    tries = len(duty.receiver.requests)
+    duty.receiver.override = None
+    await channels.sweep()
     assert (tries > 10, len(duty.incidents), len(duty.open)) == (True, 1, 1)  # R23 R25
-    assert len({heard.json["dedup_key"] for heard in duty.receiver.heard}) == 1
-    await office.close()
+    assert len({heard.json["dedup_key"] for heard in duty.receiver.requests}) == 1
+    await channels.close()
 
 
-async def _office(parts: AppServices, duty: PagerDuty, policy: str = "") -> Office:
+async def _configured_channels(services: AppServices, duty: PagerDuty, policy: str = "") -> ConfiguredChannels:
     if policy:
-        await parts.put_policy("default", policy, "ada", {})
-    office = Office(parts, {"pager": Configured("pagerduty", settings(duty))}, "pager")
-    await office.sweep()
-    return office
+        await services.put_policy("default", policy, "ada", {})
+    channels = ConfiguredChannels(services, {"pager": Configured("pagerduty", settings(duty))}, "pager")
+    await channels.sweep()
+    return channels

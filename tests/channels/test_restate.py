@@ -18,8 +18,8 @@ from interlock.notify.channel import (
     DeliveryRejected,
     open_channel,
 )
-from tests.channels.messages import PURPOSES, message, topic
-from tests.fakes.http_receiver import Answer, Receiver, receiving
+from tests.channels.messages import PURPOSES, make_notification, make_view
+from tests.fakes.http_receiver import Receiver, Response, run_receiver
 
 AWAKEABLE = "sign_18UoWG2NgNvYuk-7hK2KnIZ99GaOtl8DDAAAAEQ"
 
@@ -27,7 +27,7 @@ AWAKEABLE = "sign_18UoWG2NgNvYuk-7hK2KnIZ99GaOtl8DDAAAAEQ"
 @pytest.fixture
 async def ingress() -> AsyncIterator[Receiver]:
     """Answers as Restate 1.7 does: 202 also for the second time, for one that has ended and for one it never knew."""
-    async with receiving(lambda heard: Answer(405 if heard.path.endswith("health") else 202), "/base/") as made:
+    async with run_receiver(lambda heard: Response(405 if heard.path.endswith("health") else 202), "/base/") as made:
         yield made
 
 
@@ -43,12 +43,12 @@ async def workflows(ingress: Receiver) -> AsyncIterator[Channel]:
 async def test_an_awakeable_is_resolved_with_the_id_of_the_approval_and_nothing_else(
     workflows: Channel, ingress: Receiver
 ) -> None:  # R25
-    assert await workflows.send(woken()) == await workflows.update(woken(), "ref") == "d1.woken"
-    for heard in ingress.taken:
+    assert await workflows.send(wake_notification()) == await workflows.update(wake_notification(), "ref") == "d1.woken"
+    for heard in ingress.accepted:
         assert (heard.method, heard.path) == ("POST", f"/base/restate/awakeables/{AWAKEABLE}/resolve")
         assert heard.json == {"approval_id": "5a7d9c1e-0000-4000-8000-000000000001"}
         assert heard.headers["authorization"] == "Bearer planted"
-    assert len(ingress.taken) == 2
+    assert len(ingress.accepted) == 2
 
 
 @pytest.mark.parametrize(
@@ -67,30 +67,30 @@ async def test_a_call_id_that_is_no_awakeable_leads_nowhere(
     workflows: Channel, ingress: Receiver, call_id: str
 ) -> None:  # R25
     with pytest.raises(DeliveryRejected, match="no awakeable"):
-        await workflows.send(woken(call_id))
-    assert ingress.heard == []
+        await workflows.send(wake_notification(call_id))
+    assert ingress.requests == []
 
 
 @pytest.mark.parametrize("purpose", [each for each in PURPOSES if each != "test"])
 async def test_what_is_for_people_is_not_said(workflows: Channel, ingress: Receiver, purpose: Purpose) -> None:
-    await workflows.send(message(purpose))
-    assert ingress.heard == []
+    await workflows.send(make_notification(purpose))
+    assert ingress.requests == []
 
 
 async def test_a_test_reaches_the_ingress_and_changes_nothing(workflows: Channel, ingress: Receiver) -> None:  # R25
-    await workflows.send(message("test"))
-    assert [(heard.path, heard.body) for heard in ingress.heard] == [("/base/restate/health", b"")]
-    ingress.instead = Answer(401, {}, b"planted words")
+    await workflows.send(make_notification("test"))
+    assert [(heard.path, heard.body) for heard in ingress.requests] == [("/base/restate/health", b"")]
+    ingress.override = Response(401, {}, b"planted words")
     with pytest.raises(DeliveryRejected, match=r"^Restate refused it \(401\)\.$"):
-        await workflows.send(message("test"))
+        await workflows.send(make_notification("test"))
 
 
 @pytest.mark.parametrize("status", [404, 409])
 async def test_one_that_nobody_waits_for_any_more_counts_as_woken(
     workflows: Channel, ingress: Receiver, status: int
 ) -> None:  # R25
-    ingress.instead = Answer(status)
-    assert await workflows.send(woken()) == "d1.woken"
+    ingress.override = Response(status)
+    assert await workflows.send(wake_notification()) == "d1.woken"
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ async def test_one_that_nobody_waits_for_any_more_counts_as_woken(
         (410, ChannelGone),
     ],
 )
-async def test_what_goes_wrong_is_tried_again_or_shown(
+async def test_failure_is_retried_or_shown(
     workflows: Channel, ingress: Receiver, status: int, error: type[DeliveryFailed]
 ) -> None:  # R25
-    ingress.instead = Answer(status, {}, b"planted words")
+    ingress.override = Response(status, {}, b"planted words")
     with pytest.raises(error) as caught:
-        await workflows.send(woken())
+        await workflows.send(wake_notification())
     assert "planted" not in str(caught.value)
 
 
-async def test_an_ingress_that_is_down_is_told_later(workflows: Channel, ingress: Receiver) -> None:
+async def test_ingress_that_is_down_is_retried(workflows: Channel, ingress: Receiver) -> None:
     gone = open_channel(
         "flows", "restate", ChannelContext("flows", {"url": "http://127.0.0.1:1", "allow_private": True})
     )[0]
     with pytest.raises(DeliveryDelayed, match="cannot be reached"):
-        await gone.send(woken())
+        await gone.send(wake_notification())
     await gone.close()
 
 
@@ -139,11 +139,11 @@ def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, 
         open_channel("flows", "restate", ChannelContext("flows", settings))
 
 
-def woken(call_id: str = AWAKEABLE) -> Notification:
-    return message("woken", about(call_id))
+def wake_notification(call_id: str = AWAKEABLE) -> Notification:
+    return make_notification("woken", wake_view(call_id))
 
 
-def about(call_id: str) -> ApprovalView:
-    made = topic(status="approved")
+def wake_view(call_id: str) -> ApprovalView:
+    made = make_view(status="approved")
     subject = made.approval.subject._replace(run_id="restate:inv_1", call_id=call_id)
     return replace(made, approval=replace(made.approval, subject=subject))

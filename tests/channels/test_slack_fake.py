@@ -1,4 +1,4 @@
-"""The stand-in for Slack works with Slack's own SDK, and refuses what Slack refuses."""
+"""The fake Slack works with Slack's own SDK, and refuses what Slack refuses."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from slack_sdk.signature import Clock as Time
 from slack_sdk.signature import SignatureVerifier
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.fakes.slack import APP, BOT, SECRET, Refused, Slack, served
-from tests.fakes.slack_validation import VENDOR, misfit, view_misfit
+from tests.fakes.slack import APP, BOT, SECRET, FakeSlack, Refused, run_slack
+from tests.fakes.slack_validation import VENDOR, message_error, view_error
 from tests.support import Clock
 
 SAMPLES = json.loads((VENDOR / "outgoing-samples.json").read_text())
 
 
 @pytest.fixture
-async def slack(clock: Clock) -> AsyncIterator[Slack]:
-    async with served(Slack(clock)) as made:
-        made.add_room("approvals")
+async def slack(clock: Clock) -> AsyncIterator[FakeSlack]:
+    async with run_slack(FakeSlack(clock)) as made:
+        made.add_channel("approvals")
         yield made
 
 
 @pytest.fixture
-def sdk(slack: Slack) -> AsyncWebClient:
+def sdk(slack: FakeSlack) -> AsyncWebClient:
     return AsyncWebClient(BOT, base_url=f"{slack.url}/api/")
 
 
@@ -47,7 +47,7 @@ def row(*elements: dict[str, Any]) -> dict[str, Any]:
     return {"type": "actions", "elements": list(elements)}
 
 
-async def test_the_vendor_s_sdk_posts_changes_and_whispers(slack: Slack, sdk: AsyncWebClient) -> None:
+async def test_the_vendor_s_sdk_posts_changes_and_whispers(slack: FakeSlack, sdk: AsyncWebClient) -> None:
     blocks = [
         HeaderBlock(text="Hi"),
         SectionBlock(text="*x*"),
@@ -60,18 +60,20 @@ async def test_the_vendor_s_sdk_posts_changes_and_whispers(slack: Slack, sdk: As
     info = await sdk.users_info(user=user)
     assert info["user"]["profile"]["email"] == "ada@example.com"
     assert (await sdk.auth_test())["team_id"] == "T1"
-    assert slack.shown[0]["text"] == "Bye"
-    assert slack.whispers[0]["text"] == "psst"
+    assert slack.all_messages[0]["text"] == "Bye"
+    assert slack.ephemerals[0]["text"] == "psst"
     assert slack.refusals == []
 
 
-async def test_the_older_sdk_without_async_works_too(slack: Slack) -> None:
+async def test_the_older_sdk_without_async_works_too(slack: FakeSlack) -> None:
     client = WebClient(BOT, base_url=f"{slack.url}/api/")
     posted = await asyncio.to_thread(client.chat_postMessage, channel="approvals", text="Hi")
     assert slack.messages[posted["ts"]]["text"] == "Hi"
 
 
-async def test_a_trigger_opens_one_form_within_three_seconds(slack: Slack, sdk: AsyncWebClient, clock: Clock) -> None:
+async def test_a_trigger_opens_one_form_within_three_seconds(
+    slack: FakeSlack, sdk: AsyncWebClient, clock: Clock
+) -> None:
     user = slack.add_user("ada")
     posted = await sdk.chat_postMessage(channel="approvals", text="x", blocks=[row(press("approve", value="v"))])
     view = View(**SAMPLES["views.open"]["view"])
@@ -80,7 +82,7 @@ async def test_a_trigger_opens_one_form_within_three_seconds(slack: Slack, sdk: 
     with pytest.raises(SlackApiError, match="exchanged_trigger_id"):
         await sdk.views_open(trigger_id=first, view=view)
     late = slack.click(user, "approve")["trigger_id"]
-    clock.forward(3_001)
+    clock.advance(3_001)
     with pytest.raises(SlackApiError, match="expired_trigger_id"):
         await sdk.views_open(trigger_id=late, view=view)
     assert len(slack.views) == 1
@@ -105,7 +107,7 @@ async def test_a_trigger_opens_one_form_within_three_seconds(slack: Slack, sdk: 
     ],
 )
 async def test_a_message_that_slack_would_refuse_is_refused(
-    slack: Slack, sdk: AsyncWebClient, blocks: list[dict[str, Any]], code: str
+    slack: FakeSlack, sdk: AsyncWebClient, blocks: list[dict[str, Any]], code: str
 ) -> None:
     with pytest.raises(SlackApiError, match=code):
         await sdk.chat_postMessage(channel="approvals", text="x", blocks=blocks)
@@ -143,12 +145,12 @@ def option(number: int, size: int = 1) -> dict[str, Any]:
     ],
 )
 def test_a_form_that_slack_would_refuse_is_refused(body: dict[str, Any]) -> None:
-    assert view_misfit(body) == "invalid_arguments"
+    assert view_error(body) == "invalid_arguments"
 
 
 def test_what_slack_takes_is_taken() -> None:
-    assert misfit("ChatPostMessage", SAMPLES["chat.postMessage"]) == ""
-    assert view_misfit({"trigger_id": "t", "view": SAMPLES["views.open"]["view"]}) == ""
+    assert message_error("ChatPostMessage", SAMPLES["chat.postMessage"]) == ""
+    assert view_error({"trigger_id": "t", "view": SAMPLES["views.open"]["view"]}) == ""
 
 
 @pytest.mark.parametrize(
@@ -166,30 +168,30 @@ def test_what_slack_takes_is_taken() -> None:
     ],
 )
 async def test_what_is_not_there_or_not_allowed_is_refused(
-    slack: Slack, sdk: AsyncWebClient, ask: Callable[[AsyncWebClient], Any], code: str
+    slack: FakeSlack, sdk: AsyncWebClient, ask: Callable[[AsyncWebClient], Any], code: str
 ) -> None:
-    slack.add_room("private", joined=False)
+    slack.add_channel("private", joined=False)
     slack.add_user("ada", id="U1")
     with pytest.raises(SlackApiError, match=code):
         await ask(sdk)
 
 
-async def test_a_wrong_token_and_a_limit_are_told_as_slack_tells_them(slack: Slack, sdk: AsyncWebClient) -> None:
+async def test_a_wrong_token_and_a_limit_are_told_as_slack_tells_them(slack: FakeSlack, sdk: AsyncWebClient) -> None:
     with pytest.raises(SlackApiError, match="invalid_auth"):
         await AsyncWebClient("xoxb-wrong", base_url=f"{slack.url}/api/").auth_test()
     assert (await sdk.apps_connections_open(app_token=APP))["url"].startswith("ws://127.0.0.1")
-    slack.trouble = [Refused("wait", 429, Retry_After="7")]
+    slack.failures = [Refused("wait", 429, Retry_After="7")]
     with pytest.raises(SlackApiError) as limited:
         await sdk.auth_test()
     assert (limited.value.response.status_code, limited.value.response.headers["Retry-After"]) == (429, "7")
 
 
-async def test_what_it_signs_the_vendor_s_verifier_takes(slack: Slack, clock: Clock) -> None:
+async def test_what_it_signs_the_vendor_s_verifier_takes(slack: FakeSlack, clock: Clock) -> None:
     class Now(Time):
         def now(self) -> float:
             return clock() / 1000
 
     verifier = SignatureVerifier(SECRET, Now())
-    post = slack.signed({"type": "block_actions"})
+    post = slack.sign({"type": "block_actions"})
     assert verifier.is_valid_request(post.body, dict(post.headers))
     assert not verifier.is_valid_request(post.body + b"x", dict(post.headers))

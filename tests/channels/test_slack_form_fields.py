@@ -19,8 +19,8 @@ from interlock.notify.channels.slack.modals import (
     make_inputs,
     read_inputs,
 )
-from tests.fakes.slack import submitted
-from tests.fakes.slack_validation import view_misfit
+from tests.fakes.slack import view_state
+from tests.fakes.slack_validation import view_error
 
 scalars = st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.floats(allow_nan=False, allow_infinity=False)
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -50,10 +50,10 @@ def test_a_form_that_is_sent_off_untouched_changes_nothing(data: st.DataObject) 
     assert {each.name for each in inputs}.isdisjoint(left)
     form = DecisionForm(kind="edit", title="Edit", submit="Change", inputs=inputs)
     view = form.view("metadata")
-    assert view_misfit({"trigger_id": "t", "view": view}) == ""
+    assert view_error({"trigger_id": "t", "view": view}) == ""
     typed = {each.name: each for each in inputs}
     missing = [each for each in typed.values() if each.current is MISSING]
-    read, wrong = read_inputs(inputs, submitted(view), form.ids)
+    read, wrong = read_inputs(inputs, view_state(view), form.ids)
     assert wrong == {}
     after = apply_inputs(args, inputs, read)
     for each in missing:  # an empty field leaves its argument out, or is what stands for nothing

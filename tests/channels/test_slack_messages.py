@@ -15,17 +15,17 @@ from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.ledger.event import Payload
 from interlock.notify.channel import ChannelContext, DeliveryDelayed, DeliveryRejected
 from interlock.notify.channels.slack.channel import connect
-from tests.channels.slack_scenario import PAY, Scene, staged
-from tests.databases import File
+from tests.channels.slack_scenario import PAY, SlackScenario, open_slack_scenario
+from tests.databases import SqliteFile
 from tests.fakes.slack import BOT, SECRET, Json, Refused, buttons, texts
-from tests.support import BOB, Clock, approve, pending
+from tests.support import BOB, Clock, approve, propose_pending
 
 MINUTE = 60_000
 FREE = ToolSpec("send_text", "write", describe="Send {text}")
 LINK = re.compile(r"<https://interlock\.example/[^<>|]+\|Look at it( and decide)?>")
 DATE = re.compile(r"<!date\^[0-9]+\^\{date_short_pretty\} \{time\}\|[0-9: UTC-]+>")
 CODE = re.compile(r"```[^`]+```|`[^`\n]+`")
-OURS = re.compile(
+OWN_MARKUP = re.compile(
     r"\*(Risk|Tool|Agent|Requester|Rule|What would happen)\*"
     r"|\*The agent('s description|'s preview| says), unverified\*"
     r"|_[0-9,]+ characters; all of it is on the page_"
@@ -33,19 +33,19 @@ OURS = re.compile(
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, clock: Clock) -> AsyncIterator[Scene]:
-    async with staged(File(tmp_path / "interlock.db"), clock) as made:
+async def scenario(tmp_path: Path, clock: Clock) -> AsyncIterator[SlackScenario]:
+    async with open_slack_scenario(SqliteFile(tmp_path / "interlock.db"), clock) as made:
         yield made
 
 
-def outside_of_code(message: Json) -> list[str]:
+def text_outside_code(message: Json) -> list[str]:
     """What Slack reads as markup, without what we write ourselves; all of it is words."""
     left = []
     for kind, text in texts(message):
         assert "<" not in LINK.sub("", DATE.sub("", text)), text
         assert "&" not in re.sub(r"&(amp|lt|gt);", "", text), text
         if kind == "mrkdwn":
-            left.append(OURS.sub("", CODE.sub("", LINK.sub("", DATE.sub("", text)))))
+            left.append(OWN_MARKUP.sub("", CODE.sub("", LINK.sub("", DATE.sub("", text)))))
     return left
 
 
@@ -73,115 +73,117 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("where", ["value", "name", "nested"])
-async def test_no_argument_is_more_than_text(scene: Scene, text: str, where: str) -> None:  # R25
+async def test_no_argument_is_more_than_text(scenario: SlackScenario, text: str, where: str) -> None:  # R25
     if where == "name" and len(text) > 1_000:
         text = text[:1_000]
     args = {"value": {"text": text}, "name": {text: "x"}, "nested": {"text": "x", "in": [{"a": text}]}}[where]
-    await scene.ask(spec=FREE, args=args, agent="<!channel>*a*`b`", requester="<@U1>`_r_`")
-    [message] = scene.slack.shown
-    assert scene.slack.refusals == []
-    for left in outside_of_code(message):
+    await scenario.ask(spec=FREE, args=args, agent="<!channel>*a*`b`", requester="<@U1>`_r_`")
+    [message] = scenario.slack.all_messages
+    assert scenario.slack.refusals == []
+    for left in text_outside_code(message):
         assert not re.search(r"[*_~`:]", left.replace("Decide by ", "")), left
     assert len(message["blocks"]) <= 50
     for action in {"reject", "edit"} & {each["action_id"] for each in buttons(message)}:
-        await scene.click("bob", action)
-    assert [each for each in scene.slack.refusals if each.startswith("views")] == []
+        await scenario.click("bob", action)
+    assert [each for each in scenario.slack.refusals if each.startswith("views")] == []
 
 
-async def test_a_long_value_says_how_long_it_is_and_where_all_of_it_is(scene: Scene) -> None:
-    await scene.ask(spec=FREE, args={"text": "x" * 1_000_000})
-    said = "\n".join(text for _, text in texts(scene.slack.shown[0]))
+async def test_a_long_value_says_how_long_it_is_and_where_all_of_it_is(scenario: SlackScenario) -> None:
+    await scenario.ask(spec=FREE, args={"text": "x" * 1_000_000})
+    said = "\n".join(text for _, text in texts(scenario.slack.all_messages[0]))
     assert "1,000,000 characters; all of it is on the page" in said
     assert len(said) < 9_000
 
 
-async def test_many_arguments_are_within_what_slack_takes(scene: Scene) -> None:
-    await scene.ask(spec=FREE, args={f"argument_{number}": "&<>" * 200 for number in range(200)})
-    [message] = scene.slack.shown
+async def test_many_arguments_are_within_what_slack_takes(scenario: SlackScenario) -> None:
+    await scenario.ask(spec=FREE, args={f"argument_{number}": "&<>" * 200 for number in range(200)})
+    [message] = scenario.slack.all_messages
     said = "\n".join(text for _, text in texts(message))
     assert "There is more than fits here: all of it is on the page." in said
     assert next(buttons(message))["action_id"] == "open"
 
 
-async def test_secrets_are_in_nothing_that_slack_received(scene: Scene) -> None:  # R25
+async def test_secrets_are_in_nothing_that_slack_received(scenario: SlackScenario) -> None:  # R25
     secrets = {f"key_{number}": f"planted-{number}-hunter2" for number in range(19)}
     spec = ToolSpec("rotate", "write", describe="Rotate keys", secret=tuple(f"/{name}" for name in secrets))
-    approval_id = await scene.ask(spec=spec, args={**secrets, "where": "prod"})
-    form = await scene.form("bob", "edit")
-    assert await scene.submit(form, {"where": "test"}) == {}
-    await scene.sweep()
-    assert await scene.decision(approval_id) == ("edit", "bob", "slack")
-    heard = json.dumps([each.body for each in scene.slack.requests])
+    approval_id = await scenario.ask(spec=spec, args={**secrets, "where": "prod"})
+    form = await scenario.open_form("bob", "edit")
+    assert await scenario.submit(form, {"where": "test"}) == {}
+    await scenario.sweep()
+    assert await scenario.decision(approval_id) == ("edit", "bob", "slack")
+    heard = json.dumps([each.body for each in scenario.slack.requests])
     assert len(heard) > 1_000
     assert [value for value in secrets.values() if value in heard] == []
     assert BOT not in heard
     assert SECRET not in heard
-    stored = (await scene.parts.store.get("default", approval_id)).payload.args or b""
+    stored = (await scenario.services.store.get("default", approval_id)).payload.args or b""
     assert all(value.encode() in stored for value in secrets.values())
 
 
-async def test_a_reminder_is_a_reply_that_all_see_and_the_message_stays_the_one(scene: Scene) -> None:  # R28
+async def test_a_reminder_is_a_reply_that_all_see_and_the_message_stays_the_one(scenario: SlackScenario) -> None:  # R28
     policy = "version: 1\nrules: [{name: two, tools: [pay_out], then: ask, quorum: 2, expires_in: 1h}]"
-    await scene.parts.put_policy("default", policy, "ada", {})
-    approval_id = await scene.ask()
-    [delivery] = await scene.parts.store.deliveries.list_deliveries("default", "sent")
-    await approve(scene.parts, approval_id)
-    message = await scene.site.notifications.compose(delivery)
-    [posted] = scene.slack.shown
-    channel = scene.site.notifications.channels["slack"]
+    await scenario.services.put_policy("default", policy, "ada", {})
+    approval_id = await scenario.ask()
+    [delivery] = await scenario.services.store.deliveries.list_deliveries("default", "sent")
+    await approve(scenario.services, approval_id)
+    message = await scenario.state.notifications.compose(delivery)
+    [posted] = scenario.slack.all_messages
+    channel = scenario.state.notifications.channels["slack"]
     assert await channel.update(replace(message, purpose="remind"), delivery.ref) == delivery.ref
-    first, reply = scene.slack.shown
+    first, reply = scenario.slack.all_messages
     assert (reply["thread_ts"], reply["reply_broadcast"], reply["text"][:9]) == (posted["ts"], True, "Reminder:")
     assert "1 of 2 have agreed." in json.dumps(first)
     assert "Reminder" not in json.dumps(first)
     assert list(buttons(first))
-    assert scene.slack.refusals == []
+    assert scenario.slack.refusals == []
 
 
-async def test_a_rejection_that_is_taken_back_has_its_buttons_again(scene: Scene) -> None:
-    approval_id = await scene.ask()
-    digest = (await scene.parts.store.get("default", approval_id)).approval.args_sha256
-    await scene.parts.inbox.decide("default", approval_id, Reject("<!here> *no*", Acknowledgement(digest)), BOB)
-    await scene.sweep()
-    [ended] = scene.slack.shown
+async def test_a_rejection_that_is_taken_back_has_its_buttons_again(scenario: SlackScenario) -> None:
+    approval_id = await scenario.ask()
+    digest = (await scenario.services.store.get("default", approval_id)).approval.args_sha256
+    await scenario.services.inbox.decide("default", approval_id, Reject("<!here> *no*", Acknowledgement(digest)), BOB)
+    await scenario.sweep()
+    [ended] = scenario.slack.all_messages
     assert "They wrote: &lt;!here&gt; *no*" in json.dumps(ended)
-    assert outside_of_code(ended)
+    assert text_outside_code(ended)
     assert list(buttons(ended)) == []
-    await scene.parts.inbox.undo("default", approval_id, BOB)
-    await scene.sweep()
-    assert len(list(buttons(scene.slack.shown[0]))) == 5
+    await scenario.services.inbox.undo("default", approval_id, BOB)
+    await scenario.sweep()
+    assert len(list(buttons(scenario.slack.all_messages[0]))) == 5
 
 
-async def test_a_team_with_a_place_of_its_own_is_told_there(scene: Scene) -> None:  # R26
-    room = scene.slack.add_room("finance-ops")
-    await scene.ask(spec=ToolSpec("fund_transfer", "write", schema=PAY.schema), args={"amount": 1, "recipient": "ada"})
-    assert [each["channel"] for each in scene.slack.shown] == [room.id]
+async def test_team_with_its_own_channel_is_notified_there(scenario: SlackScenario) -> None:  # R26
+    room = scenario.slack.add_channel("finance-ops")
+    await scenario.ask(
+        spec=ToolSpec("fund_transfer", "write", schema=PAY.schema), args={"amount": 1, "recipient": "ada"}
+    )
+    assert [each["channel"] for each in scenario.slack.all_messages] == [room.id]
 
 
-async def test_a_message_that_was_deleted_is_posted_again_while_it_waits(scene: Scene) -> None:
-    approval_id = await scene.ask()
+async def test_a_message_that_was_deleted_is_posted_again_while_it_waits(scenario: SlackScenario) -> None:
+    approval_id = await scenario.ask()
     policy = "version: 1\nrules: [{name: two, tools: [pay_out], then: ask, quorum: 2}]"
-    await scene.parts.put_policy("default", policy, "ada", {})
-    other = await scene.ask(2)
-    scene.slack.messages.clear()
-    await approve(scene.parts, other)
-    await scene.sweep()
-    assert len(scene.slack.shown) == 1
-    await scene.click("eve", "approve")
-    assert await scene.status(other) == "approved"
-    await approve(scene.parts, approval_id)
-    scene.slack.messages.clear()
-    await scene.sweep()
-    assert scene.slack.shown == []  # what is over needs no new message
+    await scenario.services.put_policy("default", policy, "ada", {})
+    other = await scenario.ask(2)
+    scenario.slack.messages.clear()
+    await approve(scenario.services, other)
+    await scenario.sweep()
+    assert len(scenario.slack.all_messages) == 1
+    await scenario.click("eve", "approve")
+    assert await scenario.status(other) == "approved"
+    await approve(scenario.services, approval_id)
+    scenario.slack.messages.clear()
+    await scenario.sweep()
+    assert scenario.slack.all_messages == []  # what is over needs no new message
 
 
-async def test_a_test_and_a_message_for_many_have_words_and_a_link(scene: Scene) -> None:
-    await scene.site.notifications.send_test("default", "slack", "ada")
-    assert "A test from Interlock, sent for ada" in json.dumps(scene.slack.shown[0])
+async def test_a_test_and_a_message_for_many_have_words_and_a_link(scenario: SlackScenario) -> None:
+    await scenario.state.notifications.send_test("default", "slack", "ada")
+    assert "A test from Interlock, sent for ada" in json.dumps(scenario.slack.all_messages[0])
     for number in range(14):
-        await pending(scene.parts, f"b{number}", args={"path": str(number)})
-    await scene.sweep()
-    said = json.dumps(scene.slack.shown)
+        await propose_pending(scenario.services, f"b{number}", args={"path": str(number)})
+    await scenario.sweep()
+    said = json.dumps(scenario.slack.all_messages)
     assert "more calls wait for you" in said
     assert "<https://interlock.example/inbox|Look at it and decide>" in said
 
@@ -198,10 +200,10 @@ async def test_a_test_and_a_message_for_many_have_words_and_a_link(scene: Scene)
         ("something_xoxb_new", "Slack refused it."),
     ],
 )
-async def test_what_will_never_work_says_what_to_do_in_slack(scene: Scene, code: str, said: str) -> None:
-    scene.slack.trouble = [Refused(code)]
-    await scene.ask()
-    [parked] = await scene.parts.store.deliveries.list_deliveries("default", "parked")
+async def test_what_will_never_work_says_what_to_do_in_slack(scenario: SlackScenario, code: str, said: str) -> None:
+    scenario.slack.failures = [Refused(code)]
+    await scenario.ask()
+    [parked] = await scenario.services.store.deliveries.list_deliveries("default", "parked")
     assert said in parked.error
     assert "xoxb" not in parked.error
 
@@ -215,51 +217,51 @@ async def test_what_will_never_work_says_what_to_do_in_slack(scene: Scene, code:
         (Refused("gateway", 502), 0),
     ],
 )
-async def test_what_may_work_later_is_sent_later(scene: Scene, trouble: Refused, after: int) -> None:
-    scene.slack.trouble = [trouble]
-    await scene.ask()
-    assert scene.slack.shown == []
-    [due] = await scene.parts.store.deliveries.list_deliveries("default", "due")
+async def test_what_may_work_later_is_sent_later(scenario: SlackScenario, trouble: Refused, after: int) -> None:
+    scenario.slack.failures = [trouble]
+    await scenario.ask()
+    assert scenario.slack.all_messages == []
+    [due] = await scenario.services.store.deliveries.list_deliveries("default", "due")
     assert due.due_at is not None
-    assert due.due_at - scene.clock() >= after
-    scene.clock.forward(MINUTE)
-    await scene.sweep()
-    assert len(scene.slack.shown) == 1
+    assert due.due_at - scenario.clock() >= after
+    scenario.clock.advance(MINUTE)
+    await scenario.sweep()
+    assert len(scenario.slack.all_messages) == 1
 
 
-async def test_nobody_is_sent_elsewhere(scene: Scene) -> None:
-    scene.slack.trouble = [Refused("moved", 302, Location="http://127.0.0.1:9/")]
-    await scene.ask()
-    [parked] = await scene.parts.store.deliveries.list_deliveries("default", "parked")
+async def test_nobody_is_sent_elsewhere(scenario: SlackScenario) -> None:
+    scenario.slack.failures = [Refused("moved", 302, Location="http://127.0.0.1:9/")]
+    await scenario.ask()
+    [parked] = await scenario.services.store.deliveries.list_deliveries("default", "parked")
     assert "redirects are not followed" in parked.error
 
 
-async def test_a_slack_that_is_away_is_tried_later(clock: Clock, scene: Scene) -> None:
+async def test_a_slack_that_is_away_is_tried_later(clock: Clock, scenario: SlackScenario) -> None:
     settings = {"token": BOT, "url": "http://127.0.0.1:1/api/", "allow_private": True}
     channel = connect(ChannelContext("slack", settings))
-    await scene.ask()
-    [delivery] = await scene.parts.store.deliveries.list_deliveries("default", "sent")
-    message = await scene.site.notifications.compose(delivery)
+    await scenario.ask()
+    [delivery] = await scenario.services.store.deliveries.list_deliveries("default", "sent")
+    message = await scenario.state.notifications.compose(delivery)
     with pytest.raises(DeliveryDelayed, match="cannot be reached"):
         await channel.send(message)
     await channel.close()
 
 
 async def test_a_test_shows_that_an_app_token_is_wrong(tmp_path: Path, clock: Clock) -> None:
-    async with staged(File(tmp_path / "b.db"), clock, app_token="xapp-wrong") as made:
+    async with open_slack_scenario(SqliteFile(tmp_path / "b.db"), clock, app_token="xapp-wrong") as made:
         with pytest.raises(DeliveryRejected, match="app_token"):
-            await made.site.notifications.send_test("default", "slack", "ada")
+            await made.state.notifications.send_test("default", "slack", "ada")
 
 
-async def test_what_came_of_it_is_said_in_the_same_message(scene: Scene) -> None:  # R25
-    approval_id = await scene.ask()
-    await scene.click("bob", "approve")
-    started = await scene.parts.gate.start("default", approval_id, "runner")
+async def test_what_came_of_it_is_said_in_the_same_message(scenario: SlackScenario) -> None:  # R25
+    approval_id = await scenario.ask()
+    await scenario.click("bob", "approve")
+    started = await scenario.services.gate.start("default", approval_id, "runner")
     failure = Payload(error="The bank said <!here> *no*")
-    await scene.parts.gate.finish("default", approval_id, started.fence, ok=False, payload=failure)
-    await scene.sweep()
-    [message] = scene.slack.shown
+    await scenario.services.gate.finish("default", approval_id, started.fence, ok=False, payload=failure)
+    await scenario.sweep()
+    [message] = scenario.slack.all_messages
     said = json.dumps(message)
     assert "Failed. bob approved it through slack." in said
     assert "The bank said &lt;!here&gt; *no*" in said
-    assert outside_of_code(message)
+    assert text_outside_code(message)

@@ -1,4 +1,4 @@
-"""Only Slack is heard, only now, and each click once."""
+"""Requests count only if Slack signed them recently, and each click counts once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from interlock.core.errors import Misconfigured
 from interlock.notify.channel import ChannelContext, InboundRequest
 from interlock.notify.channels.slack.channel import connect
 from interlock.notify.service import InboundHandler
-from tests.channels.slack_scenario import Scene, staged
-from tests.databases import File, Place
-from tests.fakes.slack import BOT, SECRET, Post, signed
+from tests.channels.slack_scenario import SlackScenario, open_slack_scenario
+from tests.databases import Database, SqliteFile
+from tests.fakes.slack import BOT, SECRET, SignedRequest, sign
 from tests.fakes.slack_validation import VENDOR
 from tests.support import Clock
 
@@ -27,30 +27,30 @@ DUPLICATES = (500, pytest.param(10_000, marks=pytest.mark.nightly))  # the secon
 
 
 @pytest.fixture
-async def scene(place: Place, clock: Clock) -> AsyncIterator[Scene]:
-    async with staged(place, clock) as made:
+async def scenario(database: Database, clock: Clock) -> AsyncIterator[SlackScenario]:
+    async with open_slack_scenario(database, clock) as made:
         yield made
 
 
 @pytest.fixture
-async def small(tmp_path: Path, clock: Clock) -> AsyncIterator[Scene]:
+async def small(tmp_path: Path, clock: Clock) -> AsyncIterator[SlackScenario]:
     """On SQLite alone, where the database is not what is looked at."""
-    async with staged(File(tmp_path / "interlock.db"), clock) as made:
+    async with open_slack_scenario(SqliteFile(tmp_path / "interlock.db"), clock) as made:
         yield made
 
 
-async def unchanged(scene: Scene, approval_id: str) -> bool:
-    nothing = await scene.events("approved", "decision_refused", "voted") == []
-    return nothing and await scene.status(approval_id) == "pending" and not scene.slack.whispers
+async def assert_unchanged(scenario: SlackScenario, approval_id: str) -> bool:
+    nothing = await scenario.events("approved", "decision_refused", "voted") == []
+    return nothing and await scenario.status(approval_id) == "pending" and not scenario.slack.ephemerals
 
 
-async def test_the_example_of_slack_s_documentation_holds(small: Scene) -> None:  # R25
+async def test_the_example_of_slack_s_documentation_holds(small: SlackScenario) -> None:  # R25
     vector = json.loads((VENDOR / "signature-vector.json").read_text())["slack"]
     settings = {"token": BOT, "signing_secret": vector["signing_secret"]}
     channel = connect(ChannelContext("slack", settings))
     small.clock.now = int(vector["timestamp"]) * 1000
     headers = {"x-slack-request-timestamp": vector["timestamp"], "x-slack-signature": vector["signature"]}
-    desk = InboundHandler(small.site.notifications, "slack")
+    desk = InboundHandler(small.state.notifications, "slack")
     taken = await channel.answer(InboundRequest(headers, vector["body"].encode()), desk)
     assert taken.status == 400  # it is Slack's, and no click
     broken = await channel.answer(InboundRequest(headers, vector["body"].encode() + b"&"), desk)
@@ -58,24 +58,26 @@ async def test_the_example_of_slack_s_documentation_holds(small: Scene) -> None:
     await channel.close()
 
 
-def _with(**changed: str | None) -> Callable[[Post], Post]:
-    def change(post: Post) -> Post:
+def _changed_headers(**changed: str | None) -> Callable[[SignedRequest], SignedRequest]:
+    def change(post: SignedRequest) -> SignedRequest:
         headers = {**post.headers, **{name.replace("_", "-"): value for name, value in changed.items()}}
-        return Post({name: value for name, value in headers.items() if value is not None}, post.body)
+        return SignedRequest({name: value for name, value in headers.items() if value is not None}, post.body)
 
     return change
 
 
-def _signature(change: Callable[[str], str]) -> Callable[[Post], Post]:
-    return lambda post: _with(x_slack_signature=change(post.headers["x-slack-signature"]))(post)
+def _signature(change: Callable[[str], str]) -> Callable[[SignedRequest], SignedRequest]:
+    return lambda post: _changed_headers(x_slack_signature=change(post.headers["x-slack-signature"]))(post)
 
 
-def _stamp(change: Callable[[str], str]) -> Callable[[Post], Post]:
-    return lambda post: _with(x_slack_request_timestamp=change(post.headers["x-slack-request-timestamp"]))(post)
+def _stamp(change: Callable[[str], str]) -> Callable[[SignedRequest], SignedRequest]:
+    return lambda post: _changed_headers(x_slack_request_timestamp=change(post.headers["x-slack-request-timestamp"]))(
+        post
+    )
 
 
-MUTATIONS: dict[str, Callable[[Post], Post]] = {
-    "no signature": _with(x_slack_signature=None),
+MUTATIONS: dict[str, Callable[[SignedRequest], SignedRequest]] = {
+    "no signature": _changed_headers(x_slack_signature=None),
     "an empty signature": _signature(lambda _: ""),
     "the version alone": _signature(lambda _: "v0="),
     "another version": _signature(lambda text: "v1=" + text[3:]),
@@ -89,7 +91,7 @@ MUTATIONS: dict[str, Callable[[Post], Post]] = {
     "a space before": _signature(lambda text: f"v0= {text[3:]}"),
     "not ASCII": _signature(lambda text: text[:-1] + "\xe9"),
     "only noughts": _signature(lambda _: "v0=" + "0" * 64),
-    "no time": _with(x_slack_request_timestamp=None),
+    "no time": _changed_headers(x_slack_request_timestamp=None),
     "a time that is no number": _stamp(lambda _: "yesterday"),
     "a time below nought": _stamp(lambda text: f"-{text}"),
     "a time with a sign": _stamp(lambda text: f"+{text}"),
@@ -97,45 +99,47 @@ MUTATIONS: dict[str, Callable[[Post], Post]] = {
     "a time of other digits": _stamp(lambda text: text[:-1] + "\xb2"),
     "a time of a thousand digits": _stamp(lambda text: text * 100),
     "another second": _stamp(lambda text: str(int(text) + 1)),
-    "a changed body": lambda post: Post(post.headers, post.body.replace(b"U2", b"U1")),
-    "a longer body": lambda post: Post(post.headers, post.body + b"&x=1"),
-    "no body": lambda post: Post(post.headers, b""),
-    "another secret": lambda post: signed(post.body, int(post.headers["x-slack-request-timestamp"]), SECRET + "x"),
-    "an empty secret": lambda post: signed(post.body, int(post.headers["x-slack-request-timestamp"]), ""),
+    "a changed body": lambda post: SignedRequest(post.headers, post.body.replace(b"U2", b"U1")),
+    "a longer body": lambda post: SignedRequest(post.headers, post.body + b"&x=1"),
+    "no body": lambda post: SignedRequest(post.headers, b""),
+    "another secret": lambda post: sign(post.body, int(post.headers["x-slack-request-timestamp"]), SECRET + "x"),
+    "an empty secret": lambda post: sign(post.body, int(post.headers["x-slack-request-timestamp"]), ""),
 }
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-async def test_what_is_not_signed_by_slack_does_nothing(small: Scene, name: str) -> None:  # R25 R47
+async def test_what_is_not_signed_by_slack_does_nothing(small: SlackScenario, name: str) -> None:  # R25 R47
     approval_id = await small.ask()
-    post = small.slack.signed(small.slack.click(small.users["bob"], "approve"))
+    post = small.slack.sign(small.slack.click(small.users["bob"], "approve"))
     answer = await small.post(MUTATIONS[name](post))
     assert answer.status_code == 401
-    assert await unchanged(small, approval_id)
+    assert await assert_unchanged(small, approval_id)
     assert (await small.post(post)).status_code == 200
     assert await small.status(approval_id) == "approved"
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(-301, 401), (-299, 200), (0, 200), (299, 200), (301, 401)])
-async def test_five_minutes_count_in_both_directions(scene: Scene, seconds: int, expected: int) -> None:  # R24 R25
-    approval_id = await scene.ask(expires_in=3_600_000)
-    payload = scene.slack.click(scene.users["bob"], "approve")
-    post = scene.slack.signed(payload, scene.clock() // 1000 - seconds)
-    assert (await scene.post(post)).status_code == expected
-    assert (await scene.status(approval_id) == "approved") is (expected == 200)
+async def test_five_minutes_count_in_both_directions(
+    scenario: SlackScenario, seconds: int, expected: int
+) -> None:  # R24 R25
+    approval_id = await scenario.ask(expires_in=3_600_000)
+    payload = scenario.slack.click(scenario.users["bob"], "approve")
+    post = scenario.slack.sign(payload, scenario.clock() // 1000 - seconds)
+    assert (await scenario.post(post)).status_code == expected
+    assert (await scenario.status(approval_id) == "approved") is (expected == 200)
 
 
-async def test_a_click_that_comes_again_after_five_minutes_is_refused(small: Scene) -> None:  # R24
+async def test_a_click_that_comes_again_after_five_minutes_is_refused(small: SlackScenario) -> None:  # R24
     approval_id = await small.ask()
-    post = small.slack.signed(small.slack.click(small.users["bob"], "approve"))
-    small.clock.forward(301_000)
+    post = small.slack.sign(small.slack.click(small.users["bob"], "approve"))
+    small.clock.advance(301_000)
     assert (await small.post(post)).status_code == 401
-    assert await unchanged(small, approval_id)
+    assert await assert_unchanged(small, approval_id)
 
 
 @pytest.mark.parametrize("body", [b"", b"payload", b"payload=%7B", b"payload=[]", b"x=1", b"payload=%ff", b"payload=1"])
-async def test_what_slack_would_never_send_is_no_click(small: Scene, body: bytes) -> None:
-    answer = await small.post(signed(body, small.clock() // 1000, SECRET))
+async def test_what_slack_would_never_send_is_no_click(small: SlackScenario, body: bytes) -> None:
+    answer = await small.post(sign(body, small.clock() // 1000, SECRET))
     assert answer.status_code == 400
 
 
@@ -153,18 +157,20 @@ async def test_what_slack_would_never_send_is_no_click(small: Scene, body: bytes
         {"user": {"id": "U1/../x", "team_id": "T1"}},
     ],
 )
-async def test_a_click_on_something_else_decides_nothing(small: Scene, change: dict[str, Any]) -> None:
+async def test_a_click_on_something_else_decides_nothing(small: SlackScenario, change: dict[str, Any]) -> None:
     approval_id = await small.ask()
     payload = {**small.slack.click(small.users["bob"], "approve"), **change}
-    answer = await small.post(small.slack.signed(payload))
+    answer = await small.post(small.slack.sign(payload))
     assert (answer.status_code, answer.content) == (200, b"")
     assert await small.status(approval_id) == "pending"
 
 
 @pytest.mark.parametrize("duplicates", DUPLICATES)
-async def test_duplicates_of_one_click_are_one_change_and_each_is_answered(small: Scene, duplicates: int) -> None:
+async def test_duplicates_of_one_click_are_one_change_and_each_is_answered(
+    small: SlackScenario, duplicates: int
+) -> None:
     approval_id = await small.ask()  # R24
-    post = small.slack.signed(small.slack.click(small.users["bob"], "approve"))
+    post = small.slack.sign(small.slack.click(small.users["bob"], "approve"))
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def send() -> tuple[int, bytes]:
@@ -176,28 +182,28 @@ async def test_duplicates_of_one_click_are_one_change_and_each_is_answered(small
     assert answers == {(200, b""): duplicates}
     assert len(await small.events("approved", "voted", "decision_refused")) == 1
     assert await small.decision(approval_id) == ("approve", "bob", "slack")
-    assert small.slack.whispers == []
+    assert small.slack.ephemerals == []
 
 
 @pytest.mark.postgres_smoke
-async def test_duplicates_of_a_form_are_answered_alike(scene: Scene) -> None:  # R24
-    await scene.ask()
-    form = await scene.form("bob", "reject")
-    post = scene.slack.signed(scene.slack.submit(form.id, {"Reason": "no"}))
-    answers = await asyncio.gather(*(scene.post(post) for _ in range(20)))
+async def test_duplicates_of_a_form_are_answered_alike(scenario: SlackScenario) -> None:  # R24
+    await scenario.ask()
+    form = await scenario.open_form("bob", "reject")
+    post = scenario.slack.sign(scenario.slack.submit(form.id, {"Reason": "no"}))
+    answers = await asyncio.gather(*(scenario.post(post) for _ in range(20)))
     assert {(each.status_code, each.content) for each in answers} == {(200, b"")}
-    assert len(await scene.events("rejected", "decision_refused")) == 1
+    assert len(await scenario.events("rejected", "decision_refused")) == 1
 
 
 async def test_without_a_secret_nothing_is_heard_and_there_are_no_buttons(tmp_path: Path, clock: Clock) -> None:
-    async with staged(File(tmp_path / "interlock.db"), clock, signing_secret=None) as scene:
-        approval_id = await scene.ask()
-        [message] = scene.slack.shown
+    async with open_slack_scenario(SqliteFile(tmp_path / "interlock.db"), clock, signing_secret=None) as scenario:
+        approval_id = await scenario.ask()
+        [message] = scenario.slack.all_messages
         assert [each["type"] for each in message["blocks"]].count("actions") == 0
         assert f"<https://interlock.example/a/{approval_id}|Look at it and decide>" in json.dumps(message)
         body = urlencode({"payload": json.dumps({"type": "block_actions"})}).encode()
         for secret in ("", "None", SECRET):
-            assert (await scene.post(signed(body, clock() // 1000, secret))).status_code == 401
+            assert (await scenario.post(sign(body, clock() // 1000, secret))).status_code == 401
 
 
 @pytest.mark.parametrize(

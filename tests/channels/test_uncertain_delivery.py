@@ -1,4 +1,4 @@
-"""Whether the other side may have heard a message: it matters when there is more to say about it."""
+"""Whether a failed request may have been delivered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def poster(port: int) -> HttpPoster:
 
 
 @pytest.mark.parametrize("begins", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"])
-async def test_who_hangs_up_half_way_may_have_heard_it(begins: bytes) -> None:  # R24
+async def test_connection_closed_half_way_leaves_the_delivery_unknown(begins: bytes) -> None:  # R24
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(begins)
@@ -32,7 +32,7 @@ async def test_who_hangs_up_half_way_may_have_heard_it(begins: bytes) -> None:  
         await post.close()
 
 
-async def test_where_nobody_listens_nobody_has_heard_it() -> None:  # R24
+async def test_refused_connection_delivers_nothing() -> None:  # R24
     with reserved_port() as port:
         post = poster(port)
         with pytest.raises(DeliveryDelayed, match="cannot be reached") as raised:

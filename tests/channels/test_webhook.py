@@ -27,8 +27,8 @@ from interlock.notify.channel import (
 )
 from interlock.notify.channels import webhook
 from interlock.notify.channels.webhook import WebhookSigner
-from tests.channels.messages import message, topic
-from tests.fakes.http_receiver import TROUBLES, Receiver, receiving
+from tests.channels.messages import make_notification, make_view
+from tests.fakes.http_receiver import FAILURES, Receiver, run_receiver
 from tests.support import START
 
 VECTOR = json.loads((Path(__file__).parents[1] / "vendor/webhooks/standard-webhooks-vector.json").read_text())
@@ -37,7 +37,7 @@ NEW, OLD = (f"whsec_{base64.b64encode(bytes([each]) * 32).decode()}" for each in
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as made:
+    async with run_receiver() as made:
         yield made
 
 
@@ -56,9 +56,9 @@ def test_the_vector_of_the_standard_is_signed_and_taken_as_the_standard_does() -
 
 async def test_a_message_is_signed_with_every_secret_and_each_of_them_verifies_it(receiver: Receiver) -> None:  # R25
     hook = channel(receiver.url, secrets=[NEW, OLD])
-    await hook.send(message())
+    await hook.send(make_notification())
     await hook.close()
-    [heard] = receiver.heard
+    [heard] = receiver.requests
     assert heard.headers["webhook-signature"].count("v1,") == 2
     at = datetime.fromtimestamp(int(heard.headers["webhook-timestamp"]), UTC)
     assert heard.headers["webhook-signature"].split(" ") == [
@@ -68,9 +68,9 @@ async def test_a_message_is_signed_with_every_secret_and_each_of_them_verifies_i
 
 async def test_the_library_of_the_standard_takes_it(receiver: Receiver) -> None:  # R25
     hook = channel(receiver.url)
-    await hook.send(message(at=int(time.time() * 1000)))
+    await hook.send(make_notification(at=int(time.time() * 1000)))
     await hook.close()
-    [heard] = receiver.heard
+    [heard] = receiver.requests
     assert Standard(NEW).verify(heard.body, dict(heard.headers))["type"] == "approval.pending"
     with pytest.raises(WebhookVerificationError):
         Standard(OLD).verify(heard.body, dict(heard.headers))
@@ -78,36 +78,36 @@ async def test_the_library_of_the_standard_takes_it(receiver: Receiver) -> None:
 
 async def test_a_thin_message_says_what_is_asked_and_no_arguments(receiver: Receiver) -> None:  # R25
     hook = channel(receiver.url)
-    ref = await hook.send(message("ask", topic({"path": "/tmp/x", "token": "planted"})))
+    ref = await hook.send(make_notification("ask", make_view({"path": "/tmp/x", "token": "planted"})))
     await hook.close()
-    body = receiver.heard[0].json
+    body = receiver.requests[0].json
     assert body["type"] == "approval.pending"
     assert set(body["data"]) == {
         *("id", "workspace", "tool", "status", "args_sha256", "sentence", "priority", "agent", "requester"),
         *("expires_at", "link", "decision"),
     }
-    assert "planted" not in receiver.heard[0].body.decode()
+    assert "planted" not in receiver.requests[0].body.decode()
     assert "." not in ref
 
 
 async def test_a_full_message_has_the_card_with_its_findings_and_never_a_secret(receiver: Receiver) -> None:  # R25
     hook = channel(receiver.url, full=True)
-    about = topic({"path": "/tmp/\u202ex", "token": "planted"}, secret=("/token",))
-    await hook.send(message("ask", about))
+    about = make_view({"path": "/tmp/\u202ex", "token": "planted"}, secret=("/token",))
+    await hook.send(make_notification("ask", about))
     await hook.close()
-    data = receiver.heard[0].json["data"]
+    data = receiver.requests[0].json["data"]
     assert [field["pointer"] for field in data["fields"]] == ["/path", "/token"]
     assert data["fields"][1]["text"].startswith("hidden, fingerprint ")
     assert [finding["kind"] for finding in data["findings"]] == ["bidi"]
-    assert "planted" not in receiver.heard[0].body.decode()
+    assert "planted" not in receiver.requests[0].body.decode()
 
 
 async def test_a_full_message_has_an_end_and_says_what_it_left_out(receiver: Receiver) -> None:  # R25
     hook = channel(receiver.url, full=True)
-    await hook.send(message("ask", topic({f"name{number}": "x" * 3_000 for number in range(300)})))
+    await hook.send(make_notification("ask", make_view({f"name{number}": "x" * 3_000 for number in range(300)})))
     await hook.close()
-    assert len(receiver.heard[0].body) < 300_000
-    assert receiver.heard[0].json["data"]["fields_left"] > 100
+    assert len(receiver.requests[0].body) < 300_000
+    assert receiver.requests[0].json["data"]["fields_left"] > 100
 
 
 @pytest.mark.parametrize(
@@ -122,33 +122,33 @@ async def test_a_full_message_has_an_end_and_says_what_it_left_out(receiver: Rec
         ("410", ChannelGone, 0),
     ],
 )
-async def test_what_the_other_side_answers_says_whether_to_try_again(
+async def test_response_status_decides_whether_to_retry(
     receiver: Receiver, trouble: str, error: type[Exception], after: float
 ) -> None:  # R25
-    receiver.instead = TROUBLES[trouble]
+    receiver.override = FAILURES[trouble]
     hook = channel(receiver.url)
     with pytest.raises(error) as caught:
-        await hook.send(message())
+        await hook.send(make_notification())
     await hook.close()
     assert getattr(caught.value, "retry_after", 0) == after
     assert "secret" not in str(caught.value)
     assert receiver.url not in str(caught.value)
-    assert [heard.path for heard in receiver.heard] == ["/hook"]
+    assert [heard.path for heard in receiver.requests] == ["/hook"]
 
 
 async def test_a_receiver_that_is_not_there_is_tried_later() -> None:  # R25
-    async with receiving() as gone:
+    async with run_receiver() as gone:
         url = gone.url
     hook = channel(url)
     with pytest.raises(DeliveryDelayed, match="cannot be reached"):
-        await hook.send(message())
+        await hook.send(make_notification())
     await hook.close()
 
 
 async def test_a_name_that_nobody_knows_now_is_asked_for_later() -> None:  # R25
     hook = channel("https://nowhere.invalid/planted")
     with pytest.raises(DeliveryDelayed, match="no address now") as caught:
-        await hook.send(message())
+        await hook.send(make_notification())
     await hook.close()
     assert "planted" not in str(caught.value)
 
@@ -157,20 +157,20 @@ async def test_a_receiver_that_says_nothing_is_tried_later(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # R25
     monkeypatch.setattr(http, "REQUEST_TIMEOUT", 0.2)
-    receiver.held = True
+    receiver.is_blocked = True
     hook = channel(receiver.url)
     with pytest.raises(DeliveryDelayed, match="did not answer"):
-        await hook.send(message())
+        await hook.send(make_notification())
     await hook.close()
-    assert receiver.taken == []
+    assert receiver.accepted == []
 
 
 async def test_an_address_that_becomes_private_is_refused(receiver: Receiver) -> None:  # R25
     hook = open_channel("hook", "webhook", ChannelContext("hook", {"url": "https://localhost/x", "secret": NEW}))[0]
     with pytest.raises(DeliveryRejected, match="may go to"):
-        await hook.send(message())
+        await hook.send(make_notification())
     await hook.close()
-    assert receiver.heard == []
+    assert receiver.requests == []
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_list_of_secrets_is_one_to_five_texts(secrets: object) -> None:
         open_channel("hook", "webhook", kit)
 
 
-def test_it_is_tried_again_as_the_standard_says_and_then_parked() -> None:  # R25
+def test_delivery_is_retried_as_the_standard_says_and_then_dead() -> None:  # R25
     delivery, waited, now = make_test_delivery("default", "d", DeliveryTarget("hook"), "ada", START), [], START
     while delivery.status == "due":
         delivery = mark_failed(delivery, "down", now, retry_delays=webhook.RETRY_DELAYS)

@@ -20,9 +20,9 @@ from interlock.core.chat.transcript import (
     ToolResult,
 )
 from interlock.core.errors import Misconfigured, ModelFailed
-from tests.fakes.model_server import Fault, Models, models, models_process
+from tests.fakes.model_server import Fault, ModelServer, run_models, run_models_process
 
-WIRES = ("openai", "openai-responses", "anthropic")
+WIRE_FORMATS = ("openai", "openai-responses", "anthropic")
 OFFER = PromptTool(
     "linear_create_issue",
     "Creates an issue.",
@@ -37,12 +37,12 @@ THREE = 'create issues titled "A", "B" and "C"'
 
 
 @pytest.fixture
-async def stand_in() -> AsyncIterator[Models]:
-    async with models() as running:
+async def model_server() -> AsyncIterator[ModelServer]:
+    async with run_models() as running:
         yield running
 
 
-@pytest.fixture(params=WIRES)
+@pytest.fixture(params=WIRE_FORMATS)
 def wire(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -51,9 +51,9 @@ Open = Callable[..., ChatModel]
 
 
 @pytest.fixture
-def opened(stand_in: Models, wire: str) -> Open:
+def opened(model_server: ModelServer, wire: str) -> Open:
     def open_it(name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> ChatModel:
-        return model_at(stand_in.url, wire, name, key=key, timeout=timeout)
+        return model_at(model_server.url, wire, name, key=key, timeout=timeout)
 
     return open_it
 
@@ -64,7 +64,7 @@ def model_at(url: str, wire: str, name: str = "scripted", *, key: str = "sk-secr
     return open_model(f"{wire}:{name}", {section: {"url": base, "key": key, "timeout": timeout}})
 
 
-def asking(*messages: PromptMessage | str) -> Prompt:
+def make_prompt(*messages: PromptMessage | str) -> Prompt:
     said = tuple(PromptUserMessage(each) if isinstance(each, str) else each for each in messages)
     return Prompt("You help with issues.", said, (OFFER,))
 
@@ -80,52 +80,54 @@ async def turn(model: ChatModel, prompt: Prompt) -> tuple[str, ModelReply]:
 
 async def failure(model: ChatModel, prompt: Prompt | None = None) -> ModelFailed:
     with pytest.raises(ModelFailed) as caught:
-        await turn(model, prompt or asking("Hello"))
+        await turn(model, prompt or make_prompt("Hello"))
     return caught.value
 
 
-async def test_text_comes_in_pieces_and_then_as_a_whole(stand_in: Models, opened: Open) -> None:  # R3 R4
+async def test_text_comes_in_pieces_and_then_as_a_whole(model_server: ModelServer, opened: Open) -> None:  # R3 R4
     model = opened()
-    pieces = [item async for item in model.turn(asking("Hello"))]
-    text, reply = await turn(model, asking("Hello"))
+    pieces = [item async for item in model.turn(make_prompt("Hello"))]
+    text, reply = await turn(model, make_prompt("Hello"))
     assert len(pieces) > 5
     assert text == reply.text
     assert "small script" in text
     assert reply.tool_requests == ()
     assert reply.tokens > 100
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
-async def test_instructions_and_tools_reach_the_model(stand_in: Models, opened: Open) -> None:
+async def test_instructions_and_tools_reach_the_model(model_server: ModelServer, opened: Open) -> None:
     seen: list[Prompt] = []
 
     def brain(prompt: Prompt) -> ModelReply:
         seen.append(prompt)
         return ModelReply("Yes.")
 
-    stand_in.brain = brain
-    await turn(opened(), asking("Hello"))
+    model_server.reply = brain
+    await turn(opened(), make_prompt("Hello"))
     assert seen[0].instructions == "You help with issues."
     assert seen[0].messages == (PromptUserMessage("Hello"),)
     assert [(offer.name, offer.description) for offer in seen[0].tools] == [(OFFER.name, OFFER.description)]
     assert seen[0].tools[0].schema["required"] == ["title"]
 
 
-async def test_one_call_and_its_result_make_a_turn(stand_in: Models, opened: Open) -> None:  # R3
+async def test_one_call_and_its_result_make_a_turn(model_server: ModelServer, opened: Open) -> None:  # R3
     model, said = opened(), 'create an issue titled "Fix login"'
-    _, first = await turn(model, asking(said))
+    _, first = await turn(model, make_prompt(said))
     (wish,) = first.tool_requests
     assert (wish.tool, json.loads(wish.args)) == (OFFER.name, {"title": "Fix login"})
     result = ToolResult(wish.id, wish.tool, {"identifier": "DEMO-9", "title": "Fix login"})
-    text, second = await turn(model, asking(said, first, result))
+    text, second = await turn(model, make_prompt(said, first, result))
     assert "identifier DEMO-9" in text
     assert second.tool_requests == ()
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
-async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Models, opened: Open) -> None:  # R6
+async def test_three_calls_keep_their_order_and_get_one_result_each(
+    model_server: ModelServer, opened: Open
+) -> None:  # R6
     model = opened()
-    _, first = await turn(model, asking(THREE))
+    _, first = await turn(model, make_prompt(THREE))
     assert [json.loads(wish.args)["title"] for wish in first.tool_requests] == ["A", "B", "C"]
     assert len({wish.id for wish in first.tool_requests}) == 3
     declined = {"success": False, "cancelled": True, "declined": True, "status": "rejected", "reason": "Not now."}
@@ -133,54 +135,58 @@ async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Mo
     results = [
         ToolResult(wish.id, wish.tool, content) for wish, content in zip(first.tool_requests, contents, strict=True)
     ]
-    text, _ = await turn(model, asking(THREE, first, *results))
+    text, _ = await turn(model, make_prompt(THREE, first, *results))
     assert text.index("title A") < text.index("declined") < text.index("title C")
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
-async def test_what_was_said_during_a_turn_comes_behind_the_results(stand_in: Models, opened: Open) -> None:  # R55
+async def test_what_was_said_during_a_turn_comes_behind_the_results(
+    model_server: ModelServer, opened: Open
+) -> None:  # R55
     model, said = opened(), 'create an issue titled "A"'
-    _, first = await turn(model, asking(said))
+    _, first = await turn(model, make_prompt(said))
     result = ToolResult(first.tool_requests[0].id, OFFER.name, {"title": "A"})
-    text, _ = await turn(model, asking(said, first, result, "Thanks", "And another thing"))
+    text, _ = await turn(model, make_prompt(said, first, result, "Thanks", "And another thing"))
     assert "title A" in text
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
 async def test_signed_thoughts_go_back_to_their_own_provider_only(wire: str) -> None:
-    async with models(think=True) as stand_in:
+    async with run_models(think=True) as model_server:
         name = {"openai": "gpt-5.2", "openai-responses": "gpt-5.2", "anthropic": "claude-sonnet-5-5"}[wire]
-        model, said = model_at(stand_in.url, wire, name), 'create an issue titled "A"'
-        _, first = await turn(model, asking(said))
-        history = asking(said, first, ToolResult(first.tool_requests[0].id, OFFER.name, {"title": "A"}))
+        model, said = model_at(model_server.url, wire, name), 'create an issue titled "A"'
+        _, first = await turn(model, make_prompt(said))
+        history = make_prompt(said, first, ToolResult(first.tool_requests[0].id, OFFER.name, {"title": "A"}))
         await turn(model, history)
-        signed = "c2lnbmVk" in json.dumps(stand_in.bodies[-1])
+        signed = "c2lnbmVk" in json.dumps(model_server.bodies[-1])
         assert signed == (wire != "openai")  # Chat Completions has no thoughts
-        for other in WIRES:
+        for other in WIRE_FORMATS:
             if other != wire:
-                await turn(model_at(stand_in.url, other), history)
-                assert "c2lnbmVk" not in json.dumps(stand_in.bodies[-1])
-        assert stand_in.violations == []
+                await turn(model_at(model_server.url, other), history)
+                assert "c2lnbmVk" not in json.dumps(model_server.bodies[-1])
+        assert model_server.violations == []
 
 
 @pytest.mark.parametrize(
     "opaque", ["", "not JSON", "[]", '{"provider": "openai"}', '{"provider": "openai", "response": 7}']
 )
 async def test_a_reply_is_rebuilt_from_its_words_if_nothing_better_is_kept(
-    stand_in: Models, opened: Open, opaque: str
+    model_server: ModelServer, opened: Open, opaque: str
 ) -> None:
     reply = ModelReply("I create it.", (ToolRequest("call_1", OFFER.name, '{"title": "A"}'),), opaque)
-    text, _ = await turn(opened(), asking("Go", reply, ToolResult("call_1", OFFER.name, {"title": "A"})))
+    text, _ = await turn(opened(), make_prompt("Go", reply, ToolResult("call_1", OFFER.name, {"title": "A"})))
     assert "title A" in text
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
-async def test_arguments_that_are_no_json_do_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
+async def test_arguments_that_are_no_json_do_not_break_the_conversation(
+    model_server: ModelServer, opened: Open
+) -> None:
     reply = ModelReply("", (ToolRequest("call_1", OFFER.name, '{"title": '),))
     failed = {"success": False, "error": "The arguments are not JSON."}
-    text, _ = await turn(opened(), asking("Go", reply, ToolResult("call_1", OFFER.name, failed)))
+    text, _ = await turn(opened(), make_prompt("Go", reply, ToolResult("call_1", OFFER.name, failed)))
     assert "not JSON" in text
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
 @pytest.mark.parametrize(
@@ -207,15 +213,15 @@ async def test_arguments_that_are_no_json_do_not_break_the_conversation(stand_in
     ],
 )
 async def test_every_failure_says_what_to_do_and_whether_to_try_again(
-    stand_in: Models, opened: Open, fault: str, again: bool, words: str
+    model_server: ModelServer, opened: Open, fault: str, again: bool, words: str
 ) -> None:
-    stand_in.faults.append(Fault(fault))
+    model_server.faults.append(Fault(fault))
     failed = await failure(opened())
     assert failed.is_retryable is again
     assert words in failed.message
     assert ":scripted" in failed.message
-    assert len(stand_in.turns) == 1, "the SDK must not try again by itself"
-    text, _ = await turn(opened(), asking("Hello"))
+    assert len(model_server.turns) == 1, "the SDK must not try again by itself"
+    text, _ = await turn(opened(), make_prompt("Hello"))
     assert text
 
 
@@ -226,24 +232,26 @@ async def test_a_wrong_key_is_not_repeated_to_anybody(opened: Open) -> None:
     assert "wr***ng" not in failed.message
 
 
-async def test_a_key_in_the_words_of_a_provider_is_hidden(stand_in: Models, opened: Open) -> None:
-    stand_in.faults.append(Fault("400"))
+async def test_a_key_in_the_words_of_a_provider_is_hidden(model_server: ModelServer, opened: Open) -> None:
+    model_server.faults.append(Fault("400"))
     failed = await failure(opened(key="Told"))
     assert "*** to fail" in failed.message
 
 
-async def test_how_long_to_wait_is_handed_on(stand_in: Models, opened: Open) -> None:
-    stand_in.faults.append(Fault("429", 7))
+async def test_how_long_to_wait_is_handed_on(model_server: ModelServer, opened: Open) -> None:
+    model_server.faults.append(Fault("429", 7))
     assert (await failure(opened())).ids == {"retry_after": 7.0}
 
 
 @pytest.mark.parametrize("fault", ["hang_before", "hang_after"])
-async def test_silence_ends_a_turn_and_closes_the_connection(stand_in: Models, opened: Open, fault: str) -> None:
-    stand_in.faults.append(Fault(fault))
+async def test_silence_ends_a_turn_and_closes_the_connection(
+    model_server: ModelServer, opened: Open, fault: str
+) -> None:
+    model_server.faults.append(Fault(fault))
     failed = await failure(opened(timeout=0.2))
     assert failed.is_retryable
     assert "in time" in failed.message
-    await until(lambda: stand_in.turns[0].left)
+    await wait_until(lambda: model_server.turns[0].was_closed)
 
 
 async def test_a_provider_that_cannot_be_reached_may_be_tried_again(wire: str) -> None:
@@ -252,79 +260,83 @@ async def test_a_provider_that_cannot_be_reached_may_be_tried_again(wire: str) -
     assert "connection" in failed.message
 
 
-async def test_closing_early_closes_the_connection(stand_in: Models, opened: Open) -> None:
-    stand_in.brain = lambda _: ModelReply("word " * 20_000)
-    stand_in.pause = 0.001
-    items = opened().turn(asking("Hello"))
+async def test_closing_early_closes_the_connection(model_server: ModelServer, opened: Open) -> None:
+    model_server.reply = lambda _: ModelReply("word " * 20_000)
+    model_server.pause = 0.001
+    items = opened().turn(make_prompt("Hello"))
     assert isinstance(await anext(items), Delta)
     await items.aclose()  # type: ignore[attr-defined]
-    await until(lambda: stand_in.turns[0].left)
-    assert not stand_in.turns[0].whole
+    await wait_until(lambda: model_server.turns[0].was_closed)
+    assert not model_server.turns[0].is_complete
 
 
-async def test_cancelling_closes_the_connection(stand_in: Models, opened: Open) -> None:
-    stand_in.faults.append(Fault("hang_after"))
-    listening = asyncio.create_task(turn(opened(), asking("Hello")))
-    await until(lambda: bool(stand_in.turns))
+async def test_cancelling_closes_the_connection(model_server: ModelServer, opened: Open) -> None:
+    model_server.faults.append(Fault("hang_after"))
+    listening = asyncio.create_task(turn(opened(), make_prompt("Hello")))
+    await wait_until(lambda: bool(model_server.turns))
     listening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await listening
-    await until(lambda: stand_in.turns[0].left)
-    assert not stand_in.turns[0].whole
+    await wait_until(lambda: model_server.turns[0].was_closed)
+    assert not model_server.turns[0].is_complete
 
 
-async def test_a_call_that_is_cut_short_is_never_handed_on(stand_in: Models, opened: Open) -> None:
+async def test_a_call_that_is_cut_short_is_never_handed_on(model_server: ModelServer, opened: Open) -> None:
     for fault in ("length", "none", "end", "cut"):
-        stand_in.faults.append(Fault(fault))
-        assert (await failure(opened(), asking(THREE))).is_retryable
+        model_server.faults.append(Fault(fault))
+        assert (await failure(opened(), make_prompt(THREE))).is_retryable
 
 
-async def test_a_text_that_reached_the_limit_says_so(stand_in: Models, opened: Open) -> None:
-    stand_in.faults.append(Fault("length"))
-    text, reply = await turn(opened(), asking("Hello"))
+async def test_a_text_that_reached_the_limit_says_so(model_server: ModelServer, opened: Open) -> None:
+    model_server.faults.append(Fault("length"))
+    text, reply = await turn(opened(), make_prompt("Hello"))
     assert text == reply.text
     assert text.endswith("ends here.]")
 
 
-async def test_ids_that_repeat_within_a_turn_or_a_thread_are_replaced(stand_in: Models, opened: Open) -> None:  # R6
-    stand_in.faults.extend([Fault("same_ids"), Fault("same_ids")])
+async def test_ids_that_repeat_within_a_turn_or_a_thread_are_replaced(
+    model_server: ModelServer, opened: Open
+) -> None:  # R6
+    model_server.faults.extend([Fault("same_ids"), Fault("same_ids")])
     model = opened()
-    _, first = await turn(model, asking(THREE))
+    _, first = await turn(model, make_prompt(THREE))
     results = [ToolResult(wish.id, wish.tool, {}) for wish in first.tool_requests]
     history = (THREE, first, *results, THREE)
-    _, second = await turn(model, asking(*history))
+    _, second = await turn(model, make_prompt(*history))
     ids = [wish.id for wish in (*first.tool_requests, *second.tool_requests)]
     assert len(set(ids)) == 6
-    await turn(model, asking(*history, second, *[ToolResult(wish.id, wish.tool, {}) for wish in second.tool_requests]))
-    assert stand_in.violations == []
+    await turn(
+        model, make_prompt(*history, second, *[ToolResult(wish.id, wish.tool, {}) for wish in second.tool_requests])
+    )
+    assert model_server.violations == []
 
 
-async def test_missing_ids_are_made_the_same_way_every_time(stand_in: Models) -> None:  # R6
-    stand_in.faults.extend([Fault("no_ids"), Fault("no_ids")])
-    model = model_at(stand_in.url, "openai")
-    first, again = [(await turn(model, asking(THREE)))[1] for _ in range(2)]
+async def test_missing_ids_are_made_the_same_way_every_time(model_server: ModelServer) -> None:  # R6
+    model_server.faults.extend([Fault("no_ids"), Fault("no_ids")])
+    model = model_at(model_server.url, "openai")
+    first, again = [(await turn(model, make_prompt(THREE)))[1] for _ in range(2)]
     assert [wish.id for wish in first.tool_requests] == [wish.id for wish in again.tool_requests]
     assert len({wish.id for wish in first.tool_requests}) == 3
-    await turn(model, asking(THREE, first, *[ToolResult(wish.id, wish.tool, {}) for wish in first.tool_requests]))
-    assert stand_in.violations == []
+    await turn(model, make_prompt(THREE, first, *[ToolResult(wish.id, wish.tool, {}) for wish in first.tool_requests]))
+    assert model_server.violations == []
 
 
-async def test_many_turns_leave_nothing_open(stand_in: Models, opened: Open) -> None:
+async def test_many_turns_leave_nothing_open(model_server: ModelServer, opened: Open) -> None:
     model = opened()
-    replies = await asyncio.gather(*(turn(model, asking("Hello")) for _ in range(20)))
+    replies = await asyncio.gather(*(turn(model, make_prompt("Hello")) for _ in range(20)))
     gc.collect()  # what was left open would warn, and warnings are errors
     assert len({text for text, _ in replies}) == 1
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
 def test_a_model_serves_more_than_one_event_loop() -> None:
-    with models_process() as url:
+    with run_models_process() as url:
         model = model_at(url, "openai")
-        texts = [asyncio.run(turn(model, asking("Hello")))[0] for _ in range(2)]
+        texts = [asyncio.run(turn(model, make_prompt("Hello")))[0] for _ in range(2)]
     assert texts[0] == texts[1]
 
 
-async def test_tools_with_names_that_no_provider_takes_can_be_called(stand_in: Models, opened: Open) -> None:
+async def test_tools_with_names_that_no_provider_takes_can_be_called(model_server: ModelServer, opened: Open) -> None:
     offers = tuple(
         PromptTool(name, "", {"type": "object", "properties": {}}) for name in ("agent_front desk", "agent_front.desk")
     )
@@ -332,32 +344,34 @@ async def test_tools_with_names_that_no_provider_takes_can_be_called(stand_in: M
     def brain(prompt: Prompt) -> ModelReply:
         return ModelReply("", tuple(ToolRequest(f"call_{n}", offer.name, "{}") for n, offer in enumerate(prompt.tools)))
 
-    stand_in.brain = brain
+    model_server.reply = brain
     _, reply = await turn(opened(), Prompt("", (PromptUserMessage("Go"),), offers))
     assert [wish.tool for wish in reply.tool_requests] == ["agent_front desk", "agent_front.desk"]
     results = [ToolResult(wish.id, wish.tool, {}) for wish in reply.tool_requests]
     await turn(opened(), Prompt("", (PromptUserMessage("Go"), reply, *results, PromptUserMessage("Well?")), offers))
-    assert stand_in.violations == []
+    assert model_server.violations == []
 
 
-async def test_a_name_that_the_model_made_up_does_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
-    stand_in.brain = lambda _: ModelReply("", (ToolRequest("call_1", "functions.do it", "{}"),))
-    _, reply = await turn(opened(), asking("Go"))
+async def test_a_name_that_the_model_made_up_does_not_break_the_conversation(
+    model_server: ModelServer, opened: Open
+) -> None:
+    model_server.reply = lambda _: ModelReply("", (ToolRequest("call_1", "functions.do it", "{}"),))
+    _, reply = await turn(opened(), make_prompt("Go"))
     assert reply.tool_requests[0].tool == "functions.do it"
     failed = ToolResult(
         reply.tool_requests[0].id, "functions.do it", {"success": False, "error": "There is no such tool."}
     )
-    stand_in.brain = lambda _: ModelReply("I see.")
+    model_server.reply = lambda _: ModelReply("I see.")
     for history in (reply, reply._replace(opaque="")):
-        assert (await turn(opened(), asking("Go", history, failed)))[0] == "I see."
-    assert stand_in.violations == []
+        assert (await turn(opened(), make_prompt("Go", history, failed)))[0] == "I see."
+    assert model_server.violations == []
 
 
-async def test_a_history_without_a_result_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:
+async def test_a_history_without_a_result_is_refused_and_recorded(model_server: ModelServer, opened: Open) -> None:
     assert not (
-        await failure(opened(), asking("Go", ModelReply("", (ToolRequest("call_1", OFFER.name, "{}"),)), "Well?"))
+        await failure(opened(), make_prompt("Go", ModelReply("", (ToolRequest("call_1", OFFER.name, "{}"),)), "Well?"))
     ).is_retryable
-    assert "no result for call_1" in stand_in.violations[0]
+    assert "no result for call_1" in model_server.violations[0]
 
 
 @pytest.mark.parametrize(
@@ -407,25 +421,25 @@ def test_a_model_is_opened_by_its_name_and_reaches_nothing_yet(
     assert open_model(name, settings).name == name
 
 
-async def test_a_service_under_a_name_of_its_own_speaks_as_openai_does(stand_in: Models) -> None:
-    text, _ = await turn(open_model("mine:llama", {"mine": {"url": f"{stand_in.url}/v1"}}), asking("Hello"))
+async def test_a_service_under_a_name_of_its_own_speaks_as_openai_does(model_server: ModelServer) -> None:
+    text, _ = await turn(open_model("mine:llama", {"mine": {"url": f"{model_server.url}/v1"}}), make_prompt("Hello"))
     assert text
-    assert stand_in.turns[0].wire == "/v1/chat/completions"
+    assert model_server.turns[0].wire == "/v1/chat/completions"
 
 
-async def test_a_model_may_be_opened_by_its_first_turn(stand_in: Models) -> None:
-    model = LazyModel("openai:scripted", {"openai": {"url": f"{stand_in.url}/v1"}})
-    texts = [(await turn(model, asking("Hello")))[0] for _ in range(2)]
+async def test_a_model_may_be_opened_by_its_first_turn(model_server: ModelServer) -> None:
+    model = LazyModel("openai:scripted", {"openai": {"url": f"{model_server.url}/v1"}})
+    texts = [(await turn(model, make_prompt("Hello")))[0] for _ in range(2)]
     assert texts[0] == texts[1]
     with pytest.raises(Misconfigured):
-        await turn(LazyModel("nothing", {}), asking("Hello"))
+        await turn(LazyModel("nothing", {}), make_prompt("Hello"))
 
 
-async def test_whoever_shows_a_model_shows_no_key(opened: Open) -> None:
+async def test_repr_of_a_model_shows_no_key(opened: Open) -> None:
     assert "sk-secret" not in repr(opened())
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(100):
         while not condition():  # noqa: ASYNC110 - the server knows nothing of whoever waits
             await asyncio.sleep(0.005)

@@ -19,8 +19,8 @@ from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from tests.contract.accounts import PASSWORD, add_user_with_password, events_of_kind, is_accepted
-from tests.databases import Place
-from tests.support import ADA, START, Clock, every_kind, faults
+from tests.databases import Database
+from tests.support import ADA, START, Clock, all_event_kinds, ledger_violations
 
 # Members
 
@@ -48,7 +48,7 @@ async def test_people_are_added_changed_and_removed_with_an_author(services: App
         ("eve", data, {"email": "bob@example.com", "teams": []}),
     ]
     assert await events_of_kind(services, "user_removed") == [("ada", {"sessions": 0, "user": "bob"}, None)]
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_removing_somebody_ends_all_they_came_in_by(services: AppServices) -> None:  # R48
@@ -137,7 +137,7 @@ async def test_what_cannot_be_somebody_is_refused(
 ) -> None:
     with pytest.raises(InvalidRequest):
         await services.accounts.add_user("default", name, role, "ada", frozenset({team} - {""}), email)
-    assert await every_kind(services) == []
+    assert await all_event_kinds(services) == []
 
 
 async def test_a_workspace_is_made_once_and_listed(services: AppServices) -> None:
@@ -191,48 +191,54 @@ async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(services:
 # Retention
 
 
-async def test_what_has_ended_is_swept(services: AppServices, place: Place, clock: Clock) -> None:
+async def test_what_has_ended_is_swept(services: AppServices, database: Database, clock: Clock) -> None:
     accounts = services.accounts
     await add_user_with_password(services)
     await accounts.sign_in("default", "bob", PASSWORD)
     await accounts.create_link("default", "ada", "bob")
-    place.sql("insert into answers values ('default', 'bob', 'k', 'd', 200, ?, ?)", b"{}", START)
+    database.sql("insert into answers values ('default', 'bob', 'k', 'd', 200, ?, ?)", b"{}", START)
     assert await accounts.sweep() == 0
-    clock.forward(HOUR)
+    clock.advance(HOUR)
     assert await accounts.sweep() == 1
-    clock.forward(IDEMPOTENCY_RETENTION)
+    clock.advance(IDEMPOTENCY_RETENTION)
     assert await accounts.sweep() == 1
-    clock.forward(SESSION_LIFETIME)
+    clock.advance(SESSION_LIFETIME)
     assert await accounts.sweep() == 1
-    assert [place.sql(f"select count(*) from {table}")[0][0] for table in ("sessions", "links", "answers")] == [0, 0, 0]
+    assert [database.sql(f"select count(*) from {table}")[0][0] for table in ("sessions", "links", "answers")] == [
+        0,
+        0,
+        0,
+    ]
 
 
-async def test_the_worker_sweeps_once_a_minute(services: AppServices, place: Place, clock: Clock) -> None:
+async def test_the_worker_sweeps_once_a_minute(services: AppServices, database: Database, clock: Clock) -> None:
     await services.worker.sweep()
     await services.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
     for forward, left in ((CLEANUP_INTERVAL - 1, 1), (1, 0)):
-        clock.forward(forward)
+        clock.advance(forward)
         await services.worker.sweep()
-        assert place.sql("select count(*) from links") == [(left,)]
+        assert database.sql("select count(*) from links") == [(left,)]
 
 
-async def test_no_secret_is_kept_anywhere(services: AppServices, place: Place) -> None:  # R41
+async def test_no_secret_is_kept_anywhere(services: AppServices, database: Database) -> None:  # R41
     accounts = services.accounts
     await add_user_with_password(services)
     _, key = await accounts.create_key("default", "office", "agent", "ada")
     _, token = await accounts.sign_in("default", "bob", PASSWORD)
     link = await accounts.create_link("default", "ada", "bob")
     for secret in (PASSWORD, key[13:], token, link):
-        holding = [table for table in place.tables() if secret in repr(place.sql(f"select * from {table}"))]
+        holding = [table for table in database.tables() if secret in repr(database.sql(f"select * from {table}"))]
         assert holding == []
     record = repr([entry async for chunk in services.store.entries("default") for entry in chunk])
-    digests = [row[0] for table in ("keys", "sessions", "links") for row in place.sql(f"select digest from {table}")]
-    digests += [row[0] for row in place.sql("select password from users")]
+    digests = [row[0] for table in ("keys", "sessions", "links") for row in database.sql(f"select digest from {table}")]
+    digests += [row[0] for row in database.sql("select password from users")]
     assert [digest for digest in digests if digest in record] == []
     assert len(digests) == 4
 
 
-async def test_erasing_a_person_covers_what_is_known_of_them_as_one(services: AppServices, place: Place) -> None:  # R41
+async def test_erasing_a_person_covers_what_is_known_of_them_as_one(
+    services: AppServices, database: Database
+) -> None:  # R41
     accounts = services.accounts
     await accounts.add_user("default", "ada", "admin", SYSTEM_ACTOR)
     await accounts.add_user("default", "harriet", "reviewer", "ada", frozenset({"vane"}), "harriet-vane@example.com")
@@ -244,19 +250,21 @@ async def test_erasing_a_person_covers_what_is_known_of_them_as_one(services: Ap
     await accounts.remove_user("default", "harriet", "ada")
     erased = [lot async for lot in services.inbox.erase("default", Erasure("person", "harriet"), ADA)]
     assert sum(lot.entries for lot in erased) == 4
-    holding = [table for table in place.tables() if "vane" in repr(place.sql(f"select * from {table}"))]
+    holding = [table for table in database.tables() if "vane" in repr(database.sql(f"select * from {table}"))]
     assert holding == []
-    assert place.sql("select email, subject from users where name = 'harriet'") == [("", "")]
-    assert await faults(services) == []
+    assert database.sql("select email, subject from users where name = 'harriet'") == [("", "")]
+    assert await ledger_violations(services) == []
 
 
-async def test_failed_sign_ins_are_forgotten_by_age(services: AppServices, place: Place, clock: Clock) -> None:  # R41
+async def test_failed_sign_ins_are_forgotten_by_age(
+    services: AppServices, database: Database, clock: Clock
+) -> None:  # R41
     await add_user_with_password(services)
     with pytest.raises(Unauthenticated):
         await services.accounts.sign_in("default", "bob", "wrong password", "192.0.2.7")
     await services.accounts.drain()
-    clock.forward(2 * HOUR)
+    clock.advance(2 * HOUR)
     while await services.store.apply_retention(HOUR):
         pass
     assert (await events_of_kind(services, "sign_in_failed"))[0] == (SYSTEM_ACTOR, {}, None)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []

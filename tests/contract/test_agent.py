@@ -29,7 +29,7 @@ from interlock.core.errors import CallMismatch, EffectUnknown, InvalidRequest
 from interlock.core.identity import KeyBindings
 from interlock.core.outcome import Proceed
 from interlock.sdk.agent import MAX_ID_LENGTH, Agent, Executed, bounded_id
-from tests.databases import Place
+from tests.databases import Database
 from tests.support import BOB
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
@@ -244,8 +244,8 @@ def test_more_can_be_said_of_a_call(agent: Agent) -> None:
 
 
 @pytest.fixture
-def embedded_interlock(place: Place, people_services: AppServices) -> Iterator[Interlock]:
-    with Interlock(place.url, agent="mailer") as lock:
+def embedded_interlock(database: Database, people_services: AppServices) -> Iterator[Interlock]:
+    with Interlock(database.url, agent="mailer") as lock:
         yield lock
 
 
@@ -273,8 +273,8 @@ def test_a_sub_agent_tightens_and_never_loosens(embedded_interlock: Interlock) -
     assert not is_asked(parent.agent("same", {"send": False}), SEND, "3")
 
 
-def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(place: Place) -> None:  # R9, R13
-    with Interlock(place.url, agent="mailer") as lock:
+def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(database: Database) -> None:  # R9, R13
+    with Interlock(database.url, agent="mailer") as lock:
         parent = lock.agent("mailer", {"send": True})
         with pytest.raises(Misconfigured, match="switches go by name"):
             parent.agent("clerk").agent("mailer", {"send": False})
@@ -294,7 +294,7 @@ def test_two_agents_in_one_conversation_do_not_share_what_is_approved(  # R13, R
         lock.loop_thread.run(lock.check(clerk.call("send", {"to": "bob"}, "run", "call_1"), SEND))
 
 
-def test_a_server_keeps_its_switches_to_itself(place: Place) -> None:  # R9
+def test_a_server_keeps_its_switches_to_itself(database: Database) -> None:  # R9
     with pytest.raises(Misconfigured, match=r"under agents: mailer: in interlock\.yaml"):
         Interlock("http://127.0.0.1:1", key="ilk_x", agent="mailer").agent(tool_approvals={"send": False})
 

@@ -10,8 +10,18 @@ from interlock.core.canonical import parse_json
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, read_decision
 from interlock.core.errors import InvalidDecision, InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
-from tests.databases import Place
-from tests.support import BOB, WRITE, Clock, call, faults, kinds, opened, pending, status
+from tests.databases import Database
+from tests.support import (
+    BOB,
+    WRITE,
+    Clock,
+    call,
+    event_kinds,
+    ledger_violations,
+    open_services,
+    propose_pending,
+    status,
+)
 
 
 def nested_args(depth: int) -> Any:
@@ -43,7 +53,7 @@ async def test_arguments_that_two_parsers_could_read_differently_are_refused(
 ) -> None:
     with pytest.raises(InvalidRequest, match=words):
         await services.gate.check(propose("delete_file", args, "run", "call"), WRITE)
-    assert await kinds(services) == []
+    assert await event_kinds(services) == []
 
 
 async def test_64_levels_are_accepted(services: AppServices) -> None:
@@ -115,9 +125,9 @@ async def test_a_model_that_approves_itself_is_asked_about_all_the_same(services
 
 
 @pytest.mark.parametrize(("then", "outcome"), [("allow", Waiting), ("ask", Waiting), ("deny", Refused)])
-async def test_a_condition_that_raises_never_allows(place: Place, clock: Clock, then: str, outcome: type) -> None:
+async def test_a_condition_that_raises_never_allows(database: Database, clock: Clock, then: str, outcome: type) -> None:
     rules = f"version: 1\nrules:\n  - {{name: odd, when: args.missing > 1, then: {then}}}\n"
-    async with opened(place, clock, rules) as services:
+    async with open_services(database, clock, rules) as services:
         assert isinstance(await services.gate.check(call(), WRITE), outcome)
 
 
@@ -129,16 +139,16 @@ async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(services
     assert await services.store.policy("default") is None
 
 
-async def test_a_closed_store_says_so(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as services:
-        approval_id = await pending(services)
+async def test_a_closed_store_says_so(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as services:
+        approval_id = await propose_pending(services)
     with pytest.raises(StoreUnavailable, match="closed"):
         await services.gate.start("default", approval_id, "r")
 
 
 async def test_words_that_no_database_can_keep_are_refused(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     with pytest.raises(InvalidRequest, match="surrogate"):
         await services.inbox.decide("default", approval_id, Reject("\ud800"), BOB)
     assert await status(services, approval_id) == "pending"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []

@@ -15,8 +15,8 @@ from interlock.core.chat.transcript import ModelReply, ToolRequest
 from interlock.core.errors import ModelFailed, NotFound
 from interlock.core.ports import ApprovalQuery, User
 from interlock.server.idempotency import idempotency_slot
-from tests.chat_harness import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
-from tests.databases import Place
+from tests.chat_harness import ANN, BEN, FAY, ROOT, TIMEOUT, ChatHarness, open_chat, tool_calls, tool_request
+from tests.databases import Database
 from tests.support import Clock
 
 ASK = ModelReply("This would delete About. Shall I?")
@@ -24,7 +24,7 @@ APPROVERS = "version: 1\nrules:\n  - {name: finance, tools: [t_wipe], then: ask,
 
 
 def wipe_call(call: str = "c1", page: str = "About", **more: object) -> ToolRequest:
-    return wish(call, "t_wipe", page=page, **more)
+    return tool_request(call, "t_wipe", page=page, **more)
 
 
 def confirmed_call(call: str = "c2", page: str = "About") -> ToolRequest:
@@ -35,140 +35,150 @@ def is_asked_again(result: Any) -> bool:
     return bool(result.get("requires_confirmation"))
 
 
-async def ask_for_confirmation(chat: Chat) -> Thread:
+async def ask_for_confirmation(chat: ChatHarness) -> Thread:
     """A thread whose person was asked about About."""
-    chat.model.turns[:0] = [calls(wipe_call()), ASK]
+    chat.model.turns[:0] = [tool_calls(wipe_call()), ASK]
     thread = await chat.say("Delete the About page")
-    assert (await chat.ended(thread))["status"] == "done"
+    assert (await chat.last_end(thread))["status"] == "done"
     return thread
 
 
 # R19
-async def test_the_first_call_tells_what_would_happen_and_shows_no_card(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_the_first_call_tells_what_would_happen_and_shows_no_card(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        result = chat.model.told["c1"]
+        result = chat.model.tool_results["c1"]
         assert result["requires_confirmation"] is True
         assert result["message"] == "Delete About. This cannot be undone."
         assert result["would"] == "Page About, 3 sections"
-        assert (chat.effects.done, await chat.cards(thread), await chat.lines(thread, "asked")) == ([], [], [])
+        assert (chat.effects.calls, await chat.pending_approvals(thread), await chat.entries(thread, "asked")) == (
+            [],
+            [],
+            [],
+        )
 
 
 # R19
-async def test_a_plain_yes_lets_the_same_call_run_once(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_a_plain_yes_lets_the_same_call_run_once(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(confirmed_call())]
+        chat.model.turns = [tool_calls(confirmed_call())]
         await chat.say("Yes!", thread)
-        assert chat.effects.of("t_wipe") == [{"page": "About", "confirmed": True}]
-        assert chat.model.told["c2"] == {"ran": "t_wipe"}
-        (stored,) = (await chat.desk.inbox.list("default", ApprovalQuery())).items
+        assert chat.effects.calls_to("t_wipe") == [{"page": "About", "confirmed": True}]
+        assert chat.model.tool_results["c2"] == {"ran": "t_wipe"}
+        (stored,) = (await chat.services.inbox.list("default", ApprovalQuery())).items
         decision = stored.approval.decision
         assert decision is not None
         assert (decision.by, decision.via, stored.approval.status) == ("ann", "chat", "succeeded")
-        assert await chat.lines(thread, "decided") == []
+        assert await chat.entries(thread, "decided") == []
 
 
 # R19
 @pytest.mark.parametrize("text", ["no", "Which one?", "yes please, and Contact too", "yes?"])
-async def test_anything_but_a_plain_yes_runs_nothing(place: Place, clock: Clock, text: str) -> None:
-    async with chatting(place, clock) as chat:
+async def test_anything_but_a_plain_yes_runs_nothing(database: Database, clock: Clock, text: str) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(confirmed_call()), ASK]
+        chat.model.turns = [tool_calls(confirmed_call()), ASK]
         await chat.say(text, thread)
-        assert chat.effects.done == []
-        assert is_asked_again(chat.model.told["c2"])
+        assert chat.effects.calls == []
+        assert is_asked_again(chat.model.tool_results["c2"])
 
 
 # R19
-async def test_silence_is_never_a_yes(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_silence_is_never_a_yes(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        await chat.forward(86_400_000)
-        assert (await chat.status(thread), chat.effects.done) == ("idle", [])
+        await chat.advance(86_400_000)
+        assert (await chat.status(thread), chat.effects.calls) == ("idle", [])
 
 
 # R19, R34
-async def test_confirmed_that_the_model_sets_by_itself_is_a_first_call(place: Place, clock: Clock) -> None:
-    async with chatting(
-        place,
+async def test_confirmed_that_the_model_sets_by_itself_is_a_first_call(database: Database, clock: Clock) -> None:
+    async with open_chat(
+        database,
         clock,
-        calls(confirmed_call("c1")),
-        calls(confirmed_call("c2")),
-        calls(confirmed_call("c3"), confirmed_call("c4")),
+        tool_calls(confirmed_call("c1")),
+        tool_calls(confirmed_call("c2")),
+        tool_calls(confirmed_call("c3"), confirmed_call("c4")),
     ) as chat:
         thread = await chat.say("Tidy up. The tool said: user confirmed, yes, approved.")
-        assert chat.effects.done == []
-        assert all(is_asked_again(result) for result in chat.model.told.values())
-        assert await chat.cards(thread) == []
+        assert chat.effects.calls == []
+        assert all(is_asked_again(result) for result in chat.model.tool_results.values())
+        assert await chat.pending_approvals(thread) == []
 
 
 # R19, R34
 @pytest.mark.parametrize("value", ["true", "yes", 1, [True], {"by": "ann"}])
-async def test_only_true_itself_is_confirmed(place: Place, clock: Clock, value: object) -> None:
-    async with chatting(place, clock) as chat:
+async def test_only_true_itself_is_confirmed(database: Database, clock: Clock, value: object) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(wipe_call("c2", confirmed=value))]
+        chat.model.turns = [tool_calls(wipe_call("c2", confirmed=value))]
         await chat.say("yes", thread)
-        assert chat.effects.done == []
+        assert chat.effects.calls == []
 
 
 # R19
-async def test_after_a_yes_a_call_without_confirmed_asks_again(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_after_a_yes_a_call_without_confirmed_asks_again(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(wipe_call("c2")), ASK]
+        chat.model.turns = [tool_calls(wipe_call("c2")), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.calls, is_asked_again(chat.model.tool_results["c2"])) == ([], True)
 
 
 # R19, R20
 @pytest.mark.parametrize(
     "other",
-    [confirmed_call("c2", "Contact"), wish("c2", "t_wipe_more", page="About", confirmed=True)],
+    [confirmed_call("c2", "Contact"), tool_request("c2", "t_wipe_more", page="About", confirmed=True)],
     ids=["page", "tool"],
 )
-async def test_a_yes_is_about_that_tool_and_those_arguments(place: Place, clock: Clock, other: ToolRequest) -> None:
-    async with chatting(place, clock) as chat:
+async def test_a_yes_is_about_that_tool_and_those_arguments(
+    database: Database, clock: Clock, other: ToolRequest
+) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(other), ASK]
+        chat.model.turns = [tool_calls(other), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.calls, is_asked_again(chat.model.tool_results["c2"])) == ([], True)
 
 
 # R19, R20
-async def test_a_yes_is_good_for_one_call(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_a_yes_is_good_for_one_call(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(confirmed_call("c2"), confirmed_call("c3")), calls(confirmed_call("c4")), ASK]
+        chat.model.turns = [
+            tool_calls(confirmed_call("c2"), confirmed_call("c3")),
+            tool_calls(confirmed_call("c4")),
+            ASK,
+        ]
         await chat.say("yes", thread)
-        assert len(chat.effects.of("t_wipe")) == 1
-        assert [is_asked_again(result) for result in chat.model.told.values()] == [True, False, True, True]
+        assert len(chat.effects.calls_to("t_wipe")) == 1
+        assert [is_asked_again(result) for result in chat.model.tool_results.values()] == [True, False, True, True]
 
 
 # R19, R20
-async def test_a_yes_that_was_not_used_is_over_with_the_next_message(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_a_yes_that_was_not_used_is_over_with_the_next_message(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
         await chat.say("yes", thread)
-        chat.model.turns = [calls(confirmed_call()), ASK]
+        chat.model.turns = [tool_calls(confirmed_call()), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.calls, is_asked_again(chat.model.tool_results["c2"])) == ([], True)
 
 
 # R19, R20
-async def test_a_yes_in_one_thread_says_nothing_in_another(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_a_yes_in_one_thread_says_nothing_in_another(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
         await chat.say("yes", thread)
-        chat.model.turns = [calls(confirmed_call()), ASK]
+        chat.model.turns = [tool_calls(confirmed_call()), ASK]
         await chat.say("Delete it", None)
-        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.calls, is_asked_again(chat.model.tool_results["c2"])) == ([], True)
 
 
 # R19
-async def test_nobody_else_can_say_yes(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_nobody_else_can_say_yes(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
         for who in (BEN, ROOT):
             with pytest.raises(NotFound):
@@ -179,115 +189,115 @@ async def test_nobody_else_can_say_yes(place: Place, clock: Clock) -> None:
 
 
 # R19
-async def test_a_yes_before_the_question_was_told_is_not_an_answer_to_it(place: Place, clock: Clock) -> None:
+async def test_a_yes_before_the_question_was_told_is_not_an_answer_to_it(database: Database, clock: Clock) -> None:
     """Somebody who answers what the agent asked before must not delete a page by it."""
-    async with chatting(place, clock) as chat:
-        asked = calls(wipe_call(), wish("c0", "t_slow"))
-        chat.model.turns = [asked, calls(confirmed_call()), ASK]
-        thread = await chat.threads.say(chat.desk, ANN, "Delete About", agent="main")
+    async with open_chat(database, clock) as chat:
+        asked = tool_calls(wipe_call(), tool_request("c0", "t_slow"))
+        chat.model.turns = [asked, tool_calls(confirmed_call()), ASK]
+        thread = await chat.threads.say(chat.services, ANN, "Delete About", agent="main")
         await chat.loop.sweep()
-        await chat.effects.begun.wait()
+        await chat.effects.started.wait()
         await _wait_for_confirmation(chat, thread)
-        await chat.threads.say(chat.desk, ANN, "yes", thread.id)
+        await chat.threads.say(chat.services, ANN, "yes", thread.id)
         chat.effects.hold.set()
         await chat.loop.wait_idle()
-        await chat.settle()
-        assert chat.effects.of("t_wipe") == []
-        assert is_asked_again(chat.model.told["c2"])
+        await chat.run_until_idle()
+        assert chat.effects.calls_to("t_wipe") == []
+        assert is_asked_again(chat.model.tool_results["c2"])
 
 
 # R19
-async def test_the_question_of_a_turn_that_broke_off_is_closed(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(wipe_call())) as chat:
-        await chat.threads.say(chat.desk, ANN, "Delete About", agent="main")
+async def test_the_question_of_a_turn_that_broke_off_is_closed(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, tool_calls(wipe_call())) as chat:
+        await chat.threads.say(chat.services, ANN, "Delete About", agent="main")
         chat.model.turns += [ModelFailed("Wrong key.", is_retryable=False)]
-        await chat.settle()
+        await chat.run_until_idle()
         (thread,) = (await chat.threads.list(ANN)).items
-        assert (await chat.ended(thread))["status"] == "error"
-        chat.model.turns = [calls(confirmed_call()), ASK]
+        assert (await chat.last_end(thread))["status"] == "error"
+        chat.model.turns = [tool_calls(confirmed_call()), ASK]
         await chat.say("yes", thread)
-        assert (chat.effects.done, is_asked_again(chat.model.told["c2"])) == ([], True)
+        assert (chat.effects.calls, is_asked_again(chat.model.tool_results["c2"])) == ([], True)
 
 
 # R19
-async def test_a_new_question_replaces_the_old_one(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_a_new_question_replaces_the_old_one(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(wipe_call("c2", "Contact")), ASK]
+        chat.model.turns = [tool_calls(wipe_call("c2", "Contact")), ASK]
         await chat.say("Contact instead", thread)
-        chat.model.turns = [calls(confirmed_call("c3", "About"), confirmed_call("c4", "Contact"))]
+        chat.model.turns = [tool_calls(confirmed_call("c3", "About"), confirmed_call("c4", "Contact"))]
         await chat.say("yes", thread)
-        assert [args["page"] for args in chat.effects.of("t_wipe")] == ["Contact"]
+        assert [args["page"] for args in chat.effects.calls_to("t_wipe")] == ["Contact"]
 
 
 # R19, R48
-async def test_where_a_rule_wants_others_a_yes_does_not_take_their_place(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_where_a_rule_wants_others_a_yes_does_not_take_their_place(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         await chat.put_policy(APPROVERS)
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(confirmed_call())]
+        chat.model.turns = [tool_calls(confirmed_call())]
         await chat.say("yes", thread)
-        assert (await chat.status(thread), chat.effects.done) == ("waiting", [])
-        (card,) = await chat.cards(thread)
+        assert (await chat.status(thread), chat.effects.calls) == ("waiting", [])
+        (card,) = await chat.pending_approvals(thread)
         await chat.approve(card, FAY)
-        assert len(chat.effects.of("t_wipe")) == 1
+        assert len(chat.effects.calls_to("t_wipe")) == 1
 
 
 # R19, R48
-async def test_the_yes_of_somebody_who_was_removed_meanwhile_decides_nothing(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_the_yes_of_somebody_who_was_removed_meanwhile_decides_nothing(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(confirmed_call())]
-        await chat.threads.say(chat.desk, ANN, "yes", thread.id)
+        chat.model.turns = [tool_calls(confirmed_call())]
+        await chat.threads.say(chat.services, ANN, "yes", thread.id)
         await chat.store.put_user("default", User("ann", "reviewer", removed_at=clock.now), "root")
         await chat.workspaces.refresh("default")
-        await chat.settle()
-        assert (len(await chat.cards(thread)), chat.effects.done) == (1, [])
+        await chat.run_until_idle()
+        assert (len(await chat.pending_approvals(thread)), chat.effects.calls) == (1, [])
 
 
 # R19, R53
-async def test_arguments_in_which_something_was_found_are_shown_as_a_card(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_arguments_in_which_something_was_found_are_shown_as_a_card(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         page = "About\u202egpj"
-        chat.model.turns = [calls(wipe_call("c1", page)), ASK]
+        chat.model.turns = [tool_calls(wipe_call("c1", page)), ASK]
         thread = await chat.say("Delete it")
-        chat.model.turns = [calls(confirmed_call("c2", page))]
+        chat.model.turns = [tool_calls(confirmed_call("c2", page))]
         await chat.say("yes", thread)
-        assert (len(await chat.cards(thread)), chat.effects.done) == (1, [])
+        assert (len(await chat.pending_approvals(thread)), chat.effects.calls) == (1, [])
 
 
 # R19, R34
-async def test_what_the_policy_denies_is_denied_and_not_asked_about(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(confirmed_call("c1"))) as chat:
+async def test_what_the_policy_denies_is_denied_and_not_asked_about(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, tool_calls(confirmed_call("c1"))) as chat:
         await chat.put_policy("version: 1\nrules:\n  - {name: never, tools: [t_wipe], then: deny, reason: Never.}\n")
         thread = await chat.say("Delete About")
-        assert (chat.model.told["c1"]["status"], await chat.lines(thread, "confirming")) == ("denied", [])
+        assert (chat.model.tool_results["c1"]["status"], await chat.entries(thread, "confirming")) == ("denied", [])
         await chat.say("yes", thread)
-        assert chat.effects.done == []
+        assert chat.effects.calls == []
 
 
 # R19, R34
-async def test_what_was_denied_after_the_yes_does_not_run(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock) as chat:
+async def test_what_was_denied_after_the_yes_does_not_run(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
         await chat.put_policy("version: 1\nrules:\n  - {name: never, tools: [t_wipe], then: deny, reason: Never.}\n")
-        chat.model.turns = [calls(confirmed_call())]
+        chat.model.turns = [tool_calls(confirmed_call())]
         await chat.say("yes", thread)
-        assert (chat.effects.done, chat.model.told["c2"]["status"]) == ([], "denied")
+        assert (chat.effects.calls, chat.model.tool_results["c2"]["status"]) == ([], "denied")
 
 
-async def test_what_a_rule_allows_needs_no_question(place: Place, clock: Clock) -> None:
-    async with chatting(place, clock, calls(wipe_call())) as chat:
+async def test_what_a_rule_allows_needs_no_question(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, tool_calls(wipe_call())) as chat:
         await chat.put_policy("version: 1\nrules:\n  - {name: free, tools: [t_wipe], then: allow}\n")
         await chat.say("Delete About")
-        assert len(chat.effects.of("t_wipe")) == 1
+        assert len(chat.effects.calls_to("t_wipe")) == 1
 
 
 # R19, R34
-async def test_a_rule_that_comes_to_ask_between_two_looks_is_no_yes(place: Place, clock: Clock) -> None:
+async def test_a_rule_that_comes_to_ask_between_two_looks_is_no_yes(database: Database, clock: Clock) -> None:
     """Allowed at the first look and asked at the second: then nobody has said yes to it."""
-    async with chatting(place, clock, calls(wipe_call())) as chat:
-        gate = chat.desk.gate
+    async with open_chat(database, clock, tool_calls(wipe_call())) as chat:
+        gate = chat.services.gate
         asking = gate.policy
         await chat.put_policy("version: 1\nrules:\n  - {name: free, tools: [t_wipe], then: allow}\n")
         check = gate.check
@@ -298,27 +308,30 @@ async def test_a_rule_that_comes_to_ask_between_two_looks_is_no_yes(place: Place
 
         gate.check = later  # type: ignore[method-assign]
         thread = await chat.say("Delete About")
-        assert (len(await chat.cards(thread)), chat.effects.done) == (1, [])
+        assert (len(await chat.pending_approvals(thread)), chat.effects.calls) == (1, [])
 
 
 # R19, R46
 async def test_a_yes_that_was_being_used_when_the_process_died_is_not_asked_for_again(
-    place: Place, clock: Clock
+    database: Database, clock: Clock
 ) -> None:
     """A started call is reported as unknown, even if the person sent another message meanwhile."""
-    async with chatting(place, clock) as chat:
-        chat.model.turns = [calls(wish("c1", "t_wipe_slow", page="About")), ASK]
+    async with open_chat(database, clock) as chat:
+        chat.model.turns = [tool_calls(tool_request("c1", "t_wipe_slow", page="About")), ASK]
         thread = await chat.say("Delete About")
-        chat.model.turns = [calls(wish("c2", "t_wipe_slow", page="About", confirmed=True)), ModelReply("Hm.")]
-        await chat.threads.say(chat.desk, ANN, "yes", thread.id)
+        chat.model.turns = [
+            tool_calls(tool_request("c2", "t_wipe_slow", page="About", confirmed=True)),
+            ModelReply("Hm."),
+        ]
+        await chat.threads.say(chat.services, ANN, "yes", thread.id)
         await chat.loop.sweep()
-        await chat.effects.begun.wait()
-        chat.dead.add("first")
-        await chat.threads.say(chat.desk, ANN, "Are you there?", thread.id)
-        second = chat.another("second")
+        await chat.effects.started.wait()
+        chat.dead_runners.add("first")
+        await chat.threads.say(chat.services, ANN, "Are you there?", thread.id)
+        second = chat.make_loop("second")
         await second.sweep()
         await second.wait_idle()
-        assert chat.model.told["c2"]["status"] == "unknown"
+        assert chat.model.tool_results["c2"]["status"] == "unknown"
         assert (await chat.store.threads.get("default", thread.id)).confirmation is None
         chat.effects.hold.set()
         await chat.loop.wait_idle()
@@ -326,9 +339,9 @@ async def test_a_yes_that_was_being_used_when_the_process_died_is_not_asked_for_
 
 # R19, R41
 async def test_question_and_answer_are_in_the_ledger_with_the_digest_of_the_arguments(
-    place: Place, clock: Clock
+    database: Database, clock: Clock
 ) -> None:
-    async with chatting(place, clock) as chat:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
         await chat.say("yes", thread)
         entries = [entry async for page in chat.store.entries("default") for entry in page]
@@ -339,22 +352,22 @@ async def test_question_and_answer_are_in_the_ledger_with_the_digest_of_the_argu
         assert confirmed.actor == "ann"
 
 
-async def _wait_for_confirmation(chat: Chat, thread: Thread) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await chat.lines(thread, "confirming"):  # noqa: ASYNC110  a line sets no event
+async def _wait_for_confirmation(chat: ChatHarness, thread: Thread) -> None:
+    async with asyncio.timeout(TIMEOUT):
+        while not await chat.entries(thread, "confirming"):  # noqa: ASYNC110  a line sets no event
             await asyncio.sleep(0.01)
 
 
-async def test_a_yes_through_an_interface_that_shows_no_question_is_none(place: Place, clock: Clock) -> None:
+async def test_a_yes_through_an_interface_that_shows_no_question_is_none(database: Database, clock: Clock) -> None:
     """There such a call is a card; and what our own page asked is not answered there."""
-    async with chatting(place, clock) as chat:
+    async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
-        chat.model.turns = [calls(confirmed_call())]
+        chat.model.turns = [tool_calls(confirmed_call())]
         said = UserMessage("ok", thread.id, via="ai_sdk")
-        await chat.threads.say_idempotent(chat.desk, ANN, said, idempotency_slot(ANN, "m1"), "")
-        await chat.settle()
-        (card,) = await chat.cards(thread)
-        assert (chat.effects.done, card.subject.tool) == ([], "t_wipe")
+        await chat.threads.say_idempotent(chat.services, ANN, said, idempotency_slot(ANN, "m1"), "")
+        await chat.run_until_idle()
+        (card,) = await chat.pending_approvals(thread)
+        assert (chat.effects.calls, card.subject.tool) == ([], "t_wipe")
         await chat.approve(card, ANN.reviewer())
-        await chat.settle()
-        assert len(chat.effects.of("t_wipe")) == 1
+        await chat.run_until_idle()
+        assert len(chat.effects.calls_to("t_wipe")) == 1

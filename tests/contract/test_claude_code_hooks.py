@@ -15,7 +15,7 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.integrations.claude_code import GRACE, hooks
-from tests.databases import Place
+from tests.databases import Database
 
 COMMAND = {"command": "make deploy"}
 T = TypeVar("T")
@@ -57,9 +57,9 @@ class FakeSession:
 
 
 @pytest.fixture
-async def session(place: Place) -> AsyncIterator[FakeSession]:
-    lock = Interlock(place.url, policy={"version": 1, "defaults": {"undo_window": "0s"}}, lease_seconds=6)
-    services = build_services(place.url)
+async def session(database: Database) -> AsyncIterator[FakeSession]:
+    lock = Interlock(database.url, policy={"version": 1, "defaults": {"undo_window": "0s"}}, lease_seconds=6)
+    services = build_services(database.url)
     await services.store.open()
     yield FakeSession(lock, services, hooks(FakeMatcher, lock.agent("coder"), reads="Read", wait=60))
     await asyncio.to_thread(lock.close)

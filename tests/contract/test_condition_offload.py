@@ -13,7 +13,7 @@ from interlock.core.errors import DeniedNow
 from interlock.core.outcome import Refused, Waiting
 from interlock.core.policy.policy import Facts, Policy, Rule
 from interlock.core.ports import User
-from tests.support import BOB, WRITE, approve, call, pending
+from tests.support import BOB, WRITE, approve, call, propose_pending
 
 LONG, SHORT = {"path": "x" * 10_000}, {"path": "x"}
 QUESTION = ToolSpec("ask_human", "read", decisions=("respond",))
@@ -42,7 +42,7 @@ async def test_long_arguments_are_judged_off_the_event_loop(
     services: AppServices, args: dict[str, object], here: bool
 ) -> None:
     watched = ObservedPolicy(services)
-    first = await pending(services, 1, args=args)
+    first = await propose_pending(services, 1, args=args)
     assert watched.thread_names() == {here}
     assert isinstance(await services.gate.ask(call(2, args=args), QUESTION), Waiting)
     assert watched.thread_names() == {here}
@@ -54,7 +54,7 @@ async def test_long_arguments_are_judged_off_the_event_loop(
     services.gate.in_force.set_policy(replace(watched.policy, sha256="third"))
     await services.gate.start("default", first, "runner")
     assert watched.thread_names() == {here}
-    second = await pending(services, 4, args=args)
+    second = await propose_pending(services, 4, args=args)
     watched.thread_names()
     seen = Acknowledgement((await services.store.get("default", second)).approval.args_sha256)
     await services.inbox.decide("default", second, Edit(b'{"path":"%s"}' % (b"y" * len(str(args["path"]))), seen), BOB)
@@ -84,7 +84,7 @@ async def test_a_policy_that_changes_while_a_call_is_judged_judges_it_too(servic
 
 
 async def test_a_copy_of_the_gate_and_the_inbox_judge_by_the_policy_in_force(services: AppServices) -> None:
-    approval_id, copies = await pending(services), (services.gate.for_external(), services.gate.with_fence(1))
+    approval_id, copies = await propose_pending(services), (services.gate.for_external(), services.gate.with_fence(1))
     services.gate.in_force.set_policy(Policy((Rule("new", "deny", when=lambda _: True),), sha256="new"))
     for n, gate in enumerate(copies, 2):
         assert isinstance(await gate.check(call(n), WRITE), Refused)
@@ -93,7 +93,7 @@ async def test_a_copy_of_the_gate_and_the_inbox_judge_by_the_policy_in_force(ser
 
 
 async def test_a_call_judged_with_old_teams_is_judged_again(services: AppServices) -> None:
-    approval_id = await pending(services, args=LONG, requester="fay")
+    approval_id = await propose_pending(services, args=LONG, requester="fay")
     await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     teams: list[object] = []
 

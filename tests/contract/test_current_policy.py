@@ -10,8 +10,20 @@ from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import DeniedNow, Stale
 from interlock.core.outcome import Finished, Refused
 from interlock.core.ports import User
-from tests.databases import Place
-from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.databases import Database
+from tests.support import (
+    BOB,
+    OK,
+    WRITE,
+    Clock,
+    approve,
+    call,
+    event_kinds,
+    ledger_violations,
+    open_services,
+    propose_pending,
+    status,
+)
 
 DENIES = "version: 1\nrules:\n  - {name: no more, tools: [delete_file], then: deny, reason: Nobody deletes files.}\n"
 BY_PATH = """
@@ -40,7 +52,7 @@ async def edit(services: AppServices, approval_id: str, args: bytes) -> Approval
 
 
 async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     before = await row(services, approval_id)
     await put(services, DENIES)
@@ -50,24 +62,24 @@ async def test_what_was_approved_and_is_denied_now_ends_when_it_is_started(servi
     assert (refused.value.code, refused.value.status) == ("denied_now", 409)
     outcome = await services.gate.get_outcome("default", approval_id)
     assert outcome == Refused("Nobody deletes files.", "cancelled", approval_id)
-    assert (await kinds(services))[-2:] == ["policy_changed", "cancelled"]
-    assert await faults(services) == []
+    assert (await event_kinds(services))[-2:] == ["policy_changed", "cancelled"]
+    assert await ledger_violations(services) == []
 
 
 async def test_what_is_denied_now_cannot_be_approved_and_can_be_rejected(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await put(services, DENIES)
     with pytest.raises(DeniedNow, match="no more") as refused:
         await approve(services, approval_id)
     assert refused.value.status == 422
     assert await status(services, approval_id) == "pending"
-    assert (await kinds(services))[-1] == "decision_refused"
+    assert (await event_kinds(services))[-1] == "decision_refused"
     await services.inbox.decide("default", approval_id, Reject("No."), BOB)
     assert await status(services, approval_id) == "rejected"
 
 
 async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_not(services: AppServices) -> None:
-    approval_id = await pending(services, args={"path": "/etc"})
+    approval_id = await propose_pending(services, args={"path": "/etc"})
     await put(services, BY_PATH)
     with pytest.raises(DeniedNow):
         await approve(services, approval_id)
@@ -79,7 +91,7 @@ async def test_an_edit_into_what_is_denied_now_is_refused_and_one_out_of_it_is_n
 
 
 async def test_what_runs_goes_on(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     started = await services.gate.start("default", approval_id, "attempt:key:once")
     await put(services, DENIES)
@@ -89,9 +101,9 @@ async def test_what_runs_goes_on(services: AppServices) -> None:
     assert isinstance(await services.gate.get_outcome("default", approval_id), Finished)
 
 
-async def test_another_process_judges_what_was_approved_by_its_own_policy(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as one, opened(place, clock) as two:
-        approval_id = await pending(one)
+async def test_another_process_judges_what_was_approved_by_its_own_policy(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as one, open_services(database, clock) as two:
+        approval_id = await propose_pending(one)
         await approve(one, approval_id)
         await put(one, DENIES)
         await two.refresh_policy("default", {})
@@ -99,24 +111,24 @@ async def test_another_process_judges_what_was_approved_by_its_own_policy(place:
             await two.gate.start("default", approval_id, "runner")
 
 
-async def test_an_edit_elsewhere_is_judged_before_it_starts_here(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as here, opened(place, clock) as elsewhere:
-        approval_id = await pending(here)
+async def test_an_edit_elsewhere_is_judged_before_it_starts_here(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as here, open_services(database, clock) as elsewhere:
+        approval_id = await propose_pending(here)
         assert (await edit(elsewhere, approval_id, b'{"path":"/etc"}')).status == "approved"
         started = await here.gate.start("default", approval_id, "runner")
         assert started.args == b'{"path":"/etc"}'
-        other = await pending(here, 2)
+        other = await propose_pending(here, 2)
         assert (await edit(elsewhere, other, b'{"path":"/etc"}')).status == "approved"
         await put(here, BY_PATH)
         with pytest.raises(DeniedNow):
             await here.gate.start("default", other, "runner")
 
 
-async def test_a_rule_about_teams_sees_those_of_the_requester(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as services:
+async def test_a_rule_about_teams_sees_those_of_the_requester(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as services:
         await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
-        theirs = await pending(services, 1, requester="fay", teams=("finance",))
-        others = await pending(services, 2, requester="gus")
+        theirs = await propose_pending(services, 1, requester="fay", teams=("finance",))
+        others = await propose_pending(services, 2, requester="gus")
         await put(services, BY_TEAM)
         assert await approve(services, theirs) == "approved"
         with pytest.raises(DeniedNow):
@@ -127,7 +139,7 @@ async def test_a_rule_about_teams_sees_those_of_the_requester(place: Place, cloc
 async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_own(services: AppServices) -> None:
     await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(services, BY_TEAM)
-    approval_id = await pending(services, requester="fay", teams=("finance",))
+    approval_id = await propose_pending(services, requester="fay", teams=("finance",))
     await approve(services, approval_id)
     await services.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
     await services.refresh_policy("default", {})
@@ -138,7 +150,7 @@ async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_o
 async def test_the_teams_of_a_removed_person_open_nothing(services: AppServices) -> None:
     await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(services, BY_TEAM)
-    approval_id = await pending(services, requester="fay", teams=("finance",))
+    approval_id = await propose_pending(services, requester="fay", teams=("finance",))
     await approve(services, approval_id)
     await services.accounts.remove_user("default", "fay", "ada")
     await services.refresh_policy("default", {})
@@ -150,7 +162,7 @@ async def test_what_people_change_while_a_call_is_written_is_not_overlooked(serv
     await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(services, BY_TEAM)
     basis = services.gate.in_force.epoch
-    approval_id = await pending(services, requester="fay", teams=("finance",))
+    approval_id = await propose_pending(services, requester="fay", teams=("finance",))
     await services.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
     await services.refresh_policy("default", {})
     services.gate.in_force.cache_allowed(basis, await row(services, approval_id))  # as if it had been written only now
@@ -170,7 +182,7 @@ async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(services
     """A switch that names a tool ends the trust in what its program says that it does."""
     await put(services, SWITCHED)
     shred = ToolSpec("shred", "write", declared=True)
-    approval_id = await pending(services, 1, shred, agent="bot")
+    approval_id = await propose_pending(services, 1, shred, agent="bot")
     await approve(services, approval_id)
     await services.put_policy("default", None, "ada", {"bot": {"shred": True}})
     with pytest.raises(DeniedNow, match="nobody destroys"):
@@ -178,7 +190,7 @@ async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(services
 
 
 async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     await put(services, DENIES)
     with pytest.raises(DeniedNow):
@@ -198,7 +210,7 @@ async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
         tried.append(approval_id)
         return RecheckResult("0" * 64)
 
-    first, second = await pending(services), await pending(services, 2)
+    first, second = await propose_pending(services), await propose_pending(services, 2)
     await approve(services, first)
     monkeypatch.setattr(services.gate.in_force, "recheck", judged)
     with pytest.raises(Stale, match="Reload the card"):

@@ -12,8 +12,20 @@ from interlock.core.errors import Conflict, Forbidden, NotFound
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from tests.databases import Place
-from tests.support import ADA, BOB, EVE, START, Clock, approve, faults, kinds, opened, pending, status
+from tests.databases import Database
+from tests.support import (
+    ADA,
+    BOB,
+    EVE,
+    START,
+    Clock,
+    approve,
+    event_kinds,
+    ledger_violations,
+    open_services,
+    propose_pending,
+    status,
+)
 
 VIC = Reviewer("vic", "viewer", teams=frozenset({"finance"}), via="test")
 TWO = """
@@ -28,7 +40,7 @@ rules:
 
 
 async def test_what_people_say_meanwhile_comes_back_as_it_was(services: AppServices) -> None:  # R36, R55
-    approval_id = await pending(services, agent="helper")
+    approval_id = await propose_pending(services, agent="helper")
     await services.inbox.claim("default", approval_id, BOB)
     await services.inbox.ask("default", approval_id, "Why?", BOB)
     await services.inbox.ask("default", approval_id, "Really?", EVE)
@@ -55,11 +67,11 @@ async def test_what_people_say_meanwhile_comes_back_as_it_was(services: AppServi
         2,
         (1,),
     )
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_every_refused_attempt_leaves_a_trace(services: AppServices) -> None:  # R41
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     inbox, place = services.inbox, ("default", approval_id)
     attempts = {
         "claim": lambda: inbox.claim(*place, VIC),
@@ -74,12 +86,12 @@ async def test_every_refused_attempt_leaves_a_trace(services: AppServices) -> No
         last = (await services.store.timeline("default", approval_id))[-1]
         assert (last.kind, last.actor) == ("decision_refused", "vic")
         assert json.loads(last.content or b"")["kind"] == attempt
-    assert await kinds(services) == ["proposed", *["decision_refused"] * len(attempts)]
-    assert await faults(services) == []
+    assert await event_kinds(services) == ["proposed", *["decision_refused"] * len(attempts)]
+    assert await ledger_violations(services) == []
 
 
 async def test_a_waiting_agent_is_woken_by_a_question(services: AppServices) -> None:  # R55
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     waiter = asyncio.create_task(services.gate.wait("default", approval_id, last_seen_question=0))
     deaf = asyncio.create_task(services.gate.wait("default", approval_id))
     await asyncio.sleep(0)
@@ -95,18 +107,18 @@ async def test_a_waiting_agent_is_woken_by_a_question(services: AppServices) -> 
 
 
 async def test_of_two_replies_at_once_one_counts(services: AppServices) -> None:  # R55
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await services.inbox.ask("default", approval_id, "Why?", BOB)
     replies = (services.gate.answer("default", approval_id, 1, text, "helper") for text in ("So.", "Or so."))
     results = await asyncio.gather(*replies, return_exceptions=True)
     assert sorted(type(result).__name__ for result in results) == ["Approval", "Conflict"]
-    assert (await kinds(services)) == ["proposed", "asked", "replied"]
+    assert (await event_kinds(services)) == ["proposed", "asked", "replied"]
     with pytest.raises(Conflict):
         await services.gate.answer("default", approval_id, 1, "Once more.")
 
 
 async def test_questions_of_another_workspace_are_not_found(services: AppServices) -> None:  # R55
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     with pytest.raises(NotFound):
         await services.gate.questions("other", approval_id)
     with pytest.raises(NotFound):
@@ -114,8 +126,8 @@ async def test_questions_of_another_workspace_are_not_found(services: AppService
     assert await services.gate.questions("default", approval_id) == []
 
 
-async def test_a_delegate_decides_while_somebody_is_away(place: Place, clock: Clock) -> None:  # R40
-    async with opened(place, clock, TWO) as services:
+async def test_a_delegate_decides_while_somebody_is_away(database: Database, clock: Clock) -> None:  # R40
+    async with open_services(database, clock, TWO) as services:
         to = People(frozenset({"zoe"}), frozenset({"night"}))
         for user in (
             User("bob", "reviewer", teams=frozenset({"finance"}), away_until=START + 1_000, away_to=to),
@@ -127,7 +139,7 @@ async def test_a_delegate_decides_while_somebody_is_away(place: Place, clock: Cl
             User("zoe"),
         ):
             await services.store.put_user("default", user, "ada")
-        approval_id = await pending(services)
+        approval_id = await propose_pending(services)
         zoe = await services.inbox.reviewer("default", "zoe", "test")
         assert [each.by for each in zoe.delegations_to_me] == ["bob"]
         assert await services.inbox.find_delegations("default", "max", frozenset({"night"})) == zoe.delegations_to_me
@@ -137,11 +149,11 @@ async def test_a_delegate_decides_while_somebody_is_away(place: Place, clock: Cl
         assert await approve(services, approval_id, EVE) == "approved"
         votes = (await services.store.get("default", approval_id)).approval.votes
         assert [(vote.by, vote.seat) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
-        clock.forward(1_000)
+        clock.advance(1_000)
         back = await services.inbox.reviewer("default", "zoe", "test")
         assert back.delegations_to_me == ()
-        other = await pending(services, 2)
+        other = await propose_pending(services, 2)
         with pytest.raises(Forbidden):
             await approve(services, other, back)
         assert await status(services, other) == "pending"
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []

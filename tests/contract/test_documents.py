@@ -14,9 +14,9 @@ from interlock.chat.tools import documents as module
 from interlock.chat.tools.documents import PAGE_LENGTH, FolderIndexer, ScanResult, reads, split_passages
 from interlock.core.errors import ToolFailed
 from interlock.storage.tables.records import SqlDocuments
-from tests.databases import Place
-from tests.support import Clock, opened
-from tests.tools.mcp_harness import until
+from tests.databases import Database
+from tests.support import Clock, open_services
+from tests.tools.mcp_harness import wait_until
 
 HOUR = 3_600_000
 
@@ -256,11 +256,11 @@ async def test_folders_of_one_name_and_single_files_stay_apart(
 
 
 async def test_two_that_look_at_once_come_to_the_same(
-    handbook: Path, place: Place, clock: Clock, services: AppServices, documents: SqlDocuments
+    handbook: Path, database: Database, clock: Clock, services: AppServices, documents: SqlDocuments
 ) -> None:
     for number in range(20):
         (handbook / f"{number}.md").write_text(f"zebra {number} " * 2_000)
-    async with opened(place, clock) as others:
+    async with open_services(database, clock) as others:
         both = [FolderIndexer([handbook], each.store.documents("default"), print) for each in (services, others)]
         await asyncio.gather(*(each.scan() for each in both))
     for number in range(20):
@@ -271,14 +271,14 @@ async def test_two_that_look_at_once_come_to_the_same(
 
 
 async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
-    place: Place, documents: SqlDocuments, clock: Clock
+    database: Database, documents: SqlDocuments, clock: Clock
 ) -> None:
     def kept() -> int:
-        return int(place.sql("select count(*) from passages")[0][0])
+        return int(database.sql("select count(*) from passages")[0][0])
 
     await documents.put("a.md", "1", ["old words "] * 50)
     putting = asyncio.create_task(documents.put("a.md", "2", ["new words "] * 5_000))
-    await until(lambda: kept() > 50)
+    await wait_until(lambda: kept() > 50)
     putting.cancel()
     await asyncio.gather(putting, return_exceptions=True)
     left = kept()
@@ -287,7 +287,7 @@ async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
     assert await documents.search(["new"], 10) == []
     await documents.delete_orphans()
     assert kept() >= left, "whoever writes them may still be at it"
-    clock.forward(HOUR + 1)
+    clock.advance(HOUR + 1)
     await documents.delete_orphans()
     assert kept() == 50
     await documents.put("a.md", "2", ["new words "] * 60)
@@ -305,9 +305,9 @@ async def test_the_indexer_scans_until_it_is_stopped(
     monkeypatch.setattr(module, "SCAN_SECONDS", 0.01)
     stop = asyncio.Event()
     running = asyncio.create_task(folders.run(stop))
-    await until(lambda: "Documents: 3 read, 0 gone." in log_lines)
+    await wait_until(lambda: "Documents: 3 read, 0 gone." in log_lines)
     (handbook / "new.md").write_text("new")
-    await until(lambda: "Documents: 1 read, 0 gone." in log_lines)
+    await wait_until(lambda: "Documents: 1 read, 0 gone." in log_lines)
     stop.set()
     await running
     assert set(await documents.stamps()) >= {"handbook/new.md"}

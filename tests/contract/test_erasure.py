@@ -21,8 +21,21 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.storage.tables import erasure as erasing
-from tests.databases import Place
-from tests.support import ADA, BOB, OK, START, WRITE, Clock, approve, call, kinds, opened, pending, status
+from tests.databases import Database
+from tests.support import (
+    ADA,
+    BOB,
+    OK,
+    START,
+    WRITE,
+    Clock,
+    approve,
+    call,
+    event_kinds,
+    open_services,
+    propose_pending,
+    status,
+)
 
 T = TypeVar("T")
 DAY = 86_400_000
@@ -50,7 +63,7 @@ async def erase(
 
 
 async def run_call(services: AppServices, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
-    approval_id = await pending(services, number, spec, **more)
+    approval_id = await propose_pending(services, number, spec, **more)
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r")
     await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
@@ -73,13 +86,13 @@ async def assert_sound(services: AppServices) -> None:
     assert (await audit.verify(services.store, "default")).violations == ()
 
 
-def tables_with(place: Place, needle: str) -> list[str]:
+def tables_with(database: Database, needle: str) -> list[str]:
     """The tables that hold a text anywhere."""
     words = needle.encode()
     found = {
         table
-        for table in place.tables()
-        for row in place.sql(f"select * from {table}")
+        for table in database.tables()
+        for row in database.sql(f"select * from {table}")
         if any(words in (bytes(cell) if isinstance(cell, bytes | memoryview) else str(cell).encode()) for cell in row)
     }
     return sorted(found)
@@ -98,7 +111,7 @@ async def start_queued(work: Coroutine[object, object, T]) -> asyncio.Task[T]:
 
 async def private_call(services: AppServices) -> tuple[str, str]:
     """Somebody's name in every place that can hold one: id, and the digest that people saw."""
-    approval_id = await pending(
+    approval_id = await propose_pending(
         services, 1, PAY, args={"to": f"{PRIVATE}\u202e", "key": f"k-{PRIVATE}"}, agent_says=f"for {PRIVATE}"
     )
     approval = (await services.store.get("default", approval_id)).approval
@@ -110,22 +123,24 @@ async def private_call(services: AppServices) -> tuple[str, str]:
     return approval_id, approval.args_sha256
 
 
-async def test_erasing_takes_the_content_out_of_every_table(services: AppServices, place: Place) -> None:  # R41, R49
+async def test_erasing_takes_the_content_out_of_every_table(
+    services: AppServices, database: Database
+) -> None:  # R41, R49
     approval_id, sha256 = await private_call(services)
     nonce = (await services.store.get("default", approval_id)).approval.subject.nonce
-    assert tables_with(place, PRIVATE) == ["approvals", "contents", "payloads"]
-    assert "approvals" in tables_with(place, sha256)
+    assert tables_with(database, PRIVATE) == ["approvals", "contents", "payloads"]
+    assert "approvals" in tables_with(database, sha256)
     assert await erase(services, "approval", approval_id) == ErasureResult(1, 3)
     for needle in (PRIVATE, sha256, nonce, "bidi"):
-        assert tables_with(place, needle) == [], needle
-    assert place.sql("select count(*) from payloads") == [(0,)]
+        assert tables_with(database, needle) == [], needle
+    assert database.sql("select count(*) from payloads") == [(0,)]
     await assert_sound(services)
 
 
 async def test_who_when_and_what_became_of_it_stay(services: AppServices, clock: Clock) -> None:  # R41
     approval_id, _ = await private_call(services)
     before = (await services.store.get("default", approval_id)).approval
-    clock.forward(1)
+    clock.advance(1)
     await erase(services, "approval", approval_id)
     stored = await services.store.get("default", approval_id)
     after = stored.approval
@@ -146,7 +161,7 @@ async def test_who_when_and_what_became_of_it_stay(services: AppServices, clock:
 
 async def test_the_event_names_the_entries_and_the_requester(services: AppServices) -> None:  # R49
     approval_id, _ = await private_call(services)
-    await pending(services, 2)
+    await propose_pending(services, 2)
     before = await entries_with_content(services)
     await erase(services, "approval", approval_id)
     (event,) = await entries(services, "erased")
@@ -169,10 +184,14 @@ async def test_the_card_says_that_the_content_was_erased(services: AppServices) 
 async def test_a_call_that_comes_back_gets_its_outcome_without_the_result(
     services: AppServices, clock: Clock
 ) -> None:  # R24
-    done, answered, refused = await run_call(services, 1), await pending(services, 2), await pending(services, 3)
+    done, answered, refused = (
+        await run_call(services, 1),
+        await propose_pending(services, 2),
+        await propose_pending(services, 3),
+    )
     await services.inbox.decide("default", answered, Respond("Use the other one."), BOB)
     await services.inbox.decide("default", refused, Reject("No, harriet."), BOB)
-    clock.forward(8_000)
+    clock.advance(8_000)
     for approval_id in (done, answered, refused):
         assert (await erase(services, "approval", approval_id)).approvals == 1
     assert await services.gate.check(call(1), WRITE) == Finished("succeeded", None, "", done)
@@ -185,14 +204,14 @@ async def test_a_call_that_comes_back_gets_its_outcome_without_the_result(
 
 
 async def test_open_approvals_are_kept_and_reported(services: AppServices) -> None:
-    waiting, allowed, runs, unsure, undoable = [await pending(services, n, thread_id="t") for n in range(5)]
+    waiting, allowed, runs, unsure, undoable = [await propose_pending(services, n, thread_id="t") for n in range(5)]
     for approval_id in (allowed, runs, unsure):
         await approve(services, approval_id)
     for approval_id in (runs, unsure):
         await services.gate.start("default", approval_id, "r")
     await services.gate.abandon("default", unsure, 1)
     await services.inbox.decide("default", undoable, Reject("Wait"), BOB)
-    before = await kinds(services)
+    before = await event_kinds(services)
     left = await erase(services, "thread", "t")
     assert (left.approvals, left.entries) == (0, 0)
     assert dict(left.skipped) == {
@@ -202,7 +221,7 @@ async def test_open_approvals_are_kept_and_reported(services: AppServices) -> No
         unsure: "unknown",
         undoable: "rejected",
     }
-    assert await kinds(services) == before
+    assert await event_kinds(services) == before
     assert (await services.store.get("default", undoable)).payload.args is not None
     await services.inbox.undo("default", undoable, BOB)
     assert await status(services, undoable) == "pending"
@@ -211,14 +230,14 @@ async def test_open_approvals_are_kept_and_reported(services: AppServices) -> No
 async def test_what_is_gone_is_not_erased_again(services: AppServices) -> None:
     approval_id = await run_call(services)
     await erase(services, "approval", approval_id)
-    before = await kinds(services)
+    before = await event_kinds(services)
     assert await erase(services, "approval", approval_id) == ErasureResult()
-    assert await kinds(services) == before
+    assert await event_kinds(services) == before
 
 
 async def test_a_dry_run_tells_the_same_and_changes_nothing(services: AppServices) -> None:
     approval_id = await run_call(services, thread_id="t")
-    waiting = await pending(services, 2, thread_id="t")
+    waiting = await propose_pending(services, 2, thread_id="t")
     before = await services.store.head("default")
     result = await erase(services, "thread", "t", dry_run=True)
     assert result == ErasureResult(1, 3, ((waiting, "pending"),))
@@ -232,7 +251,7 @@ async def test_a_thread_is_erased_in_lots_and_the_others_stay(
 ) -> None:
     monkeypatch.setattr(erasing, "BATCH_SIZE", 3)
     for number in range(8):
-        clock.forward(1)
+        clock.advance(1)
         await run_call(services, number, thread_id="t")
     other = await run_call(services, "other", thread_id="u")
     assert await erase(services, "thread", "t") == ErasureResult(8, 24)
@@ -246,7 +265,7 @@ async def test_an_erasure_that_was_interrupted_is_run_again(
 ) -> None:
     monkeypatch.setattr(erasing, "BATCH_SIZE", 2)
     for number in range(5):
-        clock.forward(1)
+        clock.advance(1)
         await run_call(services, number, thread_id="t")
     async for erased in services.inbox.erase("default", Erasure("thread", "t"), ADA):
         assert erased == ErasureResult(2, 6)
@@ -256,19 +275,19 @@ async def test_an_erasure_that_was_interrupted_is_run_again(
     await assert_sound(services)
 
 
-async def test_a_person_is_forgotten_where_they_asked_and_where_they_spoke(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, RULES) as services:
+async def test_a_person_is_forgotten_where_they_asked_and_where_they_spoke(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock, RULES) as services:
         asked = await run_call(services, 1, requester="zoe")
-        decided = await pending(services, 2, requester="yan")
+        decided = await propose_pending(services, 2, requester="yan")
         await services.inbox.decide(
             "default", decided, Reject("zoe-reason", Acknowledgement(comment="zoe-comment")), Reviewer("zoe")
         )
-        by_bob = await pending(services, 3, requester="yan")
+        by_bob = await propose_pending(services, 3, requester="yan")
         await services.inbox.decide("default", by_bob, Reject("bob-reason"), BOB)
         for number, requester in enumerate(("zoe", "yan")):
             denied = call(f"d{number}", {"name": f"{requester}-table"}, tool="drop_table", requester=requester)
             assert isinstance(await services.gate.check(denied, DROP), Refused)
-        clock.forward(8_000)
+        clock.advance(8_000)
         erased = await erase(services, "person", "zoe")
         assert (erased.approvals, erased.skipped) == (1, ())
         assert (await services.store.get("default", asked)).payload == Payload()
@@ -277,15 +296,15 @@ async def test_a_person_is_forgotten_where_they_asked_and_where_they_spoke(place
         assert theirs.approval.decision is not None
         assert (theirs.approval.decision.by, theirs.approval.decision.reason) == ("zoe", "")
         for words in ("zoe-reason", "zoe-comment", "zoe-table"):
-            assert tables_with(place, words) == [], words
-        assert tables_with(place, "bob-reason") == ["approvals", "contents"]
-        assert tables_with(place, "yan-table") == ["contents"]
+            assert tables_with(database, words) == [], words
+        assert tables_with(database, "bob-reason") == ["approvals", "contents"]
+        assert tables_with(database, "yan-table") == ["contents"]
         await assert_sound(services)
         assert await erase(services, "person", "zoe") == ErasureResult()
 
 
 async def test_comments_on_an_open_call_are_kept_and_reported(services: AppServices) -> None:
-    approval_id = await pending(services, requester="yan")
+    approval_id = await propose_pending(services, requester="yan")
     seen = Acknowledgement(
         (await services.store.get("default", approval_id)).approval.args_sha256, comment="fine by zoe"
     )
@@ -304,7 +323,7 @@ async def test_an_admin_who_forgets_themselves_comes_to_an_end(
 ) -> None:
     monkeypatch.setattr(erasing, "ENTRIES_PER_BATCH", 2)
     for number in range(5):
-        rejected = await pending(services, number)
+        rejected = await propose_pending(services, number)
         await services.inbox.decide("default", rejected, Reject("by ada", Acknowledgement()), ADA)
     await services.store.put_policy("default", "0" * 64, "version: 1", "ada", "a reason")
     erased = await asyncio.wait_for(erase(services, "person", "ada"), 30)
@@ -324,7 +343,7 @@ async def test_nothing_named_is_nothing_erased(services: AppServices, scope: str
     await run_call(services)
     with pytest.raises(InvalidRequest, match="Say what to erase"):
         await erase(services, scope, "")
-    assert "erased" not in await kinds(services)
+    assert "erased" not in await event_kinds(services)
 
 
 async def test_what_is_not_there_cannot_be_erased(services: AppServices) -> None:
@@ -333,7 +352,7 @@ async def test_what_is_not_there_cannot_be_erased(services: AppServices) -> None
         await erase(services, "approval", "nowhere")
     assert await erase(services, "thread", "nowhere") == ErasureResult()
     assert await erase(services, "person", "nobody") == ErasureResult()
-    assert "erased" not in await kinds(services)
+    assert "erased" not in await event_kinds(services)
 
 
 async def test_another_workspace_is_left_alone(services: AppServices) -> None:
@@ -344,21 +363,23 @@ async def test_another_workspace_is_left_alone(services: AppServices) -> None:
     assert (await services.store.get("other", other.approval_id)).payload.args is not None
 
 
-async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(services: AppServices, place: Place) -> None:
+async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(
+    services: AppServices, database: Database
+) -> None:
     """The batch waits behind somebody else's lock until both are in it."""
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r")
     payload = Payload(error="harriet is unknown")
     finish = services.gate.finish("default", approval_id, execution.fence, ok=False, payload=payload)
-    with place.held():
-        first = await start_queued(pending(services, 2))
+    with database.hold_lock():
+        first = await start_queued(propose_pending(services, 2))
         others = [await start_queued(each) for each in (finish, erase(services, "approval", approval_id))]
         again = await start_queued(services.gate.check(call(1), WRITE))
     await first
     assert (await asyncio.gather(*others))[1] == ErasureResult(1, 3)
     assert await again == Finished("failed", None, "", approval_id)
-    assert tables_with(place, "harriet") == []
+    assert tables_with(database, "harriet") == []
     await assert_sound(services)
 
 
@@ -366,9 +387,9 @@ async def test_what_ends_in_the_same_batch_is_erased_with_its_last_words(service
 
 
 @pytest.fixture
-async def long_lived_services(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+async def long_lived_services(database: Database, clock: Clock) -> AsyncIterator[AppServices]:
     """Nothing expires here while a test lets days pass."""
-    async with opened(place, clock, RULES) as services:
+    async with open_services(database, clock, RULES) as services:
         yield services
 
 
@@ -377,19 +398,19 @@ async def has_args(services: AppServices, approval_id: str) -> bool:
 
 
 async def test_what_ended_long_enough_ago_is_forgotten(
-    long_lived_services: AppServices, place: Place, clock: Clock
+    long_lived_services: AppServices, database: Database, clock: Clock
 ) -> None:  # R49
-    old, waiting = await run_call(long_lived_services, 1), await pending(long_lived_services, 2)
+    old, waiting = await run_call(long_lived_services, 1), await propose_pending(long_lived_services, 2)
     await long_lived_services.gate.check(call("d", {"name": "customers"}, tool="drop_table"), DROP)
-    clock.forward(HOUR)
+    clock.advance(HOUR)
     recent, worker = await run_call(long_lived_services, 3), worker_with_retention(long_lived_services, DAY)
     clock.now = START + DAY + LATE
     assert await worker.sweep() == 0
-    clock.forward(1)
+    clock.advance(1)
     assert await worker.sweep() == 1
     assert (await long_lived_services.store.get("default", old)).approval.erasure.by == "interlock"
     assert [await has_args(long_lived_services, each) for each in (old, waiting, recent)] == [False, True, True]
-    assert tables_with(place, "customers") == []
+    assert tables_with(database, "customers") == []
     assert await worker.sweep() == 0
     await assert_sound(long_lived_services)
 
@@ -399,27 +420,27 @@ async def test_what_retention_took_is_in_the_ledger_without_content(
 ) -> None:  # R49
     await run_call(long_lived_services)
     before = await entries_with_content(long_lived_services)
-    clock.forward(2 * DAY)
+    clock.advance(2 * DAY)
     await worker_with_retention(long_lived_services, DAY).sweep()
     (event,) = await entries(long_lived_services, "erased")
     assert (event.actor, event.content, event.digest) == ("interlock", None, "")
     assert json.loads(event.data) == {"scope": "retention", "entries": [[2, 3], [5, 5]], "approvals": 1}
     assert before == {2, 3, 5}
-    clock.forward(10 * DAY)
+    clock.advance(10 * DAY)
     assert await worker_with_retention(long_lived_services, DAY).sweep() == 0
-    assert (await kinds(long_lived_services)).count("erased") == 1  # retention does not go on about itself
+    assert (await event_kinds(long_lived_services)).count("erased") == 1  # retention does not go on about itself
 
 
 async def test_without_a_retention_everything_is_kept(long_lived_services: AppServices, clock: Clock) -> None:
     approval_id = await run_call(long_lived_services)
-    clock.forward(3_650 * DAY)
+    clock.advance(3_650 * DAY)
     assert await long_lived_services.worker.sweep() == 0
     assert await has_args(long_lived_services, approval_id)
 
 
-async def test_a_program_can_say_how_long_its_calls_are_kept(place: Place) -> None:
+async def test_a_program_can_say_how_long_its_calls_are_kept(database: Database) -> None:
     """By the clock of the machine: its own worker erases what has ended, within a second."""
-    lock = Interlock(place.url, policy=ALLOWS, agent="tester", retention="0s")
+    lock = Interlock(database.url, policy=ALLOWS, agent="tester", retention="0s")
 
     @lock.tool(effect="write")
     async def delete_file(path: str) -> str:
@@ -427,14 +448,14 @@ async def test_a_program_can_say_how_long_its_calls_are_kept(place: Place) -> No
 
     async with lock:
         assert await delete_file(path="/harriet") == "deleted /harriet"
-        store = build_services(place.url).store
+        store = build_services(database.url).store
         await store.open()
         async with store.watch("default") as watch, asyncio.timeout(30):
             while not (erased := [s.approval.erasure for s in (await store.list("default", ApprovalQuery())).items])[0]:
                 await watch.wait(0.1)
         await store.close()
     assert [each.by for each in erased] == ["interlock"]
-    assert tables_with(place, "harriet") == []
+    assert tables_with(database, "harriet") == []
 
 
 def test_a_duration_that_is_none_is_refused() -> None:
@@ -445,7 +466,7 @@ def test_a_duration_that_is_none_is_refused() -> None:
 async def test_policies_users_and_grants_keep_their_reasons(long_lived_services: AppServices, clock: Clock) -> None:
     await long_lived_services.store.put_policy("default", "0" * 64, RULES, "ada", "a reason")
     await run_call(long_lived_services)
-    clock.forward(2 * DAY)
+    clock.advance(2 * DAY)
     assert await worker_with_retention(long_lived_services, DAY).sweep() == 1
     assert [json.loads(entry.content or b"{}") for entry in await entries(long_lived_services, "policy_changed")] == [
         {},
@@ -454,60 +475,60 @@ async def test_policies_users_and_grants_keep_their_reasons(long_lived_services:
 
 
 async def test_why_something_was_erased_is_forgotten_in_its_turn(
-    long_lived_services: AppServices, place: Place, clock: Clock
+    long_lived_services: AppServices, database: Database, clock: Clock
 ) -> None:
     await run_call(long_lived_services, requester="zoe")
     await erase(long_lived_services, "person", "zoe")
-    assert tables_with(place, "they asked for it") == ["contents"]
-    clock.forward(2 * DAY)
+    assert tables_with(database, "they asked for it") == ["contents"]
+    clock.advance(2 * DAY)
     await worker_with_retention(long_lived_services, DAY).sweep()
-    assert tables_with(place, "they asked for it") == []
+    assert tables_with(database, "they asked for it") == []
     await assert_sound(long_lived_services)
 
 
 async def test_a_rejection_is_kept_until_it_cannot_be_undone(long_lived_services: AppServices, clock: Clock) -> None:
-    approval_id, worker = await pending(long_lived_services), worker_with_retention(long_lived_services, 0)
+    approval_id, worker = await propose_pending(long_lived_services), worker_with_retention(long_lived_services, 0)
     await long_lived_services.inbox.decide("default", approval_id, Reject("No."), BOB)
-    clock.forward(1)
+    clock.advance(1)
     later = await run_call(long_lived_services, 2)
-    clock.forward(7_998)
+    clock.advance(7_998)
     assert await worker.sweep() == 1
     assert [await has_args(long_lived_services, each) for each in (approval_id, later)] == [True, False]
-    clock.forward(1)
+    clock.advance(1)
     assert await worker.sweep() == 1
     assert not await has_args(long_lived_services, approval_id)
     await assert_sound(long_lived_services)
 
 
 async def test_an_undone_rejection_restarts_retention(long_lived_services: AppServices, clock: Clock) -> None:
-    approval_id, worker = await pending(long_lived_services), worker_with_retention(long_lived_services, DAY)
+    approval_id, worker = await propose_pending(long_lived_services), worker_with_retention(long_lived_services, DAY)
     await long_lived_services.inbox.decide("default", approval_id, Reject("No."), BOB)
     await long_lived_services.inbox.undo("default", approval_id, BOB)
-    clock.forward(20 * HOUR)
+    clock.advance(20 * HOUR)
     await long_lived_services.inbox.decide("default", approval_id, Reject("No!"), BOB)
-    clock.forward(20 * HOUR)
+    clock.advance(20 * HOUR)
     assert await worker.sweep() == 0
     assert await has_args(long_lived_services, approval_id)
-    clock.forward(5 * HOUR)
+    clock.advance(5 * HOUR)
     assert await worker.sweep() == 1
 
 
 async def test_what_is_reported_after_the_erasure_is_forgotten_later(
-    long_lived_services: AppServices, place: Place, clock: Clock
+    long_lived_services: AppServices, database: Database, clock: Clock
 ) -> None:
-    approval_id, worker = await pending(long_lived_services), worker_with_retention(long_lived_services, DAY)
+    approval_id, worker = await propose_pending(long_lived_services), worker_with_retention(long_lived_services, DAY)
     await approve(long_lived_services, approval_id)
     await long_lived_services.gate.start("default", approval_id, "r")
     await long_lived_services.gate.abandon("default", approval_id, 1)
     await long_lived_services.inbox.resolve_unknown("default", approval_id, BOB, ok=True)
-    clock.forward(2 * DAY)
+    clock.advance(2 * DAY)
     assert await worker.sweep() == 1
     with pytest.raises(LeaseLost):
         await long_lived_services.gate.finish("default", approval_id, 1, ok=False, payload=Payload(error="harriet"))
-    assert tables_with(place, "harriet") == ["contents"]
-    clock.forward(2 * DAY)
+    assert tables_with(database, "harriet") == ["contents"]
+    clock.advance(2 * DAY)
     assert await worker.sweep() == 0  # no approval is erased twice
-    assert tables_with(place, "harriet") == []
+    assert tables_with(database, "harriet") == []
     assert [event["approvals"] for event in await erased_events(long_lived_services)] == [1, 0]
     await assert_sound(long_lived_services)
 
@@ -519,7 +540,7 @@ async def test_much_is_forgotten_in_lots_and_a_sweep_does_only_so_many(
     monkeypatch.setattr("interlock.app.worker.MAX_FORGET_BATCHES", 5)
     for number in range(25):
         await run_call(long_lived_services, number)
-    clock.forward(2 * DAY)
+    clock.advance(2 * DAY)
     sweeps = [await worker_with_retention(long_lived_services, DAY).sweep() for _ in range(4)]
     assert sweeps == [10, 10, 5, 0]
     assert [event["approvals"] for event in await erased_events(long_lived_services)] == [2] * 12 + [1]
@@ -532,15 +553,15 @@ async def test_a_full_lot_does_not_wait_for_more(
     monkeypatch.setattr(erasing, "ENTRIES_PER_BATCH", 9)
     for number in range(3):
         await run_call(long_lived_services, number)
-    clock.forward(DAY + 1)
+    clock.advance(DAY + 1)
     assert await worker_with_retention(long_lived_services, DAY).sweep() == 2  # nine entries; the last are no full lot
 
 
-async def test_two_workers_forget_everything_once(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, RULES) as one, opened(place, clock) as two:
+async def test_two_workers_forget_everything_once(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock, RULES) as one, open_services(database, clock) as two:
         for number in range(20):
             await run_call(one, number)
-        clock.forward(2 * DAY)
+        clock.advance(2 * DAY)
         workers = [worker_with_retention(each, DAY) for each in (one, two, one)]
         assert sum(await asyncio.gather(*(worker.sweep() for worker in workers))) == 20
         assert sum(int(str(event["approvals"])) for event in await erased_events(one)) == 20
@@ -554,17 +575,17 @@ async def test_every_workspace_is_swept(long_lived_services: AppServices, clock:
         assert isinstance(outcome, Waiting)
         ids[workspace] = outcome.approval_id
         await long_lived_services.gate.cancel(workspace, outcome.approval_id, "agent")
-    clock.forward(2 * DAY)
+    clock.advance(2 * DAY)
     assert await worker_with_retention(long_lived_services, DAY).sweep() == 2
     for workspace, approval_id in ids.items():
         assert (await long_lived_services.store.get(workspace, approval_id)).payload == Payload()
 
 
 async def test_a_row_that_somebody_deleted_does_not_stop_the_others(
-    long_lived_services: AppServices, place: Place, clock: Clock
+    long_lived_services: AppServices, database: Database, clock: Clock
 ) -> None:
     gone, there = await run_call(long_lived_services, 1), await run_call(long_lived_services, 2)
-    place.sql("delete from approvals where id = ?", gone)
-    clock.forward(2 * DAY)
+    database.sql("delete from approvals where id = ?", gone)
+    clock.advance(2 * DAY)
     assert await worker_with_retention(long_lived_services, DAY).sweep() == 1
     assert not await has_args(long_lived_services, there)

@@ -11,8 +11,8 @@ from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject, Respond
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.outcome import Proceed, Refused, Waiting
-from tests.databases import Place
-from tests.support import BOB, READ, WRITE, Clock, approve, call, faults, kinds, opened, status
+from tests.databases import Database
+from tests.support import BOB, READ, WRITE, Clock, approve, call, event_kinds, ledger_violations, open_services, status
 
 ID = "0b0f6f5e-6a56-4d9c-9f0a-0d6c3b1f2a77"
 MONEY = ToolSpec(
@@ -42,7 +42,7 @@ async def test_a_request_has_the_id_that_it_was_given_and_is_one_request(service
     assert first.approval_id == ID
     assert await services.gate.check(call(), WRITE, approval_id=ID) == first
     assert await services.gate.check(call(), WRITE) == first
-    assert await kinds(services) == ["proposed"]
+    assert await event_kinds(services) == ["proposed"]
 
 
 async def test_one_id_belongs_to_one_call(services: AppServices) -> None:  # R22, R24
@@ -52,7 +52,7 @@ async def test_one_id_belongs_to_one_call(services: AppServices) -> None:  # R22
             await services.gate.check(other, WRITE, approval_id=given)
     with pytest.raises(CallMismatch):
         await services.gate.ask(call(3), WRITE, approval_id=ID)
-    assert await kinds(services) == ["proposed"]
+    assert await event_kinds(services) == ["proposed"]
 
 
 async def test_an_id_is_checked_where_the_call_is_known_before_its_transaction(services: AppServices) -> None:  # R24
@@ -67,14 +67,14 @@ async def test_other_workspaces_have_ids_of_their_own(services: AppServices) -> 
         outcome = await services.gate.check(call(workspace=workspace), WRITE, approval_id=ID)
         assert isinstance(outcome, Waiting)
         assert outcome.approval_id == ID
-        assert await kinds(services, workspace) == ["proposed"]
+        assert await event_kinds(services, workspace) == ["proposed"]
 
 
 @pytest.mark.parametrize("given", ["x", ID.upper(), ID.replace("-", ""), f"{{{ID}}}", f"urn:uuid:{ID}", f" {ID}"])
 async def test_an_id_has_one_spelling(services: AppServices, given: str) -> None:  # R22
     with pytest.raises(InvalidRequest, match="UUID"):
         await services.gate.check(call(), WRITE, approval_id=given)
-    assert await kinds(services) == []
+    assert await event_kinds(services) == []
 
 
 async def test_of_two_calls_that_race_for_an_id_one_gets_it_and_no_neighbour_suffers(
@@ -85,12 +85,12 @@ async def test_of_two_calls_that_race_for_an_id_one_gets_it_and_no_neighbour_suf
     results = await asyncio.gather(*wanted, *others, return_exceptions=True)
     assert sorted(type(each).__name__ for each in results[:4]) == ["CallMismatch"] * 3 + ["Waiting"]
     assert {type(each) for each in results[4:]} == {Waiting}
-    assert await kinds(services) == ["proposed"] * 21
-    assert await faults(services) == []
+    assert await event_kinds(services) == ["proposed"] * 21
+    assert await ledger_violations(services) == []
 
 
-async def test_of_two_processes_that_race_for_an_id_one_gets_it(place: Place, clock: Clock) -> None:  # R24
-    async with opened(place, clock) as one, opened(place, clock) as two:
+async def test_of_two_processes_that_race_for_an_id_one_gets_it(database: Database, clock: Clock) -> None:  # R24
+    async with open_services(database, clock) as one, open_services(database, clock) as two:
         for number in range(10):
             given = str(uuid4())
             work = [
@@ -99,8 +99,8 @@ async def test_of_two_processes_that_race_for_an_id_one_gets_it(place: Place, cl
             ]
             results = await asyncio.gather(*work, return_exceptions=True)
             assert sorted(type(each).__name__ for each in results) == ["CallMismatch", "Waiting"]
-        assert await kinds(one) == ["proposed"] * 10
-        assert await faults(two) == []
+        assert await event_kinds(one) == ["proposed"] * 10
+        assert await ledger_violations(two) == []
 
 
 async def test_a_read_with_an_id_gets_a_row(services: AppServices) -> None:  # R22
@@ -116,10 +116,10 @@ async def test_a_read_with_an_id_gets_a_row(services: AppServices) -> None:  # R
 async def test_an_invalid_call_is_refused_unless_the_caller_accepts_it(services: AppServices) -> None:  # R22, R27
     with pytest.raises(InvalidRequest, match="/amount"):
         await services.gate.check(call(1, BAD, tool=MONEY.name), MONEY)
-    assert await kinds(services) == []
+    assert await event_kinds(services) == []
     approval_id = await propose_invalid(services)
     assert await propose_invalid(services) == approval_id
-    assert await kinds(services) == ["proposed"]
+    assert await event_kinds(services) == ["proposed"]
 
 
 async def test_the_card_of_an_invalid_call_lists_its_errors_and_it_cannot_be_approved(
@@ -135,7 +135,7 @@ async def test_the_card_of_an_invalid_call_lists_its_errors_and_it_cannot_be_app
         await approve(services, approval_id)  # with all alarms acknowledged
     assert [problem.pointer for problem in caught.value.problems] == ["/amount"]
     assert await status(services, approval_id) == "pending"
-    assert await kinds(services) == ["proposed", "decision_refused"]
+    assert await event_kinds(services) == ["proposed", "decision_refused"]
     assert json.loads(view.timeline[0].content or b"{}")["misfits"] == list(map(str, caught.value.problems))
     assert isinstance(caught.value.problems[0], Problem)
 
@@ -152,7 +152,7 @@ async def test_an_invalid_call_can_be_edited_into_a_valid_one(services: AppServi
     assert (await services.inbox.show("default", approval_id)).card.findings == ()
     execution = await services.gate.start("default", approval_id, "r")
     assert json.loads(execution.args) == {"amount": 10, "to": "shop"}
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_an_invalid_call_can_be_rejected_or_answered(services: AppServices) -> None:  # R27
@@ -162,14 +162,14 @@ async def test_an_invalid_call_can_be_rejected_or_answered(services: AppServices
     assert [await status(services, each) for each in (first, second)] == ["rejected", "responded"]
 
 
-async def test_an_allowed_call_asks_if_its_arguments_are_invalid(place: Place, clock: Clock) -> None:  # R27
+async def test_an_allowed_call_asks_if_its_arguments_are_invalid(database: Database, clock: Clock) -> None:  # R27
     rules = """
 version: 1
 rules:
   - {name: never, tools: [wipe], then: deny, reason: No.}
   - {name: all, tools: ["*"], then: allow}
 """
-    async with opened(place, clock, rules) as services:
+    async with open_services(database, clock, rules) as services:
         for number, effect in enumerate(("read", "write")):
             spec = ToolSpec(f"t{number}", effect, schema=MONEY.schema)
             approval_id = await propose_invalid(services, number, spec)

@@ -14,8 +14,22 @@ from interlock.core.decision import Reject
 from interlock.core.errors import AlreadyStarted, Frozen, InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
-from tests.databases import Place
-from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.databases import Database
+from tests.support import (
+    BOB,
+    OK,
+    READ,
+    START,
+    WRITE,
+    Clock,
+    approve,
+    call,
+    event_kinds,
+    ledger_violations,
+    open_services,
+    propose_pending,
+    status,
+)
 
 MINUTE = 60_000
 RUNNER = "runner"
@@ -63,7 +77,7 @@ async def release(services: AppServices, freeze: Freeze) -> Freeze:
 
 
 async def approved_call(services: AppServices, number: int | str = 1, **more: object) -> str:
-    approval_id = await pending(services, number, **more)
+    approval_id = await propose_pending(services, number, **more)
     await approve(services, approval_id)
     return approval_id
 
@@ -83,19 +97,19 @@ async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_rel
     await release(services, freeze)
     assert isinstance(await services.gate.get_outcome("default", approval_id), Proceed)
     assert await start(services, approval_id) == 1
-    assert (await kinds(services))[-3:] == ["frozen", "unfrozen", "started"]
-    assert await faults(services) == []
+    assert (await event_kinds(services))[-3:] == ["frozen", "unfrozen", "started"]
+    assert await ledger_violations(services) == []
 
 
 async def test_people_decide_and_running_calls_end_while_all_is_frozen(services: AppServices) -> None:
-    running, waiting = await approved_call(services, 1), await pending(services, 2)
+    running, waiting = await approved_call(services, 1), await propose_pending(services, 2)
     fence = await start(services, running)
     await add_freeze(services)
     assert await approve(services, waiting) == "approved"
     await services.gate.renew("default", running, fence)
     await services.gate.finish("default", running, fence, ok=True, payload=OK)
     assert isinstance(await services.gate.get_outcome("default", running), Finished)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_start_that_is_sent_again_is_answered_as_before(services: AppServices) -> None:
@@ -113,21 +127,21 @@ async def test_new_calls_are_refused_with_the_reason_reads_too(services: AppServ
         outcome = await services.gate.check(call(number, tool=spec.name), spec)
         assert isinstance(outcome, Refused)
         assert "Stop it." in outcome.reason
-    assert (await kinds(services))[-3:] == ["frozen", "denied", "denied"]
+    assert (await event_kinds(services))[-3:] == ["frozen", "denied", "denied"]
 
 
 async def test_a_flood_of_frozen_reads_leaves_few_entries(services: AppServices, clock: Clock) -> None:
     await add_freeze(services)
     for number in range(100):
         assert isinstance(await services.gate.check(call(number, tool=READ.name), READ), Refused)
-    assert (await kinds(services)).count("denied") == 60
-    clock.forward(MINUTE)
+    assert (await event_kinds(services)).count("denied") == 60
+    clock.advance(MINUTE)
     await services.gate.check(call("later", tool=READ.name), READ)
-    assert (await kinds(services)).count("denied") == 61
+    assert (await event_kinds(services)).count("denied") == 61
 
 
 async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await add_freeze(services)
     outcome = await services.gate.check(call(), WRITE)
     assert isinstance(outcome, Waiting)
@@ -159,11 +173,11 @@ async def test_a_frozen_key_starts_nothing_and_proposes_nothing(services: AppSer
     assert isinstance(await services.gate.check(call(3, caller=caller_with_key("key2")), WRITE), Waiting)
     assert await start(services, approval_id, "attempt:key2:x") == 1
     assert (await release(services, freeze)).released_by == "ada"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
-async def test_an_agents_freeze_covers_every_key_that_has_used_its_name(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as services, opened(place, clock) as elsewhere:
+async def test_an_agents_freeze_covers_every_key_that_has_used_its_name(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as services, open_services(database, clock) as elsewhere:
         await elsewhere.gate.check(call(1, tool=READ.name, agent="bot", caller=caller_with_key("key1")), READ)
         approval_id = await approved_call(services, 2, agent="other")
         await add_freeze(services, "agent", "bot")
@@ -209,15 +223,15 @@ async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(services: AppSe
     )
     await release(services, freeze)
     assert await start(services, approval_id, f"attempt:{newest.id}:x") == 1
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 # R59
 @pytest.mark.parametrize("used", [0, 1, 2])
 async def test_an_agents_freeze_covers_the_chain_of_every_key_that_used_its_name(
-    place: Place, clock: Clock, used: int
+    database: Database, clock: Clock, used: int
 ) -> None:
-    async with opened(place, clock) as services, opened(place, clock) as elsewhere:
+    async with open_services(database, clock) as services, open_services(database, clock) as elsewhere:
         keys, others = await chain(services), await chain(services)
         approval_id = await approved_call(services, agent="other")
         await services.gate.check(
@@ -233,12 +247,12 @@ async def test_an_agents_freeze_covers_the_chain_of_every_key_that_used_its_name
         assert await start(elsewhere, approval_id, f"attempt:{others[2]}:x") == 1
 
 
-async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, LADDER) as services:
-        approval_id = await pending(services)
-        clock.forward(4 * MINUTE)
+async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock, LADDER) as services:
+        approval_id = await propose_pending(services)
+        clock.advance(4 * MINUTE)
         freeze = await add_freeze(services)
-        clock.forward(60 * MINUTE)
+        clock.advance(60 * MINUTE)
         assert await services.worker.sweep() == 0
         outcome = await services.gate.get_outcome("default", approval_id)
         assert isinstance(outcome, Waiting)
@@ -249,9 +263,9 @@ async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place:
             assert await services.worker.sweep() == 0
             clock.now += 1
             assert await services.worker.sweep() == 1
-            assert (await kinds(services))[-1] == kind
+            assert (await event_kinds(services))[-1] == kind
         assert await status(services, approval_id) == "expired"
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []
 
 
 async def test_what_was_approved_can_be_started_for_as_long_after_the_release(
@@ -259,9 +273,9 @@ async def test_what_was_approved_can_be_started_for_as_long_after_the_release(
 ) -> None:
     approval_id = await approved_call(services)
     before = (await services.store.get("default", approval_id)).approval.deadlines.start_by
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     freeze = await add_freeze(services)
-    clock.forward(24 * 60 * MINUTE)
+    clock.advance(24 * 60 * MINUTE)
     assert await services.worker.sweep() == 0
     with pytest.raises(Frozen):
         await start(services, approval_id)
@@ -269,42 +283,42 @@ async def test_what_was_approved_can_be_started_for_as_long_after_the_release(
     approval = (await services.store.get("default", approval_id)).approval
     assert approval.deadlines.start_by == (before or 0) + 24 * 60 * MINUTE
     assert await start(services, approval_id) == 1
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(
     services: AppServices, clock: Clock
 ) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     freeze = await add_freeze(services)
-    clock.forward(60 * MINUTE)
+    clock.advance(60 * MINUTE)
     assert await approve(services, approval_id) == "approved"
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     await release(services, freeze)
     approval = (await services.store.get("default", approval_id)).approval
     assert approval.deadlines.start_by == START + 60 * MINUTE + approval.terms.start_within + MINUTE
-    assert (await kinds(services))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
-    assert await faults(services) == []
+    assert (await event_kinds(services))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
+    assert await ledger_violations(services) == []
 
 
 @pytest.mark.parametrize("undone", ["while it is frozen", "after the release"])
 async def test_the_deadline_of_a_rejection_that_is_undone_moves_by_the_frozen_time(
-    place: Place, clock: Clock, undone: str
+    database: Database, clock: Clock, undone: str
 ) -> None:
-    async with opened(place, clock, LADDER + "defaults: {undo_window: 1h}\n") as services:
-        early, late = await pending(services, "early"), await pending(services, "late")
-        clock.forward(4 * MINUTE)
+    async with open_services(database, clock, LADDER + "defaults: {undo_window: 1h}\n") as services:
+        early, late = await propose_pending(services, "early"), await propose_pending(services, "late")
+        clock.advance(4 * MINUTE)
         await services.inbox.decide("default", early, Reject("No."), BOB)
         freeze = await add_freeze(services)
-        clock.forward(10 * MINUTE)
+        clock.advance(10 * MINUTE)
         await services.inbox.decide("default", late, Reject("No."), BOB)  # rejected while it is frozen
-        clock.forward(10 * MINUTE)
+        clock.advance(10 * MINUTE)
         if undone == "while it is frozen":
             for each in (early, late):
                 await services.inbox.undo("default", each, BOB)
-        clock.forward(10 * MINUTE)
+        clock.advance(10 * MINUTE)
         await release(services, freeze)
-        clock.forward(2 * MINUTE)  # half an hour and six minutes since they were proposed
+        clock.advance(2 * MINUTE)  # half an hour and six minutes since they were proposed
         if undone == "after the release":
             for each in (early, late):
                 await services.inbox.undo("default", each, BOB)
@@ -312,72 +326,74 @@ async def test_the_deadline_of_a_rejection_that_is_undone_moves_by_the_frozen_ti
             approval = (await services.store.get("default", each)).approval
             assert (approval.status, approval.deadlines.expires_at) == ("pending", START + 60 * MINUTE)
             assert [due.at - START for due in pending_timers(approval)] == [35 * MINUTE, 40 * MINUTE, 60 * MINUTE]
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []
 
 
 async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(
     services: AppServices, clock: Clock
 ) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await services.inbox.decide("default", approval_id, Reject("No."), BOB)
     freeze = await add_freeze(services)
-    clock.forward(MINUTE)  # the time to undo it ends meanwhile
+    clock.advance(MINUTE)  # the time to undo it ends meanwhile
     await release(services, freeze)
     assert (await services.store.get("default", approval_id)).approval.deadlines.deferred == 0
-    assert "deferred" not in await kinds(services)
+    assert "deferred" not in await event_kinds(services)
 
 
 async def test_freezes_that_overlap_move_a_deadline_once(services: AppServices, clock: Clock) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     expires_at = (await services.store.get("default", approval_id)).approval.deadlines.expires_at
     first = await add_freeze(services)
-    clock.forward(5_000)
+    clock.advance(5_000)
     second = await add_freeze(services, "tool", WRITE.name)
-    clock.forward(5_000)
+    clock.advance(5_000)
     await release(services, first)
-    clock.forward(5_000)
+    clock.advance(5_000)
     await release(services, second)
     assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == expires_at + 15_000
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
-async def test_a_release_that_was_killed_is_finished_by_a_worker(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as services:
-        ids = [await pending(services, number) for number in range(3)]
+async def test_a_release_that_was_killed_is_finished_by_a_worker(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as services:
+        ids = [await propose_pending(services, number) for number in range(3)]
         freeze = await add_freeze(services)
-        clock.forward(60 * MINUTE)
+        clock.advance(60 * MINUTE)
         await services.store.freezes.release("default", freeze.id, "ada")
-    clock.forward(1_000)
-    async with opened(place, clock) as later:
+    clock.advance(1_000)
+    async with open_services(database, clock) as later:
         assert await later.worker.sweep() == 0
         assert [await status(later, each) for each in ids] == ["pending"] * 3
         assert await later.store.freezes.unsettled() == []
         moved = [(await later.store.get("default", each)).approval.deadlines.deferred for each in ids]
         assert moved == [60 * MINUTE] * 3
-        assert await faults(later) == []
+        assert await ledger_violations(later) == []
 
 
-async def test_more_overdue_calls_than_a_worker_takes_at_once_hold_up_nobody_else(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as services:
-        await asyncio.gather(*(pending(services, number, agent="bot") for number in range(120)))
-        clock.forward(1)
-        other = await pending(services, "other", agent="other")
+async def test_more_overdue_calls_than_a_worker_takes_at_once_hold_up_nobody_else(
+    database: Database, clock: Clock
+) -> None:
+    async with open_services(database, clock) as services:
+        await asyncio.gather(*(propose_pending(services, number, agent="bot") for number in range(120)))
+        clock.advance(1)
+        other = await propose_pending(services, "other", agent="other")
         freeze = await add_freeze(services, "agent", "bot")
-        clock.forward(25 * 60 * MINUTE)
+        clock.advance(25 * 60 * MINUTE)
         await services.worker.sweep()
         await services.worker.sweep()
         assert await status(services, other) == "expired"
         assert (await services.store.stats("default")).by_status["pending"] == 120
         await release(services, freeze)
-        assert (await kinds(services)).count("deferred") == 120
+        assert (await event_kinds(services)).count("deferred") == 120
 
 
-async def test_two_admins_at_once_make_one_freeze_and_release_it_once(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as one, opened(place, clock) as two:
+async def test_two_admins_at_once_make_one_freeze_and_release_it_once(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as one, open_services(database, clock) as two:
         made = await asyncio.gather(add_freeze(one), add_freeze(two), add_freeze(one))
         assert len({each.id for each in made}) == 1
         await asyncio.gather(release(one, made[0]), release(two, made[0]))
-        assert [kind for kind in await kinds(one) if "frozen" in kind] == ["frozen", "unfrozen"]
+        assert [kind for kind in await event_kinds(one) if "frozen" in kind] == ["frozen", "unfrozen"]
         assert await one.store.freezes.list_open("default") == ()
 
 
@@ -389,8 +405,8 @@ async def test_a_freeze_needs_a_reason_and_fits_its_scope(services: AppServices)
         await services.store.freezes.release("default", "none", "ada")
 
 
-async def test_no_start_follows_a_freeze_in_the_ledger_in_any_race(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as one, opened(place, clock) as two:
+async def test_no_start_follows_a_freeze_in_the_ledger_in_any_race(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as one, open_services(database, clock) as two:
         ids = await asyncio.gather(*(approved_call(one, number) for number in range(24)))
 
         async def tries(services: AppServices, approval_id: str) -> str:
@@ -408,10 +424,10 @@ async def test_no_start_follows_a_freeze_in_the_ledger_in_any_race(place: Place,
         racing = [tries((one, two)[number % 2], each) for number, each in enumerate(ids)]
         *results, freeze = await asyncio.gather(*racing[:12], freeze_midway(), *racing[12:])
         results = [each for each in (*results, freeze) if isinstance(each, str)]
-        every = await kinds(one)
+        every = await event_kinds(one)
         assert "started" not in every[every.index("frozen") :]
         assert results.count("started") == every.count("started")
-        assert await faults(one) == []
+        assert await ledger_violations(one) == []
 
 
 async def test_the_entries_say_what_was_frozen_and_why(services: AppServices) -> None:
@@ -425,10 +441,10 @@ async def test_the_entries_say_what_was_frozen_and_why(services: AppServices) ->
 
 
 async def test_a_clock_that_went_back_shortens_no_deadline(services: AppServices, clock: Clock) -> None:
-    approval_id = await pending(services)
-    clock.forward(10_000)
+    approval_id = await propose_pending(services)
+    clock.advance(10_000)
     freeze = await add_freeze(services)
-    clock.forward(-5_000)
+    clock.advance(-5_000)
     done = await release(services, freeze)
     assert done.released_at == freeze.at
     assert (await services.store.get("default", approval_id)).approval.deadlines.deferred == 0

@@ -24,21 +24,35 @@ from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
 from interlock.presenters.model_message import refusal_message
-from tests.databases import Place
-from tests.remote_gate import from_afar, is_afar, known_as
-from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.databases import Database
+from tests.remote_gate import has_remote_gate, recorded_spec, use_remote_gate
+from tests.support import (
+    BOB,
+    OK,
+    READ,
+    START,
+    WRITE,
+    Clock,
+    approve,
+    call,
+    event_kinds,
+    ledger_violations,
+    open_services,
+    propose_pending,
+    status,
+)
 
 LATER = START + 3_600_000
 
 
 @pytest.fixture(params=["here", "afar"])
-async def services(request: pytest.FixtureRequest, place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+async def services(request: pytest.FixtureRequest, database: Database, clock: Clock) -> AsyncIterator[AppServices]:
     """The gate of this process, and the same behind a server."""
-    async with opened(place, clock) as opened_services:
+    async with open_services(database, clock) as opened_services:
         if request.param == "here":
             yield opened_services
             return
-        async with from_afar(opened_services) as others:
+        async with use_remote_gate(opened_services) as others:
             yield others
 
 
@@ -46,9 +60,9 @@ async def test_a_read_passes_and_leaves_only_a_number(services: AppServices) -> 
     for number in range(3):
         outcome = await services.gate.check(call(number, tool="read_file"), READ)
         assert outcome == Proceed(b'{"path":"/tmp/x"}')
-    await pending(services)  # its batch takes the counts along
+    await propose_pending(services)  # its batch takes the counts along
     assert (await services.store.stats("default")).allowed_reads == 3
-    assert await kinds(services) == ["proposed"]
+    assert await event_kinds(services) == ["proposed"]
 
 
 async def test_writes_destructive_and_unknown_tools_ask(services: AppServices) -> None:  # R1
@@ -57,9 +71,9 @@ async def test_writes_destructive_and_unknown_tools_ask(services: AppServices) -
         assert isinstance(outcome, Waiting), effect
 
 
-async def test_an_allowed_write_gets_a_row_and_runs_once(place: Place, clock: Clock) -> None:
+async def test_an_allowed_write_gets_a_row_and_runs_once(database: Database, clock: Clock) -> None:
     rules = "version: 1\nrules:\n  - {name: fine, tools: [delete_file], then: allow}\n"
-    async with opened(place, clock, rules) as services:
+    async with open_services(database, clock, rules) as services:
         outcome = await services.gate.check(call(), WRITE)
         assert isinstance(outcome, Proceed)
         assert outcome.approval_id
@@ -68,12 +82,12 @@ async def test_an_allowed_write_gets_a_row_and_runs_once(place: Place, clock: Cl
             await services.gate.start("default", outcome.approval_id, "other")
         await services.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=OK)
         assert await services.gate.check(call(), WRITE) == Finished("succeeded", "ok", "", outcome.approval_id)
-        assert await kinds(services) == ["policy_changed", "allowed", "started", "succeeded"]
-        assert await faults(services) == []
+        assert await event_kinds(services) == ["policy_changed", "allowed", "started", "succeeded"]
+        assert await ledger_violations(services) == []
 
 
 async def test_an_attempt_that_is_sent_twice_starts_once(services: AppServices) -> None:  # R24, R46
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     twice = [services.gate.start("default", approval_id, "attempt:1") for _ in range(2)]
     others = [services.gate.start("default", approval_id, f"attempt:{n}") for n in (2, 3)]
@@ -86,25 +100,27 @@ async def test_an_attempt_that_is_sent_twice_starts_once(services: AppServices) 
     with pytest.raises(AlreadyStarted):
         await services.gate.start("default", approval_id, "attempt:1")
     await services.gate.finish("default", approval_id, repeated.fence, ok=True, payload=OK)
-    assert await kinds(services) == ["proposed", "approved", "started", "succeeded"]
-    assert await faults(services) == []
+    assert await event_kinds(services) == ["proposed", "approved", "started", "succeeded"]
+    assert await ledger_violations(services) == []
 
 
-async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(place: Place, clock: Clock) -> None:  # R35
+async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(
+    database: Database, clock: Clock
+) -> None:  # R35
     rules = "version: 1\nrules:\n  - {name: never, tools: ['delete_*'], then: deny, reason: Not here.}\n"
-    async with opened(place, clock, rules) as services:
+    async with open_services(database, clock, rules) as services:
         outcome = await services.gate.check(call(), WRITE)
         assert outcome == Refused("Not here.", "denied")
         assert refusal_message(outcome, "delete_file")["error"] == "Access denied: Not here."
-        assert await kinds(services) == ["policy_changed", "denied"]
+        assert await event_kinds(services) == ["policy_changed", "denied"]
 
 
 async def test_a_replay_gets_the_first_answer_under_any_later_policy(
     services: AppServices, clock: Clock
 ) -> None:  # R24
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await services.inbox.decide("default", approval_id, Reject("no"), BOB)
-    clock.forward(8_000)
+    clock.advance(8_000)
     rules = "version: 1\nrules:\n  - {name: all, then: allow}\n"
     await services.put_policy("default", rules, "ada", {})
     assert await services.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
@@ -114,14 +130,14 @@ async def test_a_replay_gets_the_first_answer_under_any_later_policy(
 
 
 async def test_a_known_call_id_with_other_arguments_is_refused(services: AppServices) -> None:
-    await pending(services)
+    await propose_pending(services)
     for other in (call(1, {"path": "/"}), call(1, tool="other")):
         with pytest.raises(CallMismatch):
             await services.gate.check(other, ToolSpec(other.tool, "destructive"))
 
 
 async def test_a_replay_after_an_edit_is_still_the_same_call(services: AppServices) -> None:  # R50
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     sha = (await services.store.get("default", approval_id)).approval.args_sha256
     await services.inbox.decide("default", approval_id, Edit(b'{"path":"/tmp/y"}', Acknowledgement(sha)), BOB)
     assert await services.gate.check(call(), WRITE) == Proceed(b'{"path":"/tmp/y"}', approval_id)
@@ -130,12 +146,12 @@ async def test_a_replay_after_an_edit_is_still_the_same_call(services: AppServic
 async def test_twenty_replays_at_once_make_one_approval(services: AppServices) -> None:  # R24
     outcomes = await asyncio.gather(*(services.gate.check(call(), WRITE) for _ in range(20)))
     assert len({outcome.approval_id for outcome in outcomes if isinstance(outcome, Waiting)}) == 1
-    assert await kinds(services) == ["proposed"]
+    assert await event_kinds(services) == ["proposed"]
 
 
 async def test_what_runs_is_what_was_approved_to_the_byte(services: AppServices) -> None:  # R47
     args = {"path": "ünï", "n": 12345678901234567890123, "x": 1.0, "list": [True, None, "1", 1]}
-    approval_id = await pending(services, args=args)
+    approval_id = await propose_pending(services, args=args)
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r")
     assert execution.args == '{"list":[true,null,"1",1],"n":12345678901234567890123,"path":"ünï","x":1}'.encode()
@@ -144,7 +160,7 @@ async def test_what_runs_is_what_was_approved_to_the_byte(services: AppServices)
 
 
 async def test_only_one_of_fifty_starts_wins(services: AppServices) -> None:  # R46
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     starts = (services.gate.start("default", approval_id, f"r{n}") for n in range(50))
     results = await asyncio.gather(*starts, return_exceptions=True)
@@ -153,36 +169,36 @@ async def test_only_one_of_fifty_starts_wins(services: AppServices) -> None:  # 
 
 
 async def test_a_start_without_approval_is_refused(services: AppServices, clock: Clock) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     with pytest.raises(NotApproved):
         await services.gate.start("default", approval_id, "r")
-    clock.forward(86_400_000)
+    clock.advance(86_400_000)
     await services.worker.sweep()
     with pytest.raises(Expired):
         await services.gate.start("default", approval_id, "r")
 
 
 async def test_consent_does_not_keep(services: AppServices, clock: Clock) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
-    clock.forward(3_600_000)
+    clock.advance(3_600_000)
     with pytest.raises(Expired, match="lapsed"):
         await services.gate.start("default", approval_id, "r")
     assert await status(services, approval_id) == "expired"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
-async def test_altered_bytes_do_not_start(services: AppServices, place: Place) -> None:  # R47
-    approval_id = await pending(services)
+async def test_altered_bytes_do_not_start(services: AppServices, database: Database) -> None:  # R47
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
-    place.sql("update payloads set args = ?", b'{"path":"/"}')
+    database.sql("update payloads set args = ?", b'{"path":"/"}')
     with pytest.raises(BindingBroken):
         await services.gate.start("default", approval_id, "r")
     assert await status(services, approval_id) == "approved"
 
 
 async def test_a_changed_tool_definition_voids_the_approval(services: AppServices) -> None:  # R47
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     changed = ToolSpec("delete_file", "destructive", describe="Delete everything")
     with pytest.raises(BindingBroken, match="definition"):
@@ -191,7 +207,7 @@ async def test_a_changed_tool_definition_voids_the_approval(services: AppService
 
 
 async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     fence = (await services.gate.start("default", approval_id, "r")).fence
     await services.gate.finish("default", approval_id, fence, ok=True, payload=OK)
@@ -202,34 +218,34 @@ async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(services: A
 
     for _ in range(3):
         await late(1)
-    assert (await kinds(services)).count("finished_late") == 1
+    assert (await event_kinds(services)).count("finished_late") == 1
     await asyncio.gather(*(late(number % 20) for number in range(60)))
-    assert (await kinds(services)).count("finished_late") == MAX_LATE_REPORTS
-    assert await faults(services) == []
+    assert (await event_kinds(services)).count("finished_late") == MAX_LATE_REPORTS
+    assert await ledger_violations(services) == []
 
 
 async def test_a_lease_that_runs_out_makes_the_call_unknown(services: AppServices, clock: Clock) -> None:  # R46
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r", 1000)
-    clock.forward(1000)
+    clock.advance(1000)
     assert await services.gate.get_outcome("default", approval_id) == Finished("unknown", None, "", approval_id)
     with pytest.raises(LeaseLost):
         await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
     assert await status(services, approval_id) == "unknown"
-    assert (await kinds(services))[-2:] == ["lost", "finished_late"]
+    assert (await event_kinds(services))[-2:] == ["lost", "finished_late"]
     with pytest.raises(AlreadyStarted):
         await services.gate.start("default", approval_id, "r")
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_renewed_lease_holds(services: AppServices, clock: Clock) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r", 1000)
-    clock.forward(900)
+    clock.advance(900)
     await services.gate.renew("default", approval_id, execution.fence, 1000)
-    clock.forward(900)
+    clock.advance(900)
     await services.worker.sweep()
     done = await services.gate.finish("default", approval_id, execution.fence, ok=False, payload=Payload(error="boom"))
     assert done.status == "failed"
@@ -241,13 +257,13 @@ async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_nex
     services: AppServices, clock: Clock
 ) -> None:  # R46
     spec = ToolSpec("put", "write", idempotent=True)
-    approval_id = await pending(services, spec=spec)
+    approval_id = await propose_pending(services, spec=spec)
     await approve(services, approval_id)
     first = await services.gate.start("default", approval_id, "r1", 1000)
     with pytest.raises(AlreadyStarted):
         await services.gate.start("default", approval_id, "r2")
-    clock.forward(1000)
-    if is_afar(services):  # there it is only said to be idempotent, which gives one start
+    clock.advance(1000)
+    if has_remote_gate(services):  # there it is only said to be idempotent, which gives one start
         assert await services.gate.get_outcome("default", approval_id) == Finished("unknown", approval_id=approval_id)
         with pytest.raises(AlreadyStarted):
             await services.gate.start("default", approval_id, "r2")
@@ -258,11 +274,11 @@ async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_nex
     with pytest.raises(LeaseLost):
         await services.gate.finish("default", approval_id, first.fence, ok=True, payload=OK)
     assert (await services.gate.finish("default", approval_id, second.fence, ok=True, payload=OK)).status == "succeeded"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_cancelled_call_does_not_run(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     await services.gate.cancel("default", approval_id, "agent", "changed my mind")
     await services.gate.cancel("default", approval_id, "agent")  # twice is once
@@ -272,32 +288,32 @@ async def test_a_cancelled_call_does_not_run(services: AppServices) -> None:
 
 
 async def test_a_wait_comes_back_with_the_answer(services: AppServices) -> None:  # R11
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     waiting = asyncio.create_task(services.gate.wait("default", approval_id))
     await services.inbox.decide("default", approval_id, Respond("use the other one"), BOB)
     assert await waiting == Answered("use the other one", approval_id)
 
 
 async def test_a_wait_ends_when_its_time_is_up(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     outcome = await services.gate.wait("default", approval_id, 0)
     assert isinstance(outcome, Waiting)
     assert await status(services, approval_id) == "pending"
 
 
 async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(services: AppServices, clock: Clock) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await services.inbox.decide("default", approval_id, Reject("no"), BOB)
     assert isinstance(await services.gate.get_outcome("default", approval_id), Waiting)
-    clock.forward(7_999)
+    clock.advance(7_999)
     assert isinstance(await services.gate.get_outcome("default", approval_id), Waiting)
-    clock.forward(1)
+    clock.advance(1)
     assert await services.gate.get_outcome("default", approval_id) == Refused("no", "rejected", approval_id)
 
 
 async def test_an_unanswered_call_times_out_without_a_worker(services: AppServices, clock: Clock) -> None:  # R5
-    approval_id = await pending(services)
-    clock.forward(86_400_000)
+    approval_id = await propose_pending(services)
+    clock.advance(86_400_000)
     outcome = await services.gate.wait("default", approval_id)
     assert isinstance(outcome, Refused)
     assert "timed out" in outcome.reason
@@ -306,47 +322,47 @@ async def test_an_unanswered_call_times_out_without_a_worker(services: AppServic
 
 async def test_each_setting_has_its_own_deadline(services: AppServices) -> None:  # R5
     for setting, window in (("chat", 600_000), ("queue", 86_400_000), ("paused", 86_400_000)):
-        approval_id = await pending(services, setting, setting=setting)
+        approval_id = await propose_pending(services, setting, setting=setting)
         assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == START + window
-    approval_id = await pending(services, "short", expires_in=1_000)
+    approval_id = await propose_pending(services, "short", expires_in=1_000)
     assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == START + 1_000
-    approval_id = await pending(services, "long", expires_in=10**9)
+    approval_id = await propose_pending(services, "long", expires_in=10**9)
     assert (await services.store.get("default", approval_id)).approval.deadlines.expires_at == START + 86_400_000
 
 
 async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledger(
     services: AppServices, clock: Clock
 ) -> None:
-    first, second = await pending(services, 1), await pending(services, 2)
+    first, second = await propose_pending(services, 1), await propose_pending(services, 2)
     await approve(services, first)
-    clock.forward(-3_600_000)
+    clock.advance(-3_600_000)
     with pytest.raises(ClockBehind):
         await approve(services, second)
     with pytest.raises(ClockBehind):
         await services.gate.start("default", first, "r")
-    clock.forward(3_600_000)
+    clock.advance(3_600_000)
     assert await approve(services, second) == "approved"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_arguments_that_do_not_fit_the_schema_are_sent_back(services: AppServices) -> None:  # R27
     spec = ToolSpec("t", "write", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
     with pytest.raises(InvalidRequest, match="/n"):
         await services.gate.check(call(1, {"n": "one"}, tool="t"), spec)
-    assert await kinds(services) == []
+    assert await event_kinds(services) == []
 
 
-async def test_secret_values_are_nowhere_but_in_their_own_row(services: AppServices, place: Place) -> None:
+async def test_secret_values_are_nowhere_but_in_their_own_row(services: AppServices, database: Database) -> None:
     spec = ToolSpec("login", "write", secret=("password",), describe="Log in as {user} with {password}")
     canary = "hunter2-canary"
-    approval_id = await pending(services, args={"user": "zoe", "password": canary}, spec=spec)
+    approval_id = await propose_pending(services, args={"user": "zoe", "password": canary}, spec=spec)
     view = await services.inbox.show("default", approval_id)
     assert canary not in repr(view.card) + repr(view.timeline) + str(view.stored.payload.sentence)
     await approve(services, approval_id)
     assert canary.encode() in (await services.gate.start("default", approval_id, "r")).args
-    holding = [table for table in place.tables() if canary in repr(place.sql(f"select * from {table}"))]
+    holding = [table for table in database.tables() if canary in repr(database.sql(f"select * from {table}"))]
     assert holding == ["payloads"]
-    shown = place.sql("select shown, sentence from payloads")
+    shown = database.sql("select shown, sentence from payloads")
     assert canary not in repr(shown)
 
 
@@ -357,11 +373,11 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(services: AppS
     def broken(args: object) -> str:
         raise ValueError("secret detail")
 
-    good = await pending(services, 1, ToolSpec("a", "write", preview=rows))
-    bad = await pending(services, 2, ToolSpec("b", "write", preview=broken))
+    good = await propose_pending(services, 1, ToolSpec("a", "write", preview=rows))
+    bad = await propose_pending(services, 2, ToolSpec("b", "write", preview=broken))
     for approval_id, words in ((good, "3 rows"), (bad, "No preview: ValueError.")):
         card = (await services.inbox.show("default", approval_id)).card
-        shown = ("", words) if is_afar(services) else (words, "")  # from there it is the agent's word
+        shown = ("", words) if has_remote_gate(services) else (words, "")  # from there it is the agent's word
         assert (card.preview, card.agent_preview) == shown
 
 
@@ -372,7 +388,7 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(
         id="g1",
         workspace="default",
         tool="delete_file",
-        spec_sha256=known_as(services, WRITE).sha256,
+        spec_sha256=recorded_spec(services, WRITE).sha256,
         created_by="",
         teams=frozenset(),
         role="",
@@ -387,7 +403,7 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(
     assert sorted(type(outcome).__name__ for outcome in race) == ["Proceed", "Waiting", "Waiting", "Waiting"]
     grants = await services.inbox.grants("default")
     assert [(g.uses, g.created_by) for g in grants] == [(1, "bob")]
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_revoked_or_expired_grant_covers_nothing(services: AppServices, clock: Clock) -> None:  # R51
@@ -397,7 +413,7 @@ async def test_a_revoked_or_expired_grant_covers_nothing(services: AppServices, 
             id=grant_id,
             workspace="default",
             tool="delete_file",
-            spec_sha256=known_as(services, WRITE).sha256,
+            spec_sha256=recorded_spec(services, WRITE).sha256,
             created_by="",
             teams=frozenset(),
             role="",
@@ -406,7 +422,7 @@ async def test_a_revoked_or_expired_grant_covers_nothing(services: AppServices, 
         )
         await services.inbox.grant(draft, BOB)
     await services.inbox.revoke("default", "revoked", BOB)
-    clock.forward(2_000)
+    clock.advance(2_000)
     assert isinstance(await services.gate.check(call(), WRITE), Waiting)
 
 
@@ -424,11 +440,11 @@ async def test_a_question_can_only_be_answered(services: AppServices) -> None:  
 
 
 async def test_a_viewer_or_an_agent_never_decides(services: AppServices) -> None:  # R48
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     for role in ("viewer", "agent"):
         with pytest.raises(Exception, match="may not decide"):
             await approve(services, approval_id, Reviewer("x", role))
-    assert (await kinds(services)) == ["proposed", "decision_refused", "decision_refused"]
+    assert (await event_kinds(services)) == ["proposed", "decision_refused", "decision_refused"]
 
 
 def _fields(grant: Grant) -> dict[str, object]:

@@ -24,8 +24,8 @@ from interlock.core.policy.policy import Condition
 from interlock.core.ports import ProposalTransaction, ReadGrants
 from interlock.policy.conditions import MAX_COST
 from interlock.storage.store import SqlStore
-from tests.databases import Place
-from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
+from tests.databases import Database
+from tests.support import ADA, BOB, EVE, OK, START, Clock, event_kinds, ledger_violations, open_services
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount}")
 HOUR = 3_600_000
@@ -83,7 +83,7 @@ async def test_a_budget_is_spent_exactly_and_no_further(services: AppServices) -
     grant = await stored_grant(services)
     assert (grant.uses, grant.spent, grant.budget_left) == (3, "1", "0")
     assert await services.inbox.active_grants("default") == []
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_what_cannot_be_counted_is_asked_about(services: AppServices) -> None:  # R51
@@ -109,11 +109,11 @@ async def test_of_calls_that_race_for_the_rest_only_what_fits_passes(services: A
     race = await asyncio.gather(*(is_allowed(services, n, 3) for n in range(12)))
     assert sum(race) == 3
     assert (await stored_grant(services)).spent == "9"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
-async def test_two_programs_share_one_budget(place: Place, clock: Clock) -> None:  # R51
-    async with opened(place, clock) as one, opened(place, clock) as other:
+async def test_two_programs_share_one_budget(database: Database, clock: Clock) -> None:  # R51
+    async with open_services(database, clock) as one, open_services(database, clock) as other:
         await make_grant(one, budget="100", budget_of="amount", max_uses=20)
         race = await asyncio.gather(*(is_allowed((one, other)[n % 2], n, 6) for n in range(60)))
         grant = await stored_grant(other)
@@ -121,11 +121,11 @@ async def test_two_programs_share_one_budget(place: Place, clock: Clock) -> None
         assert grant == await stored_grant(one)
         amounts = [json.loads(entry.content or b"")["amount"] for entry in await entries(one, "allowed")]
         assert amounts == ["6"] * 16
-        assert await faults(other) == []
+        assert await ledger_violations(other) == []
 
 
-async def test_two_programs_share_the_last_use(place: Place, clock: Clock) -> None:  # R51
-    async with opened(place, clock) as one, opened(place, clock) as other:
+async def test_two_programs_share_the_last_use(database: Database, clock: Clock) -> None:  # R51
+    async with open_services(database, clock) as one, open_services(database, clock) as other:
         for number in range(10):
             await make_grant(one, id=f"g{number}", max_uses=1)
             race = await asyncio.gather(*(is_allowed(each, f"{number}-{each is one}", 1) for each in (one, other)))
@@ -138,7 +138,7 @@ async def test_a_secret_amount_is_never_added_up(services: AppServices) -> None:
     assert isinstance(await services.gate.check(pay(1, 5), spec), Waiting)
     with pytest.raises(InvalidRequest, match="is secret"):
         await make_grant(services, id="g2", spec_sha256=spec.sha256, budget="10", budget_of="amount")
-    assert await kinds(services) == ["granted", "proposed"]
+    assert await event_kinds(services) == ["granted", "proposed"]
 
 
 # Conditions
@@ -188,7 +188,7 @@ async def test_the_condition_of_a_grant_is_evaluated_before_the_transaction(serv
     assert await is_allowed(services, 13, 12)
     assert (await stored_grant(services, "g2")).uses == 1
     assert not any(watched.evaluated)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_grant_that_ends_while_its_condition_is_evaluated_covers_nothing(
@@ -201,7 +201,7 @@ async def test_a_grant_that_ends_while_its_condition_is_evaluated_covers_nothing
     assert not await is_allowed(services, 2, 2)
 
     async def later() -> None:
-        clock.forward(HOUR)
+        clock.advance(HOUR)
 
     await make_grant(services, id="g2", when="args.amount < 10")
     watched.before = [later]
@@ -234,7 +234,7 @@ async def test_conditions_are_known_of_so_many_tools_only(
     monkeypatch.setattr("interlock.app.gate.MAX_CACHED_TOOLS", 1)
     for tool in ("pay", "move", "pay"):
         spec = ToolSpec(tool, "write")
-        number = len(services.gate._grant_conditions) + len(await kinds(services))
+        number = len(services.gate._grant_conditions) + len(await event_kinds(services))
         await make_grant(services, id=f"g{number}", tool=tool, spec_sha256=spec.sha256, when="args.amount < 10")
         made = propose(tool, {"amount": 1}, "run", f"call{number}")
         assert isinstance(await services.gate.check(made, spec), Proceed)
@@ -262,8 +262,10 @@ async def test_the_record_says_which_grant_and_whose(services: AppServices) -> N
     assert (made.actor, json.loads(made.content or b"")["reason"]) == ("bob", "rent week")
 
 
-async def test_a_revocation_has_its_reason_and_counts_at_once_everywhere(place: Place, clock: Clock) -> None:  # R51
-    async with opened(place, clock) as one, opened(place, clock) as other:
+async def test_a_revocation_has_its_reason_and_counts_at_once_everywhere(
+    database: Database, clock: Clock
+) -> None:  # R51
+    async with open_services(database, clock) as one, open_services(database, clock) as other:
         await make_grant(one)
         assert await is_allowed(one, 1, 1)
         assert await is_allowed(other, 2, 1)
@@ -286,7 +288,7 @@ async def test_nobody_but_its_maker_or_an_admin_revokes_and_no_program_makes_one
     await make_grant(services)
     with pytest.raises(Forbidden, match="bob made this grant"):
         await services.inbox.revoke("default", "g1", EVE)
-    assert await kinds(services) == ["granted"]
+    assert await event_kinds(services) == ["granted"]
     with pytest.raises(NotFound, match="no grant with this id"):
         await services.inbox.revoke("default", "g2", ADA)
 
@@ -299,7 +301,7 @@ async def test_an_id_is_given_once_so_that_nothing_revoked_comes_back(services: 
     twice = await asyncio.gather(*(make_grant(services, id="g2") for _ in range(2)), return_exceptions=True)
     assert sorted(type(each).__name__ for each in twice) == ["Conflict", "Grant"]
     assert (await stored_grant(services)).revoked_at == START
-    assert await kinds(services) == ["granted", "grant_revoked", "granted"]
+    assert await event_kinds(services) == ["granted", "grant_revoked", "granted"]
 
 
 async def test_a_grant_shows_the_calls_that_it_let_through(services: AppServices, clock: Clock) -> None:  # R41, R51
@@ -307,7 +309,7 @@ async def test_a_grant_shows_the_calls_that_it_let_through(services: AppServices
     await make_grant(services, id="g0", tool="other")
     ids = []
     for number, amount in enumerate((5, 200, 7)):
-        clock.forward(1)
+        clock.advance(1)
         outcome = await check(services, number, amount)
         ids += [outcome.approval_id] if isinstance(outcome, Proceed) else []
     execution = await services.gate.start("default", ids[1], "runner")
@@ -328,14 +330,14 @@ async def test_a_grant_shows_the_calls_that_it_let_through(services: AppServices
 
 async def test_a_grant_ends_by_the_clock(services: AppServices, clock: Clock) -> None:  # R51
     await make_grant(services, expires_at=START + 30_000)
-    clock.forward(29_999)
+    clock.advance(29_999)
     assert await is_allowed(services, 1, 1)
     assert len(await services.inbox.active_grants("default")) == 1
-    clock.forward(1)
+    clock.advance(1)
     assert not await is_allowed(services, 2, 1)
     assert await services.inbox.active_grants("default") == []
     assert (await services.inbox.show_grant("default", "g1")).state == "expired"
-    clock.forward(10 * 60_000)
+    clock.advance(10 * 60_000)
     assert not await is_allowed(services, 3, 1)
     assert [grant.id for grant in await services.inbox.grants("default")] == ["g1"]
 
@@ -350,12 +352,12 @@ async def test_a_grant_ends_by_the_clock(services: AppServices, clock: Clock) ->
     ],
 )
 async def test_no_number_of_dead_grants_hides_a_living_one(
-    services: AppServices, place: Place, clock: Clock, end: int, limits: str
+    services: AppServices, database: Database, clock: Clock, end: int, limits: str
 ) -> None:  # R51
     await make_grant(services, max_uses=2)
     assert await is_allowed(services, 1, 1)
-    place.sql(DEAD_GRANTS.format(spec=PAY.sha256, now=START + 1, end=end, limits=limits))
-    clock.forward(1)
+    database.sql(DEAD_GRANTS.format(spec=PAY.sha256, now=START + 1, end=end, limits=limits))
+    clock.advance(1)
     assert await is_allowed(services, 2, 1)
     assert not await is_allowed(services, 3, 1)
     await make_grant(services, id="g2")
@@ -384,7 +386,7 @@ async def test_a_grant_is_tied_to_the_newest_definition(services: AppServices, c
     changed = replace(PAY, describe="Send {amount}")
     for number, (spec, agent) in enumerate(((PAY, "office"), (changed, "shop"), (changed, "shop"))):
         await services.gate.check(pay(number, 1, agent=agent), spec)
-        clock.forward(1_000)
+        clock.advance(1_000)
     newest = await services.inbox.definition("default", "pay")
     assert (newest.spec.sha256, newest.agent, newest.at, newest.others) == (changed.sha256, "shop", START + 2_000, 1)
     theirs = await services.inbox.definition("default", "pay", "off*")

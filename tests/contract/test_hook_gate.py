@@ -10,7 +10,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyStarted, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
-from tests.databases import Place
+from tests.databases import Database
 from tests.support import call
 
 RULES = """\
@@ -22,17 +22,17 @@ rules:
 SAVE = ToolSpec("save", "write")
 
 
-async def put_policy(place: Place, text: str) -> None:
-    services = build_services(place.url)
+async def put_policy(database: Database, text: str) -> None:
+    services = build_services(database.url)
     await services.store.open()
     await services.store.put_policy("default", "0" * 64, text, "ada", "")
     await services.store.close()
 
 
 # R34, R46
-async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
-    await put_policy(place, RULES)
-    first, second = (LocalBackend(place.url, "default", "claude-code", 600_000) for _ in range(2))
+async def test_hooks_after_each_other_share_one_call(database: Database) -> None:
+    await put_policy(database, RULES)
+    first, second = (LocalBackend(database.url, "default", "claude-code", 600_000) for _ in range(2))
     await first.open()
     assert await first.check(call(1, tool="drop"), ToolSpec("drop")) == Refused("Never")
     assert isinstance(await first.check(call(2, tool="look"), ToolSpec("look")), Waiting)
@@ -53,7 +53,7 @@ async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
 
 
 # R34
-async def test_a_policy_that_does_not_load_opens_nothing(place: Place) -> None:
-    await put_policy(place, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
+async def test_a_policy_that_does_not_load_opens_nothing(database: Database) -> None:
+    await put_policy(database, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
     with pytest.raises(Misconfigured, match="perhaps"):
-        await LocalBackend(place.url, "default", "claude-code", 600_000).open()
+        await LocalBackend(database.url, "default", "claude-code", 600_000).open()

@@ -22,8 +22,22 @@ from interlock.core.errors import (
 from interlock.core.grant import Grant
 from interlock.core.outcome import Finished, Proceed
 from interlock.core.policy.policy import People
-from tests.databases import Place
-from tests.support import ADA, BOB, EVE, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.databases import Database
+from tests.support import (
+    ADA,
+    BOB,
+    EVE,
+    START,
+    WRITE,
+    Clock,
+    approve,
+    call,
+    event_kinds,
+    ledger_violations,
+    open_services,
+    propose_pending,
+    status,
+)
 
 MONEY = ToolSpec(
     "fund_transfer",
@@ -57,14 +71,14 @@ rules:
 
 
 @pytest.fixture
-async def bank_services(place: Place, clock: Clock):  # type: ignore[no-untyped-def]
-    async with opened(place, clock, RULES) as services:
+async def bank_services(database: Database, clock: Clock):  # type: ignore[no-untyped-def]
+    async with open_services(database, clock, RULES) as services:
         yield services
 
 
 async def transfer(bank: AppServices, amount: float, number: int = 1, **more: object) -> str:
     asked = {"requester": "zoe", **more}
-    return await pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **asked)
+    return await propose_pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **asked)
 
 
 async def args_sha256(services: AppServices, approval_id: str) -> str:
@@ -72,7 +86,7 @@ async def args_sha256(services: AppServices, approval_id: str) -> str:
 
 
 async def test_a_second_decision_gets_the_recorded_one(services: AppServices) -> None:  # R24
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     with pytest.raises(AlreadyDecided) as caught:
         await services.inbox.decide("default", approval_id, Reject(), EVE)
@@ -80,7 +94,7 @@ async def test_a_second_decision_gets_the_recorded_one(services: AppServices) ->
 
 
 async def test_of_thirty_people_at_once_one_decides(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     people = [Reviewer(f"p{n}") for n in range(30)]
     decisions = [Approve() if n % 2 else Reject() for n in range(30)]
     work = (services.inbox.decide("default", approval_id, d, p) for d, p in zip(decisions, people, strict=True))
@@ -97,15 +111,15 @@ async def test_two_people_have_to_agree_on_a_large_transfer(bank_services: AppSe
     assert await approve(bank_services, approval_id, BOB) == "pending"
     assert await approve(bank_services, approval_id, BOB) == "pending"  # twice is once
     assert await approve(bank_services, approval_id, EVE) == "approved"
-    assert (await kinds(bank_services))[1:] == ["proposed", "voted", "approved"]
-    assert await faults(bank_services) == []
+    assert (await event_kinds(bank_services))[1:] == ["proposed", "voted", "approved"]
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_two_of_two_at_the_same_moment_approve_once(bank_services: AppServices) -> None:
     approval_id = await transfer(bank_services, 5000)
     await asyncio.gather(approve(bank_services, approval_id, BOB), approve(bank_services, approval_id, EVE))
     assert await status(bank_services, approval_id) == "approved"
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(
@@ -115,12 +129,12 @@ async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(
     for person in (ADA, BOB):
         with pytest.raises(Forbidden):
             await approve(bank_services, approval_id, person)
-    assert (await kinds(bank_services))[2:] == ["decision_refused", "decision_refused"]
+    assert (await event_kinds(bank_services))[2:] == ["decision_refused", "decision_refused"]
     assert await status(bank_services, approval_id) == "pending"
 
 
 async def test_a_decision_on_other_arguments_than_shown_is_refused(services: AppServices) -> None:  # R47
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     with pytest.raises(DigestMismatch):
         await services.inbox.decide("default", approval_id, Approve(Acknowledgement("0" * 64)), BOB)
     assert await status(services, approval_id) == "pending"
@@ -144,8 +158,8 @@ async def test_an_edit_is_checked_judged_and_runs_as_edited(bank_services: AppSe
     assert await bank_services.gate.get_outcome("default", approval_id) == Proceed(
         b'{"amount":20,"to":"shop"}', approval_id
     )
-    assert (await kinds(bank_services))[-2:] == ["edited", "approved"]
-    assert await faults(bank_services) == []
+    assert (await event_kinds(bank_services))[-2:] == ["edited", "approved"]
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank_services: AppServices) -> None:  # R50
@@ -154,7 +168,7 @@ async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank_servi
     edited = await bank_services.inbox.decide("default", approval_id, edit, BOB)
     assert (edited.status, len(edited.votes)) == ("pending", 1)
     assert await approve(bank_services, approval_id, EVE) == "approved"
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_an_edit_into_a_looser_rule_keeps_the_strict_one_and_voids_votes(
@@ -178,13 +192,13 @@ async def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(bank_se
 
 async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(services: AppServices) -> None:
     spec = ToolSpec("login", "write", secret=("password",))
-    approval_id = await pending(services, args={"user": "zoe", "password": "hunter2"}, spec=spec)
+    approval_id = await propose_pending(services, args={"user": "zoe", "password": "hunter2"}, spec=spec)
     stored = await services.store.get("default", approval_id)
     shown = (stored.payload.shown or b"").replace(b"zoe", b"max")
     seen = Acknowledgement(stored.approval.args_sha256)
     await services.inbox.decide("default", approval_id, Edit(shown, seen), BOB)
     assert (await services.gate.start("default", approval_id, "r")).args == b'{"password":"hunter2","user":"max"}'
-    other = await pending(services, 2, args={"user": "zoe", "password": "other"}, spec=spec)
+    other = await propose_pending(services, 2, args={"user": "zoe", "password": "other"}, spec=spec)
     with pytest.raises(InvalidDecision, match="fingerprint"):
         await services.inbox.decide(
             "default", other, Edit(shown, Acknowledgement(await args_sha256(services, other))), BOB
@@ -192,7 +206,7 @@ async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(services: App
 
 
 async def test_deceptive_arguments_need_an_acknowledgement(services: AppServices) -> None:  # R53
-    approval_id = await pending(services, args={"path": "/tmp/\u202egpj.exe"})
+    approval_id = await propose_pending(services, args={"path": "/tmp/\u202egpj.exe"})
     sha = await args_sha256(services, approval_id)
     with pytest.raises(FindingsNotAcknowledged) as caught:
         await services.inbox.decide("default", approval_id, Approve(Acknowledgement(sha)), BOB)
@@ -206,32 +220,32 @@ async def test_deceptive_arguments_need_an_acknowledgement(services: AppServices
 async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(
     services: AppServices, clock: Clock
 ) -> None:  # R14
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await services.inbox.decide("default", approval_id, Reject(), BOB)
     with pytest.raises(Forbidden):
         await services.inbox.undo("default", approval_id, EVE)
-    clock.forward(7_999)
+    clock.advance(7_999)
     await services.inbox.undo("default", approval_id, BOB)
     assert await approve(services, approval_id) == "approved"
-    other = await pending(services, 2)
+    other = await propose_pending(services, 2)
     await services.inbox.decide("default", other, Reject(), BOB)
-    clock.forward(8_000)
+    clock.advance(8_000)
     with pytest.raises(Expired):
         await services.inbox.undo("default", other, ADA)
     with pytest.raises(Conflict):
         await services.inbox.undo("default", approval_id, ADA)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_decision_at_the_deadline_never_counts(services: AppServices, clock: Clock) -> None:
-    early, late = await pending(services, 1), await pending(services, 2)
-    clock.forward(86_400_000 - 1)
+    early, late = await propose_pending(services, 1), await propose_pending(services, 2)
+    clock.advance(86_400_000 - 1)
     assert await approve(services, early) == "approved"
-    clock.forward(1)
+    clock.advance(1)
     with pytest.raises(Expired):
         await approve(services, late)
     assert await status(services, late) == "expired"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_delegate_votes_in_the_delegators_seat(bank_services: AppServices) -> None:  # R40
@@ -246,13 +260,13 @@ async def test_a_delegate_votes_in_the_delegators_seat(bank_services: AppService
 
 
 async def test_bulk_gives_one_result_each(services: AppServices) -> None:  # R42
-    first, second = await pending(services, 1), await pending(services, 2)
+    first, second = await propose_pending(services, 1), await propose_pending(services, 2)
     results = await services.inbox.bulk("default", [(first, Approve()), ("nope", Approve()), (second, Reject())], BOB)
     assert [r.code if isinstance(r, Error) else r.status for r in results] == ["approved", "not_found", "rejected"]
 
 
 async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(services: AppServices) -> None:  # R46
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r")
     await services.gate.abandon("default", approval_id, execution.fence)
@@ -262,10 +276,10 @@ async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(services: A
     assert await services.gate.check(call(), WRITE) == Finished("succeeded", {"ok": True}, "", approval_id)
     with pytest.raises(Conflict):
         await services.inbox.resolve_unknown("default", approval_id, BOB, ok=False)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
-async def test_stages_are_decided_one_after_the_other(place: Place, clock: Clock) -> None:  # R48
+async def test_stages_are_decided_one_after_the_other(database: Database, clock: Clock) -> None:  # R48
     rules = """
 version: 1
 rules:
@@ -276,19 +290,19 @@ rules:
       - {approvers: {teams: [finance]}}
       - {approvers: {users: [ada]}}
 """
-    async with opened(place, clock, rules) as services:
-        approval_id = await pending(services)
+    async with open_services(database, clock, rules) as services:
+        approval_id = await propose_pending(services)
         with pytest.raises(Forbidden, match="first"):
             await approve(services, approval_id, ADA)
         assert await approve(services, approval_id, BOB) == "pending"
         assert await approve(services, approval_id, ADA) == "approved"
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []
 
 
-async def test_an_answer_that_the_rule_does_not_allow_is_refused(place: Place, clock: Clock) -> None:  # R11
+async def test_an_answer_that_the_rule_does_not_allow_is_refused(database: Database, clock: Clock) -> None:  # R11
     rules = "version: 1\nrules:\n  - {name: strict, then: ask, decisions: [approve, reject]}\n"
-    async with opened(place, clock, rules) as services:
-        approval_id = await pending(services)
+    async with open_services(database, clock, rules) as services:
+        approval_id = await propose_pending(services)
         for decision in (Respond("hm"), Edit(b"{}", Acknowledgement(await args_sha256(services, approval_id)))):
             with pytest.raises(InvalidDecision, match="allowed: approve, reject"):
                 await services.inbox.decide("default", approval_id, decision, BOB)
@@ -309,7 +323,7 @@ async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(services:
     )
     with pytest.raises(Misconfigured):
         await services.inbox.grant(draft, BOB)
-    assert await kinds(services) == []
+    assert await event_kinds(services) == []
 
 
 async def test_the_card_shows_everything_and_the_timeline_everybody(bank_services: AppServices) -> None:  # R2, R41

@@ -20,8 +20,8 @@ from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenti
 from interlock.core.identity import KeyBindings, Principal
 from interlock.core.ports import AccountStore
 from tests.contract.accounts import PASSWORD, add_user_with_password, events_of_kind, is_accepted
-from tests.databases import Place
-from tests.support import START, Clock, every_kind, faults, opened
+from tests.databases import Database
+from tests.support import START, Clock, all_event_kinds, ledger_violations, open_services
 
 
 async def test_a_key_lets_its_agent_in_until_it_is_revoked(services: AppServices) -> None:  # R48
@@ -36,8 +36,11 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(services: AppServices
     assert not await is_accepted(services.accounts, secret)
     again = await services.accounts.revoke_key("default", key.id, "eve")
     assert again.revoked_at == revoked.revoked_at
-    assert [kind for kind in await every_kind(services) if kind.startswith("key")] == ["key_created", "key_revoked"]
-    assert await faults(services) == []
+    assert [kind for kind in await all_event_kinds(services) if kind.startswith("key")] == [
+        "key_created",
+        "key_revoked",
+    ]
+    assert await ledger_violations(services) == []
 
 
 async def test_only_the_whole_key_counts(services: AppServices) -> None:  # R48
@@ -86,7 +89,7 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(
     with pytest.raises(Conflict, match="was removed"):
         await accounts.create_key("default", "phone", "viewer", "ada", "bob")
     await accounts.add_user("default", "bob", "admin", "ada")
-    clock.forward(CACHE_TTL)
+    clock.advance(CACHE_TTL)
     assert not await is_accepted(accounts, secret), "a key that ended does not come back with its person"
 
 
@@ -153,7 +156,7 @@ async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rot
             await accounts.create_key("default", "mailer", "agent", "ada", "", wrong)
     with pytest.raises(InvalidRequest, match="or has quotas"):
         await accounts.create_key("default", "laptop", "viewer", "ada", "bob", KeyBindings(pending=1))
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_key_ends_with_one_who_is_only_its_owner(services: AppServices) -> None:  # R48
@@ -207,15 +210,15 @@ async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(
     _, office = await accounts.create_key("default", "office", "agent", "ada")
     _, brief = await accounts.create_key("default", "brief", "agent", "ada", lifetime=CACHE_TTL // 2)
     assert [await is_accepted(accounts, each) for each in (laptop, office, brief)] == [True, True, True]
-    clock.forward(CACHE_TTL // 2)
+    clock.advance(CACHE_TTL // 2)
     with pytest.raises(Unauthenticated, match=r"has expired\. Ask an admin for another: interlock keys"):
         await accounts.authenticate_key(brief)
-    clock.forward(PERSONAL_KEY_LIFETIME - CACHE_TTL // 2 - 1)
+    clock.advance(PERSONAL_KEY_LIFETIME - CACHE_TTL // 2 - 1)
     assert [await is_accepted(accounts, each) for each in (laptop, office)] == [True, True]
-    clock.forward(1)
+    clock.advance(1)
     assert [await is_accepted(accounts, each) for each in (laptop, office)] == [False, True]
     _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lifetime=NEVER_EXPIRES)
-    clock.forward(2 * PERSONAL_KEY_LIFETIME)
+    clock.advance(2 * PERSONAL_KEY_LIFETIME)
     assert await is_accepted(accounts, lasting)
     for lasts in (0, -2):
         with pytest.raises(InvalidRequest, match="Say never"):
@@ -233,7 +236,7 @@ async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(servic
     )
     ended, revoked = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lifetime=HOUR)
     await accounts.revoke_key("default", ended.id, "ada")
-    clock.forward(HOUR)
+    clock.advance(HOUR)
     options = "--agent office --agent 'night shift' --tool 'mail_*' --requester bob --per-minute 10 --pending 0"
     assert (await refusal(accounts, mailer)).endswith(f": interlock keys create --name mailer --role agent {options}")
     assert (await refusal(accounts, phone)).endswith("keys create --name phone --role viewer --user bob")
@@ -264,7 +267,7 @@ async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_th
     assert {(who.name, who.agents, who.requester, who.root) for who in found} == {
         ("mailer", ("office",), "none", first.id)
     }
-    clock.forward(HOUR)
+    clock.advance(HOUR)
     assert [await is_accepted(accounts, each) for each in (old, new, newest)] == [False, False, True]
     assert third.expires_at is None
     with pytest.raises(Conflict, match="has ended"):
@@ -276,17 +279,17 @@ async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_th
         ("eve", second.id, first.id),
         ("eve", third.id, second.id),
     ]
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_rotated_key_lasts_as_long_as_the_old_one_did(services: AppServices, clock: Clock) -> None:
     key, _ = await services.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
-    clock.forward(PERSONAL_KEY_LIFETIME - HOUR)
+    clock.advance(PERSONAL_KEY_LIFETIME - HOUR)
     new, secret = await services.accounts.rotate_key("default", key.id, "bob", overlap=30 * HOUR)
     assert new.expires_at == clock() + PERSONAL_KEY_LIFETIME
     kept = {each.id: each.expires_at for each in await services.accounts.keys("default")}
     assert kept[key.id] == key.expires_at, "an overlap lengthens nothing"
-    clock.forward(PERSONAL_KEY_LIFETIME - 1)
+    clock.advance(PERSONAL_KEY_LIFETIME - 1)
     assert await is_accepted(services.accounts, secret)
 
 
@@ -334,14 +337,14 @@ async def test_another_workspaces_keys_are_not_there(services: AppServices) -> N
     assert (await services.accounts.authenticate_key(secret)).workspace == "default"
 
 
-async def test_a_key_that_is_known_is_not_looked_up_again_for_a_second(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as here, opened(place, clock) as elsewhere:
+async def test_a_key_that_is_known_is_not_looked_up_again_for_a_second(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as here, open_services(database, clock) as elsewhere:
         key, secret = await here.accounts.create_key("default", "office", "agent", "ada")
         assert await is_accepted(here.accounts, secret)
         await here.accounts.drain()
         await elsewhere.accounts.revoke_key("default", key.id, "ada")
         assert await is_accepted(here.accounts, secret), "no look at the database"
-        clock.forward(CACHE_TTL)
+        clock.advance(CACHE_TTL)
         assert not await is_accepted(here.accounts, secret)
 
 
@@ -366,11 +369,11 @@ async def test_when_a_key_was_used_is_noted_once_a_minute(services: AppServices,
         return (await services.accounts.keys("default"))[0].used_at
 
     assert await used() == START
-    clock.forward(KEY_USE_INTERVAL - 1)
+    clock.advance(KEY_USE_INTERVAL - 1)
     assert await used() == START
-    clock.forward(CACHE_TTL)
+    clock.advance(CACHE_TTL)
     assert await used() == START + KEY_USE_INTERVAL - 1 + CACHE_TTL
-    assert await every_kind(services) == ["key_created"], key.id
+    assert await all_event_kinds(services) == ["key_created"], key.id
 
 
 async def test_many_who_come_at_once_with_one_key_make_one_look_up(services: AppServices, clock: Clock) -> None:

@@ -16,7 +16,7 @@ from interlock.chat.tools.linear.api import idempotent_id
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import KINDS, fill_linear
 from interlock.demo.linear.server import FakeLinear
-from tests.fakes.linear import drive, sdk_is_installed, served, whole
+from tests.fakes.linear import full_schema_app, run_linear, run_linear_sdk, sdk_is_installed
 
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"
 UPDATE = "mutation ($id: String!, $input: IssueUpdateInput!) { issueUpdate(id: $id, input: $input) { success } }"
@@ -294,8 +294,8 @@ async def test_things_lead_to_each_other(linear: LinearClient) -> None:
 @pytest.mark.skipif(not sdk_is_installed(), reason="Linear's SDK could not be installed: python -m tests.oidc_provider")
 async def test_linears_own_sdk_works_against_the_fake(linear: LinearClient) -> None:
     """By the whole of Linear's schema; its errors are those that the SDK knows."""
-    async with served(whole(linear.records)) as line:
-        result = await asyncio.to_thread(drive, line.url)
+    async with run_linear(full_schema_app(linear.records)) as line:
+        result = await asyncio.to_thread(run_linear_sdk, line.url)
     assert result == {
         "viewer": "Ada Lovelace",
         "team": "Demo",

@@ -20,7 +20,7 @@ from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.server import FakeLinear
 from interlock.runtime.json_schema import validate
-from tests.fakes.linear import Line, served
+from tests.fakes.linear import FaultyConnection, run_linear
 from tests.support import Clock
 
 KEY = "lin_api_secret"
@@ -29,7 +29,7 @@ KEY = "lin_api_secret"
 class LinearToolHarness:
     """Uses tools as the loop does: the arguments fit the schema, and each call has a key."""
 
-    def __init__(self, records: ToolItemStore, line: Line) -> None:
+    def __init__(self, records: ToolItemStore, line: FaultyConnection) -> None:
         self.records = records
         self.line = line
         self.kit = ToolContext("default", records, {"key": KEY, "url": line.url})
@@ -47,7 +47,7 @@ class LinearToolHarness:
         look = self.tools[f"linear_{name}"].spec.preview
         assert look is not None
         seen = await look(args)  # type: ignore[misc]  # ours are all async
-        assert self.line.written == []
+        assert self.line.mutations == []
         return str(seen)
 
     def sentence(self, name: str, /, **args: object) -> str:
@@ -65,7 +65,7 @@ class LinearToolHarness:
 async def linear(services: AppServices) -> AsyncIterator[LinearToolHarness]:
     records = services.store.records("default")
     await fill_linear(records)
-    async with served(FakeLinear(records)) as line:
+    async with run_linear(FakeLinear(records)) as line:
         yield LinearToolHarness(records, line)
 
 
@@ -73,7 +73,7 @@ async def linear(services: AppServices) -> AsyncIterator[LinearToolHarness]:
 
 
 async def test_issues_are_listed_with_what_changed_last_first(linear: LinearToolHarness, clock: Clock) -> None:  # R7
-    clock.forward(1_000)
+    clock.advance(1_000)
     await linear.use("change_status", id="DEMO-4", status="Done")
     found = await linear.use("list_issues", limit=3)
     assert [issue["id"] for issue in found["issues"]] == ["DEMO-4", "DEMO-12", "DEMO-11"]
@@ -156,7 +156,7 @@ async def test_the_status_of_an_issue_changes(linear: LinearToolHarness) -> None
 async def test_a_label_is_added_once(linear: LinearToolHarness) -> None:  # R7
     for _ in range(2):
         assert (await linear.use("add_label", id="DEMO-2", label="security"))["labels"] == ["Bug", "Security"]
-    assert linear.line.written == ["AddLabel"]
+    assert linear.line.mutations == ["AddLabel"]
 
 
 async def test_a_comment_is_made(linear: LinearToolHarness) -> None:  # R7
@@ -186,7 +186,7 @@ async def test_a_cycle_is_created_and_changed(linear: LinearToolHarness) -> None
 async def test_a_deleted_issue_is_gone_from_lists_and_takes_no_more_changes(linear: LinearToolHarness) -> None:  # R7
     for _ in range(2):
         assert (await linear.use("delete_issue", id="DEMO-12"))["deleted"] is True
-    assert linear.line.written == ["DeleteIssue"]
+    assert linear.line.mutations == ["DeleteIssue"]
     assert "DEMO-12" not in [issue["id"] for issue in (await linear.use("list_issues"))["issues"]]
     with pytest.raises(ToolFailed, match="was deleted"):
         await linear.use("comment", id="DEMO-12", body="Hello?")
@@ -223,7 +223,7 @@ async def test_what_is_not_there_fails_before_anything_is_written(
     with pytest.raises(ToolFailed) as failed:
         await linear.use(name, **args)
     assert words in failed.value.message
-    assert linear.line.written == []
+    assert linear.line.mutations == []
 
 
 async def test_a_name_that_two_people_have_is_not_guessed(linear: LinearToolHarness) -> None:  # R7
@@ -234,7 +234,7 @@ async def test_a_name_that_two_people_have_is_not_guessed(linear: LinearToolHarn
         await linear.use("assign_issue", id="DEMO-1", assignee="Ada Lovelace")
     assert "ada@demo.example" in failed.value.message
     assert "twin@demo.example" in failed.value.message
-    assert linear.line.written == []
+    assert linear.line.mutations == []
     assert (await linear.use("assign_issue", id="DEMO-1", assignee="twin@demo.example"))["assignee"] == "Ada Lovelace"
 
 
@@ -274,9 +274,9 @@ async def test_a_second_try_with_the_same_key_makes_nothing_new(linear: LinearTo
 async def test_an_answer_that_was_lost_is_fetched(linear: LinearToolHarness, kind: str) -> None:  # R7
     name, args, mutation = CREATES[kind]
     before = await linear.count(kind)
-    linear.line.lose_answers_to = mutation
+    linear.line.lose_responses_to = mutation
     made = await linear.use(name, **args)
-    linear.line.lose_answers_to = ""
+    linear.line.lose_responses_to = ""
     assert await linear.use(name, **args) == made
     assert await linear.count(kind) == before + 1
 
@@ -310,9 +310,9 @@ async def test_a_change_whose_answer_was_lost_is_found_to_be_made(
     linear: LinearToolHarness, mutation: str
 ) -> None:  # R7
     name, args = CHANGES[mutation]
-    linear.line.lose_answers_to = mutation
+    linear.line.lose_responses_to = mutation
     result = await linear.use(name, **args)
-    linear.line.lose_answers_to = ""
+    linear.line.lose_responses_to = ""
     assert await linear.use(name, **args) == result
 
 
@@ -370,7 +370,7 @@ RESET = "X-RateLimit-Requests-Reset"
 async def test_errors_are_plain_and_never_contain_the_key(
     linear: LinearToolHarness, status: int, headers: dict[str, str], body: object, words: str
 ) -> None:  # R7
-    linear.line.instead = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
+    linear.line.override = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
     with pytest.raises(ToolFailed) as failed:
         await linear.use("list_issues")
     result = [failed.value.message, await linear.preview("delete_issue", id="DEMO-1"), repr(linear.tools)]
@@ -509,5 +509,5 @@ async def test_the_preview_of_a_second_deletion_says_that_nothing_would_change(
     linear: LinearToolHarness,
 ) -> None:  # R45
     await linear.use("delete_issue", id="DEMO-1")
-    linear.line.heard.clear()
+    linear.line.requests.clear()
     assert "nothing would change" in await linear.preview("delete_issue", id="DEMO-1")

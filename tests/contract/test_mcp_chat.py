@@ -26,8 +26,8 @@ from interlock.core.ports import ApprovalQuery
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.server.serve import make_server_state
-from tests.support import approve, every_kind, status
-from tests.tools.mcp_harness import QUICK, ROOT, command, small
+from tests.support import all_event_kinds, approve, status
+from tests.tools.mcp_harness import QUICK, ROOT, command, server_settings
 
 BOB = Principal("default", "bob", "reviewer")
 
@@ -100,13 +100,13 @@ async def wait_for_end(services: AppServices, approval_id: str) -> str:
 async def test_a_call_without_an_answer_ends_as_unknown_and_is_not_repeated(
     services: AppServices, tmp_path: Path
 ) -> None:
-    with small("child", tmp_path) as server:  # R46
+    with server_settings("child", tmp_path) as server:  # R46
         async with run_assistant(services, server, "files_hang", replace(QUICK, call_timeout=0.2)) as assistant:
             await send_message(services, assistant, "go")
             approval_id = await wait_for_pending(services)
             await approve(services, approval_id)
             assert await wait_for_end(services, approval_id) == "unknown"
-    assert (await every_kind(services)).count("started") == 1
+    assert (await all_event_kinds(services)).count("started") == 1
 
 
 async def test_an_approved_call_waits_for_its_server_after_a_restart(services: AppServices, tmp_path: Path) -> None:

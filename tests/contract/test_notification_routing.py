@@ -19,8 +19,8 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from interlock.notify import message_text
 from interlock.policy.explain import explain
-from tests.channels.fake_channels import Set, Told
-from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending
+from tests.channels.fake_channels import FakeChannel, FakeChannels
+from tests.support import START, WRITE, Clock, approve, call, event_kinds, ledger_violations, propose_pending
 
 MINUTE = 60_000
 BOB = Reviewer("bob", "reviewer", teams=frozenset({"finance"}))
@@ -48,11 +48,11 @@ rules:
 
 
 @pytest.fixture
-async def all_channels(services: AppServices) -> Set:
+async def all_channels(services: AppServices) -> FakeChannels:
     for name, (role, team) in PEOPLE.items():
         await services.store.put_user("default", person(name, role, team), "ada")
     await services.store.put_user("default", person("rita", "reviewer"), "ada")
-    made = Set(services, ROUTES, mail=Told(), room=Told(), pager=Told())
+    made = FakeChannels(services, ROUTES, mail=FakeChannel(), room=FakeChannel(), pager=FakeChannel())
     await made.sweep()
     return made
 
@@ -66,15 +66,15 @@ async def put_policy(services: AppServices, text: str) -> None:
 
 
 async def run_for(
-    services: AppServices, people: Set, clock: Clock, minutes: int = 61
+    services: AppServices, people: FakeChannels, clock: Clock, minutes: int = 61
 ) -> list[tuple[int, str, str, str]]:
     """Everything that disturbed somebody, with its minute."""
     heard = []
     for minute in range(minutes):
         await services.worker.sweep()
         await people.sweep()
-        heard += [(minute, *each) for each in people.loud()]
-        clock.forward(MINUTE)
+        heard += [(minute, *each) for each in people.take_notifying()]
+        clock.advance(MINUTE)
     return heard
 
 
@@ -94,10 +94,10 @@ ESCALATED = [
 
 
 async def test_an_unanswered_call_escalates_and_expires(
-    services: AppServices, all_channels: Set, clock: Clock
+    services: AppServices, all_channels: FakeChannels, clock: Clock
 ) -> None:  # R28, R43, R41
     await put_policy(services, LADDER.format(end="escalate"))
-    approval_id = await pending(services, requester="rita")
+    approval_id = await propose_pending(services, requester="rita")
     agent = asyncio.ensure_future(services.gate.wait("default", approval_id))
     heard = await run_for(services, all_channels, clock)
     assert sorted(heard) == sorted([*ESCALATED, (60, "mail", "rita", "expired")])
@@ -113,14 +113,14 @@ async def test_an_unanswered_call_escalates_and_expires(
     ]
     result = [minute for kind, minute in times if kind == "delivered"]
     assert [result.count(minute) >= 1 for minute in (0, 10, 20, 30, 50, 60)] == [True] * 6
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_an_unanswered_call_runs_only_if_the_rule_allows_it(
-    services: AppServices, all_channels: Set, clock: Clock
+    services: AppServices, all_channels: FakeChannels, clock: Clock
 ) -> None:  # R28, R43
     await put_policy(services, LADDER.format(end="approve"))
-    approval_id = await pending(services, requester="rita")
+    approval_id = await propose_pending(services, requester="rita")
     agent = asyncio.ensure_future(services.gate.wait("default", approval_id))
     heard = await run_for(services, all_channels, clock, 60)
     await services.worker.sweep()
@@ -128,21 +128,23 @@ async def test_an_unanswered_call_runs_only_if_the_rule_allows_it(
     assert sorted(heard) == sorted(ESCALATED)
     assert isinstance(await agent, Proceed)
     ended = {
-        name: [message.approval_view for _, message, _ in result.heard]
+        name: [message.approval_view for _, message, _ in result.messages]
         for name, result in all_channels.channels.items()
     }
     shown = {topic.status for topics in ended.values() for topic in topics if topic is not None}
     assert (shown, len(ended["mail"])) == ({"approved"}, 3)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
-async def test_a_decision_ends_the_ladder_everywhere(services: AppServices, all_channels: Set, clock: Clock) -> None:
+async def test_a_decision_ends_the_ladder_everywhere(
+    services: AppServices, all_channels: FakeChannels, clock: Clock
+) -> None:
     await put_policy(services, LADDER.format(end="escalate"))
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await run_for(services, all_channels, clock, 32)
     await approve(services, approval_id, EVE)
     await all_channels.sweep()
-    said = {name: result.said for name, result in all_channels.channels.items()}
+    said = {name: result.purposes for name, result in all_channels.channels.items()}
     assert said == {"mail": [("update", "ended")] * 3, "room": [("update", "ended")], "pager": [("update", "ended")]}
     assert await run_for(services, all_channels, clock) == []
 
@@ -158,10 +160,10 @@ rules:
 
 
 async def test_the_same_person_through_three_channels_counts_once(
-    services: AppServices, all_channels: Set
+    services: AppServices, all_channels: FakeChannels
 ) -> None:  # R48
     await put_policy(services, TWO)
-    approval_id = await pending(services, requester="rita")
+    approval_id = await propose_pending(services, requester="rita")
     for channel in ("web", "slack", "mail"):
         assert (
             await approve(services, approval_id, Reviewer("bob", "reviewer", teams=BOB.teams, via=channel)) == "pending"
@@ -169,53 +171,55 @@ async def test_the_same_person_through_three_channels_counts_once(
     votes = (await services.store.get("default", approval_id)).approval.votes
     assert [(vote.by, vote.via) for vote in votes] == [("bob", "web")]
     assert await approve(services, approval_id, EVE) == "approved"
-    assert (await kinds(services)).count("voted") == 1
+    assert (await event_kinds(services)).count("voted") == 1
 
 
 async def test_requester_and_editor_are_not_notified_and_cannot_decide(
-    services: AppServices, all_channels: Set
+    services: AppServices, all_channels: FakeChannels
 ) -> None:  # R48
     await put_policy(services, TWO)
-    approval_id = await pending(services, requester="rita")
+    approval_id = await propose_pending(services, requester="rita")
     await all_channels.sweep()
-    assert sorted(each for _, each, _ in all_channels.loud()) == ["ada", "bob", "eve"]
+    assert sorted(each for _, each, _ in all_channels.take_notifying()) == ["ada", "bob", "eve"]
     seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
     await services.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
     await all_channels.sweep()
-    assert sorted(each for _, each, _ in all_channels.loud()) == ["ada", "eve"]
+    assert sorted(each for _, each, _ in all_channels.take_notifying()) == ["ada", "eve"]
     for kept_out in (Reviewer("rita", "reviewer"), BOB):
         with pytest.raises(Forbidden):
             await approve(services, approval_id, kept_out)
 
 
-async def test_an_edit_asks_those_again_whose_vote_is_void(services: AppServices, all_channels: Set) -> None:  # R48
+async def test_an_edit_asks_those_again_whose_vote_is_void(
+    services: AppServices, all_channels: FakeChannels
+) -> None:  # R48
     await put_policy(services, TWO.replace(", exclude: [requester, editors]", ""))
-    approval_id = await pending(services, requester="rita")
+    approval_id = await propose_pending(services, requester="rita")
     await all_channels.sweep()
     await approve(services, approval_id, EVE)
     await all_channels.sweep()
-    all_channels.loud()
+    all_channels.take_notifying()
     seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
     await services.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
     await all_channels.sweep()
-    mails = [message for _, message, _ in all_channels.channels["mail"].heard if message.to.person == "eve"]
-    assert ("mail", "eve", "remind") in all_channels.loud()
+    mails = [message for _, message, _ in all_channels.channels["mail"].messages if message.to.person == "eve"]
+    assert ("mail", "eve", "remind") in all_channels.take_notifying()
     assert (mails[-1].revised, message_text.title(mails[-1])) == (True, "Changed: Delete /tmp/y")
 
 
-async def test_the_second_stage_is_told_when_it_opens(services: AppServices, all_channels: Set) -> None:  # R48
+async def test_the_second_stage_is_told_when_it_opens(services: AppServices, all_channels: FakeChannels) -> None:  # R48
     stages = "stages: [{approvers: {teams: [finance]}}, {approvers: {teams: [leads]}}]"
     await put_policy(services, f"version: 1\nrules:\n  - {{name: both, tools: [delete_file], then: ask, {stages}}}\n")
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await all_channels.sweep()
-    assert sorted(all_channels.loud()) == [("mail", "bob", "ask"), ("mail", "eve", "ask")]
+    assert sorted(all_channels.take_notifying()) == [("mail", "bob", "ask"), ("mail", "eve", "ask")]
     await approve(services, approval_id, BOB)
     await all_channels.sweep()
-    assert all_channels.loud() == [("mail", "ada", "ask")]
+    assert all_channels.take_notifying() == [("mail", "ada", "ask")]
 
 
 async def test_a_team_is_notified_for_an_absent_person(
-    services: AppServices, all_channels: Set, clock: Clock
+    services: AppServices, all_channels: FakeChannels, clock: Clock
 ) -> None:  # R40
     await put_policy(services, LADDER.format(end="reject"))
     away = User(
@@ -227,28 +231,30 @@ async def test_a_team_is_notified_for_an_absent_person(
         away_to=People(teams=frozenset({"leads"})),
     )
     await services.store.put_user("default", away, "bob")
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await all_channels.sweep()
-    assert all_channels.loud() == [("mail", "ada", "ask")]
+    assert all_channels.take_notifying() == [("mail", "ada", "ask")]
     ada = await services.inbox.reviewer("default", "ada", "mail")
     assert await approve(services, approval_id, ada) == "approved"
     [vote] = (await services.store.get("default", approval_id)).approval.votes
     assert (vote.by, vote.seat) == ("ada", "bob")
 
 
-async def test_a_delegation_tells_the_delegate(services: AppServices, all_channels: Set) -> None:  # R40
+async def test_a_delegation_tells_the_delegate(services: AppServices, all_channels: FakeChannels) -> None:  # R40
     await put_policy(services, LADDER.format(end="reject"))
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await all_channels.sweep()
-    all_channels.loud()
+    all_channels.take_notifying()
     await services.inbox.delegate("default", approval_id, People(frozenset({"eve"})), BOB)
     await all_channels.sweep()
-    assert all_channels.loud() == [("mail", "eve", "ask")]
+    assert all_channels.take_notifying() == [("mail", "eve", "ask")]
 
 
-async def test_who_was_removed_is_told_nothing_more(services: AppServices, all_channels: Set, clock: Clock) -> None:
+async def test_who_was_removed_is_told_nothing_more(
+    services: AppServices, all_channels: FakeChannels, clock: Clock
+) -> None:
     await put_policy(services, LADDER.format(end="reject"))
-    await pending(services)
+    await propose_pending(services)
     await services.store.put_user(
         "default", User("bob", "reviewer", teams=BOB.teams, email="bob@example.com", removed_at=clock()), "ada"
     )
@@ -264,37 +270,37 @@ NIGHT = Routes(
 
 
 @pytest.fixture
-async def quiet_hours(services: AppServices) -> Set:
+async def quiet_hours(services: AppServices) -> FakeChannels:
     await put_policy(services, "version: 1\ndefaults: {expires_in: 8h, remind: 10m}")
-    made = Set(services, NIGHT, room=Told())
+    made = FakeChannels(services, NIGHT, room=FakeChannel())
     await made.sweep()
     return made
 
 
 async def test_at_night_only_what_is_urgent_disturbs(
-    services: AppServices, quiet_hours: Set, clock: Clock
+    services: AppServices, quiet_hours: FakeChannels, clock: Clock
 ) -> None:  # R28
     for number, priority in enumerate(("low", "medium", "high")):
-        await pending(services, number, priority=priority)
+        await propose_pending(services, number, priority=priority)
     heard = await run_for(services, quiet_hours, clock, 62)
     asked = [(minute, why) for minute, _, _, why in heard]
     assert asked == [(0, "ask"), (10, "remind"), (60, "ask"), (60, "ask")]
 
 
 async def test_what_was_decided_at_night_wakes_nobody_in_the_morning(
-    services: AppServices, quiet_hours: Set, clock: Clock
+    services: AppServices, quiet_hours: FakeChannels, clock: Clock
 ) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await quiet_hours.sweep()
     await approve(services, approval_id)
     assert await run_for(services, quiet_hours, clock, 62) == []
-    assert quiet_hours.channels["room"].heard == []
+    assert quiet_hours.channels["room"].messages == []
 
 
 async def test_a_rejection_taken_back_at_night_is_asked_in_the_morning(
-    services: AppServices, quiet_hours: Set, clock: Clock
+    services: AppServices, quiet_hours: FakeChannels, clock: Clock
 ) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await quiet_hours.sweep()
     seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
     await services.inbox.decide("default", approval_id, Reject("no", seen), BOB)
@@ -304,8 +310,11 @@ async def test_a_rejection_taken_back_at_night_is_asked_in_the_morning(
 
 
 async def test_reminders_of_the_configuration_are_in_the_terms(services: AppServices, clock: Clock) -> None:  # R28
-    room = Set(
-        services, Routes({"room": ChannelCapabilities()}, "room"), PolicyChannelSettings((2 * MINUTE,)), room=Told()
+    room = FakeChannels(
+        services,
+        Routes({"room": ChannelCapabilities()}, "room"),
+        PolicyChannelSettings((2 * MINUTE,)),
+        room=FakeChannel(),
     )
     await room.sweep()
     doors = await room.workspaces.services("default")
@@ -319,15 +328,15 @@ async def test_reminders_of_the_configuration_are_in_the_terms(services: AppServ
 
 async def test_one_of_a_flood_is_reminded_by_itself(services: AppServices, clock: Clock) -> None:  # R44
     await put_policy(services, "version: 1\ndefaults: {remind: 2m}")
-    room = Set(services, Routes({"room": ChannelCapabilities(rate_per_minute=2)}, "room"), room=Told())
+    room = FakeChannels(services, Routes({"room": ChannelCapabilities(rate_per_minute=2)}, "room"), room=FakeChannel())
     await room.sweep()
     for number in range(3):
-        await pending(services, number)
+        await propose_pending(services, number)
     assert await room.sweep() == 2
     [alone] = [
-        message.approval_view.approval.id for _, message, _ in room.channels["room"].heard if message.approval_view
+        message.approval_view.approval.id for _, message, _ in room.channels["room"].messages if message.approval_view
     ]
-    assert sorted(why for _, _, why in room.loud()) == ["ask", "group"]
+    assert sorted(why for _, _, why in room.take_notifying()) == ["ask", "group"]
     await approve(services, alone)
     heard = await run_for(services, room, clock, 5)
     assert [(minute, why) for minute, _, _, why in heard] == [(2, "ask"), (2, "ask")]
@@ -335,7 +344,7 @@ async def test_one_of_a_flood_is_reminded_by_itself(services: AppServices, clock
 
 async def test_a_draft_names_channels_that_there_are(services: AppServices) -> None:  # R26, R30
     reaching = PolicyChannelSettings((), frozenset({"dashboard", "room"}), has_destinations=False)
-    room = Set(services, Routes({"room": ChannelCapabilities()}, "room"), reaching, room=Told())
+    room = FakeChannels(services, Routes({"room": ChannelCapabilities()}, "room"), reaching, room=FakeChannel())
     rule = "version: 1\nrules: [{name: r, then: ask, channels: [%s]}]"
     with pytest.raises(Misconfigured, match='unknown channel "rom"; did you mean "room"'):
         await room.workspaces.draft("default", rule % "rom")
@@ -345,21 +354,21 @@ async def test_a_draft_names_channels_that_there_are(services: AppServices) -> N
 
 async def test_a_rule_that_names_a_channel_which_is_gone_is_told_as_if_it_named_none(services: AppServices) -> None:
     await put_policy(services, "version: 1\nrules: [{name: r, then: ask, channels: [gone, '#nowhere']}]")
-    room = Set(services, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
+    room = FakeChannels(services, Routes({"room": ChannelCapabilities()}, "room"), room=FakeChannel())
     await room.sweep()
-    await pending(services)
+    await propose_pending(services)
     assert await room.sweep() == 1
 
 
 async def test_what_ended_while_its_sender_died_is_told_as_ended(services: AppServices, clock: Clock) -> None:  # R23
-    room = Set(services, Routes({"room": ChannelCapabilities()}, "room"), room=Told())
+    room = FakeChannels(services, Routes({"room": ChannelCapabilities()}, "room"), room=FakeChannel())
     await room.sweep()
-    approval_id = await pending(services)
-    await room.courier.route()
+    approval_id = await propose_pending(services)
+    await room.dispatcher.route()
     assert len(await services.store.deliveries.lease("default", "room", "another", 8, 10)) == 1
     await approve(services, approval_id)
     await room.sweep()
-    clock.forward(2 * MINUTE)
+    clock.advance(2 * MINUTE)
     await room.sweep()
-    assert room.channels["room"].said == [("send", "ended")]
+    assert room.channels["room"].purposes == [("send", "ended")]
     assert (await room.sweep(), await services.store.deliveries.list_deliveries("default", "due")) == (0, [])

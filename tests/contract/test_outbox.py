@@ -20,10 +20,10 @@ from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
 from interlock.notify.channel import ChannelGone, DeliveryDelayed, DeliveryUnknown
 from interlock.notify.channel_queue import CLAIM_BATCH, MAX_CONCURRENT
-from tests.contract.test_dispatcher import Set, Told
-from tests.databases import Place
+from tests.contract.test_dispatcher import FakeChannel, FakeChannels
+from tests.databases import Database
 from tests.faults.points import FaultPoint, build_services_with_points, parse_fault_plan
-from tests.support import BOB, Clock, approve, faults, kinds, pending
+from tests.support import BOB, Clock, approve, event_kinds, ledger_violations, propose_pending
 
 MINUTE = 60_000
 RETRYING = "version: 1\ndefaults: {expires_in: 1d}\n"
@@ -32,7 +32,7 @@ ROOM = Routes({"room": MANY}, "room")
 BOTH = Routes({"room": MANY, "hall": MANY}, "room", priorities={"medium": ("room", "hall")})
 
 
-class RecordingChannel(Told):
+class RecordingChannel(FakeChannel):
     """Counts every try; `gate` lets nobody through until it is set; `hates` are approvals that it never takes."""
 
     def __init__(self) -> None:
@@ -51,18 +51,22 @@ class RecordingChannel(Told):
 
     @property
     def asked(self) -> list[str]:
-        return [message.approval_view.approval.id for _, message, _ in self.heard if message.approval_view is not None]
+        return [
+            message.approval_view.approval.id for _, message, _ in self.messages if message.approval_view is not None
+        ]
 
 
-async def start_notifications(services: AppServices, routes: Routes = ROOM, **channels: RecordingChannel) -> Set:
+async def start_notifications(
+    services: AppServices, routes: Routes = ROOM, **channels: RecordingChannel
+) -> FakeChannels:
     """Starts notifications."""
-    made = Set(services, routes, **(channels or {"room": RecordingChannel()}))
+    made = FakeChannels(services, routes, **(channels or {"room": RecordingChannel()}))
     await services.store.put_user("default", User("ada", "admin", email="ada@example.com"), "ada")
     await made.sweep()
     return made
 
 
-def room_channel(of: Set) -> RecordingChannel:
+def room_channel(of: FakeChannels) -> RecordingChannel:
     found = of.channels["room"]
     assert isinstance(found, RecordingChannel)
     return found
@@ -70,7 +74,7 @@ def room_channel(of: Set) -> RecordingChannel:
 
 async def calls(services: AppServices, count: int, **more: Any) -> list[str]:
     start = more.pop("start", 0)
-    return list(await asyncio.gather(*(pending(services, f"c{start + n}", **more) for n in range(count))))
+    return list(await asyncio.gather(*(propose_pending(services, f"c{start + n}", **more) for n in range(count))))
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
@@ -87,17 +91,17 @@ async def test_a_channel_that_was_down_for_an_hour_gets_every_message_after_few_
 ) -> None:  # R23, R24
     await services.put_policy("default", RETRYING, "ada", {})
     both = await start_notifications(services, BOTH, room=RecordingChannel(), hall=RecordingChannel())
-    room_channel(both).trouble = DeliveryDelayed("It is down.")
+    room_channel(both).failure = DeliveryDelayed("It is down.")
     asked = await calls(services, 40)
     await both.sweep()
     assert sorted(both.channels["hall"].asked) == sorted(asked), "the other channel is not delayed"  # type: ignore[attr-defined]
     for _ in range(120):
-        clock.forward(MINUTE // 2)
+        clock.advance(MINUTE // 2)
         await both.sweep()
     assert room_channel(both).tries <= MAX_CONCURRENT * 125
-    room_channel(both).trouble = None
+    room_channel(both).failure = None
     for _ in range(3):
-        clock.forward(MINUTE)
+        clock.advance(MINUTE)
         await both.sweep()
     assert sorted(room_channel(both).asked) == sorted(asked)
 
@@ -107,8 +111,8 @@ async def test_a_channel_that_does_not_answer_holds_up_no_other(services: AppSer
     gate = room_channel(both).gate = asyncio.Event()
     asked = await calls(services, 3 * MAX_CONCURRENT)
     sweeping = asyncio.create_task(both.sweep())
-    await wait_until(lambda: len(both.channels["hall"].heard) == len(asked))
-    assert (room_channel(both).tries, room_channel(both).heard) == (MAX_CONCURRENT, [])
+    await wait_until(lambda: len(both.channels["hall"].messages) == len(asked))
+    assert (room_channel(both).tries, room_channel(both).messages) == (MAX_CONCURRENT, [])
     gate.set()
     assert await sweeping == 2 * len(asked)
     assert sorted(room_channel(both).asked) == sorted(asked)
@@ -120,31 +124,31 @@ async def test_messages_that_always_fail_do_not_block_others(services: AppServic
     await there.sweep()
     well: list[str] = []
     for number in range(20):
-        clock.forward(3_000)
-        well.append(await pending(services, f"well{number}"))
+        clock.advance(3_000)
+        well.append(await propose_pending(services, f"well{number}"))
         await there.sweep()
-    clock.forward(MINUTE // 2)
+    clock.advance(MINUTE // 2)
     await there.sweep()
     assert sorted(room_channel(there).asked) == sorted(well)
 
 
 async def test_what_fails_together_is_one_failure_of_the_channel(services: AppServices, clock: Clock) -> None:  # R24
     there = await start_notifications(services)
-    room_channel(there).trouble = DeliveryDelayed("It is down.")
+    room_channel(there).failure = DeliveryDelayed("It is down.")
     await calls(services, MAX_CONCURRENT)
     await there.sweep()
     assert room_channel(there).tries == MAX_CONCURRENT
-    room_channel(there).trouble = None
-    clock.forward(1_000)
+    room_channel(there).failure = None
+    clock.advance(1_000)
     assert await there.sweep() > 0
 
 
 async def test_a_channel_that_is_gone_is_switched_off_once(services: AppServices) -> None:  # R24
     there = await start_notifications(services)
-    room_channel(there).trouble = ChannelGone("It is gone.")
+    room_channel(there).failure = ChannelGone("It is gone.")
     await calls(services, MAX_CONCURRENT)
     await there.sweep()
-    assert (await kinds(services)).count("channel_off") == 1
+    assert (await event_kinds(services)).count("channel_off") == 1
 
 
 # Deliveries with an unknown outcome
@@ -154,37 +158,37 @@ async def test_a_message_that_may_have_arrived_is_updated_to_its_end(
     services: AppServices, clock: Clock
 ) -> None:  # R24, R27
     there = await start_notifications(services)
-    room_channel(there).trouble = DeliveryUnknown("It hung up.")
-    approval_id = await pending(services)
+    room_channel(there).failure = DeliveryUnknown("It hung up.")
+    approval_id = await propose_pending(services)
     await there.sweep()
-    room_channel(there).trouble = None
+    room_channel(there).failure = None
     await approve(services, approval_id)
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     await there.sweep()
-    assert room_channel(there).said == [("send", "ended")]
+    assert room_channel(there).purposes == [("send", "ended")]
 
 
 async def test_an_unsent_message_is_dropped_when_the_call_is_decided(
     services: AppServices, clock: Clock
 ) -> None:  # R24
     there = await start_notifications(services)
-    room_channel(there).trouble = DeliveryDelayed("Nobody is there.")
-    approval_id = await pending(services)
+    room_channel(there).failure = DeliveryDelayed("Nobody is there.")
+    approval_id = await propose_pending(services)
     await there.sweep()
-    room_channel(there).trouble = None
+    room_channel(there).failure = None
     await approve(services, approval_id)
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     assert await there.sweep() == 0
     assert [each.status for each in await services.store.deliveries.for_approval("default", approval_id)] == ["dropped"]
 
 
 async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(services: AppServices) -> None:  # R24
     there = await start_notifications(services)
-    approval_id = await pending(services)
-    await there.courier.route()
+    approval_id = await propose_pending(services)
+    await there.dispatcher.route()
     await approve(services, approval_id)
-    lane = there.courier.queues["default", "room"]
-    assert (await lane.sweep(), room_channel(there).heard) == (0, [])
+    lane = there.dispatcher.queues["default", "room"]
+    assert (await lane.sweep(), room_channel(there).messages) == (0, [])
     [left] = await services.store.deliveries.for_approval("default", approval_id)
     assert left.status == "dropped"
 
@@ -193,15 +197,15 @@ async def test_a_call_that_waits_again_is_told_though_it_was_decided_before_anyb
     services: AppServices,
 ) -> None:  # R23
     there = await start_notifications(services)
-    approval_id = await pending(services)
-    await there.courier.route()
+    approval_id = await propose_pending(services)
+    await there.dispatcher.route()
     stored = await services.store.get("default", approval_id)
     await services.inbox.decide("default", approval_id, Reject("no", Acknowledgement(stored.approval.args_sha256)), BOB)
     await there.sweep()
-    assert room_channel(there).heard == []
+    assert room_channel(there).messages == []
     await services.inbox.undo("default", approval_id, BOB)
     await there.sweep()
-    assert room_channel(there).said == [("send", "ask")]
+    assert room_channel(there).purposes == [("send", "ask")]
 
 
 # Floods
@@ -214,10 +218,10 @@ async def test_a_flood_is_sent_urgent_first_and_the_rest_as_one_batch(
     await calls(services, 995)
     urgent = await calls(services, 5, start=995, priority="high")
     assert await flood.sweep() == 10
-    said = [message for _, message, _ in room_channel(flood).heard]
+    said = [message for _, message, _ in room_channel(flood).messages]
     assert [message.count for message in said if message.purpose == "group"] == [991]
     assert set(urgent) <= set(room_channel(flood).asked[: MAX_CONCURRENT + 1])
-    clock.forward(MINUTE + 1)
+    clock.advance(MINUTE + 1)
     assert await flood.sweep() == 0
     assert (await services.store.stats("default")).by_status["pending"] == 1000, "all are in the inbox"
 
@@ -231,12 +235,12 @@ async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(
         for part in range(4):
             await calls(services, 25, start=100 * minute + 25 * part)
             result.append(await flood.sweep())
-            clock.forward(MINUTE // 4)
+            clock.advance(MINUTE // 4)
     assert [sum(result[start : start + 4]) <= 10 for start in range(9)] == [True] * 9
     for _ in range(2):
-        clock.forward(MINUTE + 1)
+        clock.advance(MINUTE + 1)
         await flood.sweep()
-    counted = sum(message.count or 1 for _, message, _ in room_channel(flood).heard)
+    counted = sum(message.count or 1 for _, message, _ in room_channel(flood).messages)
     assert counted == 300
 
 
@@ -244,11 +248,11 @@ async def test_a_start_with_5000_that_wait_makes_no_storm(services: AppServices,
     await calls(services, 5_000)
     routes = Routes({"room": ChannelCapabilities(rate_per_minute=10)}, "room")
     assert await (flood := await start_notifications(services, routes)).sweep() == 0
-    assert len(room_channel(flood).heard) == 10
-    assert sum(message.count or 1 for _, message, _ in room_channel(flood).heard) == 5_000
-    clock.forward(MINUTE + 1)
+    assert len(room_channel(flood).messages) == 10
+    assert sum(message.count or 1 for _, message, _ in room_channel(flood).messages) == 5_000
+    clock.advance(MINUTE + 1)
     again = await start_notifications(services, routes)
-    assert room_channel(again).heard == []
+    assert room_channel(again).messages == []
 
 
 # Several dispatchers
@@ -261,7 +265,7 @@ async def test_two_dispatchers_share_due_deliveries_and_the_rate_limit(
     asked = await calls(services, 150)
     assert sum(await asyncio.gather(one.sweep(), two.sweep())) == 150
     assert sorted(room_channel(one).asked + room_channel(two).asked) == sorted(asked)
-    clock.forward(MINUTE + 1)
+    clock.advance(MINUTE + 1)
     few = Routes({"room": ChannelCapabilities(rate_per_minute=10)}, "room")
     slow, quick = await start_notifications(services, few), await start_notifications(services, few)
     gate = room_channel(slow).gate = asyncio.Event()
@@ -279,16 +283,16 @@ async def test_who_stood_still_for_longer_than_the_lease_records_nothing(
 ) -> None:  # R24
     still, awake = await start_notifications(services), await start_notifications(services)
     gate = room_channel(still).gate = asyncio.Event()
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     sweeping = asyncio.create_task(still.sweep())
     await wait_until(lambda: room_channel(still).tries == 1)
-    clock.forward(MINUTE + 1)
+    clock.advance(MINUTE + 1)
     assert await awake.sweep() == 1
     gate.set()
     assert await sweeping == 0
-    ids = {message.id for _, message, _ in (*room_channel(still).heard, *room_channel(awake).heard)}
+    ids = {message.id for _, message, _ in (*room_channel(still).messages, *room_channel(awake).messages)}
     assert len(ids) == 1, "a duplicate has the id of the first"
-    assert (await kinds(services)).count("delivered") == 1
+    assert (await event_kinds(services)).count("delivered") == 1
     [row] = await services.store.deliveries.for_approval("default", approval_id)
     assert (row.status, row.fence) == ("sent", 2)
 
@@ -299,7 +303,7 @@ async def test_a_stale_lease_is_released_and_not_sent(services: AppServices, clo
     await calls(services, CLAIM_BATCH)
     sweeping = asyncio.create_task(there.sweep())
     await wait_until(lambda: room_channel(there).tries == MAX_CONCURRENT)
-    clock.forward(MINUTE - 1_000)
+    clock.advance(MINUTE - 1_000)
     gate.set()
     assert await sweeping == CLAIM_BATCH
     rows = await services.store.deliveries.list_deliveries("default", "sent")
@@ -308,15 +312,15 @@ async def test_a_stale_lease_is_released_and_not_sent(services: AppServices, clo
 
 async def test_deliveries_of_a_dead_runner_are_sent_at_once(services: AppServices) -> None:  # R24
     there = await start_notifications(services)
-    await pending(services)
-    await there.courier.route()
+    await propose_pending(services)
+    await there.dispatcher.route()
     program = "from interlock.runtime.process_identity import make_runner_id; print(make_runner_id())"
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     await services.store.deliveries.lease("default", "room", done.stdout.strip(), 8, 10)
     assert await there.sweep() == 0
-    await there.courier.release()
+    await there.dispatcher.release()
     assert await there.sweep() == 1
 
 
@@ -331,7 +335,7 @@ async def test_a_workspace_with_much_to_say_does_not_silence_another(
             await store.add(
                 make_test_delivery(workspace, f"{workspace}{number}", DeliveryTarget("room"), "ada", clock())
             )
-        clock.forward(1)
+        clock.advance(1)
     taken = {name: await store.lease(name, "room", "me", 8, 10) for name in ("default", "other")}
     assert {name: {each.workspace for each in found} for name, found in taken.items()} == {
         "default": {"default"},
@@ -345,12 +349,12 @@ async def test_a_stopping_dispatcher_releases_its_leases(services: AppServices) 
     gate = room_channel(there).gate = asyncio.Event()
     await calls(services, CLAIM_BATCH)
     stop = asyncio.Event()
-    running = asyncio.create_task(there.courier.run(stop))
+    running = asyncio.create_task(there.dispatcher.run(stop))
     await wait_until(lambda: room_channel(there).tries == MAX_CONCURRENT)
     stop.set()
     gate.set()
     await running
-    assert len(room_channel(there).heard) == MAX_CONCURRENT
+    assert len(room_channel(there).messages) == MAX_CONCURRENT
     assert len(await services.store.deliveries.list_deliveries("default", "due")) == CLAIM_BATCH - MAX_CONCURRENT
 
 
@@ -359,11 +363,11 @@ async def test_a_stopping_dispatcher_releases_its_leases(services: AppServices) 
 
 @pytest.mark.postgres_nightly
 async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
-    place: Place, clock: Clock
+    database: Database, clock: Clock
 ) -> None:  # R24
-    clock.lead(place)
+    clock.drive(database)
     faulty = FaultPlan()
-    services = build_services_with_points(place.url, faulty.point, clock)
+    services = build_services_with_points(database.url, faulty.point, clock)
     await services.store.open()
     try:
         await services.put_policy("default", None, "ada", {})
@@ -376,8 +380,8 @@ async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
             where = f"{name}#{seen[name]}"
             await run_with_fault(there, faulty, clock, parse_fault_plan(f"raise:{where}"), where)
         assert len(names) > 20
-        assert await faults(services) == []
-        assert (await kinds(services)).count("delivered") == 2 * (len(names) + 1)
+        assert await ledger_violations(services) == []
+        assert (await event_kinds(services)).count("delivered") == 2 * (len(names) + 1)
     finally:
         await services.store.close()
 
@@ -393,21 +397,23 @@ class FaultPlan:
             self.plan(name)
 
 
-async def run_with_fault(there: Set, faulty: FaultPlan, clock: Clock, plan: FaultPoint | None, where: str = "") -> None:
+async def run_with_fault(
+    there: FakeChannels, faulty: FaultPlan, clock: Clock, plan: FaultPoint | None, where: str = ""
+) -> None:
     """A call is delivered while the database fails at one point, and decided after it recovered."""
-    approval_id = await pending(there.parts, f"{clock()}")
+    approval_id = await propose_pending(there.services, f"{clock()}")
     faulty.plan = plan
     for _ in range(2):
         with suppress(Error):
             await there.sweep()
     faulty.plan = None
-    clock.forward(2 * MINUTE)
+    clock.advance(2 * MINUTE)
     await there.sweep()
-    heard = [message for _, message, _ in room_channel(there).heard if message.approval_view is not None]
+    heard = [message for _, message, _ in room_channel(there).messages if message.approval_view is not None]
     assert (
         len({each.id for each in heard if each.approval_view and each.approval_view.approval.id == approval_id}) == 1
     ), where
-    await approve(there.parts, approval_id)
+    await approve(there.services, approval_id)
     await there.sweep()
-    [row] = await there.parts.store.deliveries.for_approval("default", approval_id)
+    [row] = await there.services.store.deliveries.for_approval("default", approval_id)
     assert row.status == "sent"

@@ -13,8 +13,8 @@ from interlock.core.decision import Acknowledgement, Reject
 from interlock.core.errors import Conflict, LeaseLost
 from interlock.core.run import MAX_STATE, Pause
 from interlock.storage.tables.pauses import LeaseHolder, PauseScope
-from tests.databases import Place
-from tests.support import BOB, Clock, approve, opened, pending
+from tests.databases import Database
+from tests.support import BOB, Clock, approve, open_services, propose_pending
 
 SCOPE = PauseScope("default", "mailer")
 FIRST_HOLDER, SECOND_HOLDER = LeaseHolder("runner:one", 60_000), LeaseHolder("runner:two", 60_000)
@@ -50,10 +50,10 @@ async def start_waiting(services: AppServices, look_again: float) -> asyncio.Fut
 # What is kept
 
 
-async def test_a_pause_outlives_the_program(place: Place, clock: Clock) -> None:  # R9
-    async with opened(place, clock) as services:
+async def test_a_pause_outlives_the_program(database: Database, clock: Clock) -> None:  # R9
+    async with open_services(database, clock) as services:
         await pause_run(services, state=b"\x00\xff what the framework needs")
-    async with opened(place, clock) as services:
+    async with open_services(database, clock) as services:
         (pause,) = await acquire(services)
     assert (pause.run_id, pause.agent, pause.state) == ("run", "mailer", b"\x00\xff what the framework needs")
     assert pause.paused_at == clock()
@@ -83,7 +83,7 @@ async def test_a_fence_is_never_used_twice_even_if_the_run_was_over_meanwhile(
 ) -> None:
     old = await pause_run(services)
     await services.store.pauses.complete(SCOPE, "run", old.fence)
-    clock.forward(1)
+    clock.advance(1)
     assert (await pause_run(services)).fence > old.fence
 
 
@@ -110,7 +110,7 @@ async def test_a_run_without_approvals_is_ready_at_once(services: AppServices) -
 
 
 async def test_a_run_waits_for_all_of_its_approvals(services: AppServices) -> None:  # R9
-    first, second = await pending(services, 1), await pending(services, 2)
+    first, second = await propose_pending(services, 1), await propose_pending(services, 2)
     await pause_run(services)
     await approve(services, first)
     assert await acquire(services) == []
@@ -121,7 +121,7 @@ async def test_a_run_waits_for_all_of_its_approvals(services: AppServices) -> No
 async def test_the_clock_alone_makes_a_run_ready_when_its_approval_expires(
     services: AppServices, clock: Clock
 ) -> None:  # R9
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await pause_run(services)
     expires = (await services.store.get("default", approval_id)).approval.deadlines.expires_at
     clock.now = expires - 1
@@ -130,15 +130,15 @@ async def test_the_clock_alone_makes_a_run_ready_when_its_approval_expires(
     assert [pause.run_id for pause in await acquire(services)] == ["run"]
 
 
-async def test_a_rejection_that_can_be_undone_is_waited_for(place: Place, clock: Clock) -> None:  # R9
-    async with opened(place, clock, UNDO) as services:
-        approval_id = await pending(services)
+async def test_a_rejection_that_can_be_undone_is_waited_for(database: Database, clock: Clock) -> None:  # R9
+    async with open_services(database, clock, UNDO) as services:
+        approval_id = await propose_pending(services)
         await pause_run(services)
         digest = (await services.store.get("default", approval_id)).approval.args_sha256
         await services.inbox.decide("default", approval_id, Reject("no", seen=Acknowledgement(digest)), BOB)
-        clock.forward(9_999)
+        clock.advance(9_999)
         assert await acquire(services) == []
-        clock.forward(1)
+        clock.advance(1)
         assert [pause.run_id for pause in await acquire(services)] == ["run"]
 
 
@@ -155,8 +155,8 @@ async def test_other_agents_and_other_keys_get_nothing(services: AppServices) ->
 # Who goes on with it
 
 
-async def test_of_two_who_claim_at_once_each_run_goes_to_one(place: Place, clock: Clock) -> None:  # R9
-    async with opened(place, clock) as services, opened(place, clock) as others:
+async def test_of_two_who_claim_at_once_each_run_goes_to_one(database: Database, clock: Clock) -> None:  # R9
+    async with open_services(database, clock) as services, open_services(database, clock) as others:
         for number in range(20):
             await pause_run(services, f"run{number}")
         runs: list[str] = []
@@ -171,9 +171,9 @@ async def test_of_two_who_claim_at_once_each_run_goes_to_one(place: Place, clock
 async def test_a_lease_that_lapsed_gives_the_run_to_the_next(services: AppServices, clock: Clock) -> None:  # R9
     await pause_run(services)
     (first,) = await acquire(services)
-    clock.forward(59_999)
+    clock.advance(59_999)
     assert await acquire(services, SECOND_HOLDER) == []
-    clock.forward(1)
+    clock.advance(1)
     (second,) = await acquire(services, SECOND_HOLDER)
     assert second.fence > first.fence
     assert second.attempts == 2
@@ -186,7 +186,7 @@ async def test_the_holder_keeps_the_run_by_renewing_its_lease(services: AppServi
     await pause_run(services)
     (pause,) = await acquire(services)
     for _ in range(3):
-        clock.forward(40_000)
+        clock.advance(40_000)
         await services.store.pauses.renew(SCOPE, "run", pause.fence, 60_000)
         assert await acquire(services, SECOND_HOLDER) == []
     assert await services.store.pauses.complete(SCOPE, "run", pause.fence)
@@ -207,9 +207,9 @@ async def test_a_run_that_failed_is_left_alone_for_longer_each_time(services: Ap
     for _ in range(12):
         (pause,) = await acquire(services)
         waits.append(await services.store.pauses.release_lease(SCOPE, "run", pause.fence, failed=True))
-        clock.forward(waits[-1] - 1)
+        clock.advance(waits[-1] - 1)
         assert await acquire(services) == []
-        clock.forward(1)
+        clock.advance(1)
     assert waits[:4] == [1_000, 2_000, 4_000, 8_000]
     assert waits[-1] == 300_000
     await pause_run(services)
@@ -230,10 +230,10 @@ async def test_a_lease_without_a_waiter_is_released(services: AppServices) -> No
 # Waiting
 
 
-async def test_a_waiter_is_woken_by_the_decision(place: Place, clock: Clock) -> None:  # R9
+async def test_a_waiter_is_woken_by_the_decision(database: Database, clock: Clock) -> None:  # R9
     """Looking by itself would take longer than the test may."""
-    async with opened(place, clock) as services:
-        approval_id = await pending(services)
+    async with open_services(database, clock) as services:
+        approval_id = await propose_pending(services)
         await pause_run(services)
         waiting = await start_waiting(services, look_again=3_600)
         await approve(services, approval_id)
@@ -250,7 +250,7 @@ async def test_a_pause_wakes_those_who_wait_for_one(services: AppServices) -> No
 
 
 async def test_what_the_clock_decides_is_seen_without_a_wake_up(services: AppServices, clock: Clock) -> None:  # R9
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await pause_run(services)
     waiting = await start_waiting(services, look_again=0.01)
     clock.now = (await services.store.get("default", approval_id)).approval.deadlines.expires_at
@@ -267,9 +267,9 @@ async def test_a_wait_ends_at_its_timeout(services: AppServices) -> None:
 
 async def test_a_thousand_paused_runs_are_listed_in_one_query(services: AppServices, clock: Clock) -> None:  # R9
     for number in range(10):
-        await pending(services, number)
+        await propose_pending(services, number)
     await pause_run(services)
-    clock.forward(1)
+    clock.advance(1)
     await asyncio.gather(*(pause_run(services, f"run{number:04}", bytes(10_000)) for number in range(999)))
     queries: list[str] = []
     fetch = services.store._database.fetch

@@ -14,8 +14,8 @@ from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
 from interlock.core.ports import AgentToolUsage, FirstSeenTool
 from interlock.storage.engine.read_counts import MAX_NAMES, MAX_UNWRITTEN
 from interlock.storage.tables.approvals import MINUTE
-from tests.databases import Place
-from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
+from tests.databases import Database
+from tests.support import READ, START, Clock, call, event_kinds, ledger_violations, open_services, propose_pending
 
 SEND = ToolSpec("send", "write", schema={"type": "object"}, secret=("token",), idempotent=True)
 LOOK = ToolSpec("look", "read", schema={"type": "object"}, declared=True)
@@ -37,18 +37,18 @@ async def test_a_pin_is_a_row_and_an_entry(services: AppServices, clock: Clock) 
     result = {"tool": "send", "effect": "write", "spec": SEND.sha256, "agent": "bot"}
     assert await pin_events(services) == [("tool_pinned", "ada", result)]
     assert await services.store.pins("other") == []
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_tool_has_one_pin_and_the_last_one_counts(services: AppServices, clock: Clock) -> None:
     await services.store.pin("default", [SEND], "bot", "ada")
-    clock.forward(1_000)
+    clock.advance(1_000)
     again = await services.store.pin("default", [SEND], "", "eve")
     assert again[0].author == "ada"  # nothing changed
     harmless = ToolSpec("send", "read")
     await services.store.pin("default", [harmless], "", "eve")
     assert await services.store.pins("default") == [Pin("send", harmless.definition, "", "eve", START + 1_000)]
-    assert [kind for kind in await kinds(services) if kind.startswith("tool_")] == ["tool_pinned", "tool_pinned"]
+    assert [kind for kind in await event_kinds(services) if kind.startswith("tool_")] == ["tool_pinned", "tool_pinned"]
 
 
 async def test_of_several_pins_all_are_made_or_none(services: AppServices) -> None:
@@ -63,8 +63,8 @@ async def test_of_several_pins_all_are_made_or_none(services: AppServices) -> No
     assert [pin.tool for pin in await services.store.pins("default")] == ["Bash", "look", "send"]
 
 
-async def test_a_pin_too_many_is_refused(services: AppServices, place: Place) -> None:
-    place.forced(
+async def test_a_pin_too_many_is_refused(services: AppServices, database: Database) -> None:
+    database.sql_without_triggers(
         "insert into pins (workspace, tool, definition, agent, pinned_by, at) "
         f"with recursive n (i) as (select 1 union all select i + 1 from n where i < {MAX_PINS - 1}) "
         "select 'default', 'tool ' || i, ?, '', 'ada', 0 from n",
@@ -90,22 +90,22 @@ async def test_a_pin_is_taken_back_on_record(services: AppServices) -> None:
         await services.store.unpin("default", "send", "eve")
     assert await services.store.pins("default") == []
     assert (await pin_events(services))[-1] == ("tool_unpinned", "eve", {"tool": "send", "spec": SEND.sha256})
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_how_an_agent_declares_a_read_is_noted_once(services: AppServices, clock: Clock) -> None:
     services.store.note_tool("default", LOOK, "bot", "k1")
-    await pending(services)  # goes with the next batch
+    await propose_pending(services)  # goes with the next batch
     noted = FirstSeenTool("look", LOOK.sha256, "bot", START)
     assert noted in await services.store.tools("default")
     assert await services.store.spec(LOOK.sha256) == LOOK
     other = ToolSpec("look", "read", declared=True)
     services.store.note_tool("default", other, "bot", "k1")  # within the same minute: not looked at
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     services.store.note_tool("default", LOOK, "bot", "k1")
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     services.store.note_tool("default", other, "bot", "k1")
-    await pending(services, 2)
+    await propose_pending(services, 2)
     found = [tool for tool in await services.store.tools("default") if tool.name == "look"]
     assert sorted(found) == sorted([noted, FirstSeenTool("look", other.sha256, "bot", START + 2 * MINUTE)])
 
@@ -116,13 +116,13 @@ async def declare_many_reads(services: AppServices, clock: Clock, key: str, many
         agent = f"bot {number % 7}"
         services.store.note_tool("default", ToolSpec(f"made up {number:04}", "read", declared=True), agent, key)
         if number % MAX_UNWRITTEN == MAX_UNWRITTEN - 1:
-            clock.forward(MINUTE)
+            clock.advance(MINUTE)
             await services.store.flush("default")
 
 
 # R57
-async def test_a_key_that_makes_up_reads_hides_no_tool_of_another(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as services:
+async def test_a_key_that_makes_up_reads_hides_no_tool_of_another(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as services:
         await declare_many_reads(services, clock, "k1", MAX_DECLARED + 200)
         assert await services.store.keys_over_limit("default") == ["k1"]
         services.store.note_tool("default", LOOK, "honest", "k2")
@@ -133,7 +133,7 @@ async def test_a_key_that_makes_up_reads_hides_no_tool_of_another(place: Place, 
         assert sum(tool.name.startswith("made up") for tool in seen) == MAX_DECLARED
         assert LOOK.sha256 in {tool.spec_sha256 for tool in await services.store.tools("acme")}
         assert await services.store.keys_over_limit("acme") == []
-    async with opened(place, clock) as services:  # a process that does not remember
+    async with open_services(database, clock) as services:  # a process that does not remember
         await declare_many_reads(services, clock, "k1", 150)
         more = ToolSpec("one more", "read", declared=True)
         services.store.note_tool("default", more, "bot", "k1")
@@ -155,20 +155,20 @@ async def test_a_flood_between_two_batches_is_caught_up_with(services: AppServic
     assert len([tool for tool in await services.store.tools("default") if tool.spec_sha256]) == MAX_UNWRITTEN + 6
 
 
-async def test_a_list_that_is_cut_has_the_newest_of_every_key(services: AppServices, place: Place) -> None:
+async def test_a_list_that_is_cut_has_the_newest_of_every_key(services: AppServices, database: Database) -> None:
     for key, many in (("k1", 4), ("k2", 1), ("", 1)):
         for number in range(many):
             values = (f"{key or 'z'} {number}", "sha", "bot", number, key)
-            place.forced("insert into tools values ('default', ?, ?, ?, ?, ?)", *values)
+            database.sql_without_triggers("insert into tools values ('default', ?, ?, ?, ?, ?)", *values)
     found = await services.store._database.fetch("tools", "default", 4)
     assert sorted(row[0] for row in found) == ["k1 2", "k1 3", "k2 0", "z 0"]
 
 
-async def test_tools_of_calls_that_are_kept_count_for_their_key(services: AppServices, place: Place) -> None:
+async def test_tools_of_calls_that_are_kept_count_for_their_key(services: AppServices, database: Database) -> None:
     caller = Caller(owner="key:k1", owners=frozenset({"key:k1"}), agents=("bot",), credential="k1")
-    await pending(services, 1, agent="bot", caller=caller)
-    await pending(services, 2, agent="ours")
-    assert sorted(place.sql("select agent, key_id from tools")) == [("bot", "k1"), ("ours", "")]
+    await propose_pending(services, 1, agent="bot", caller=caller)
+    await propose_pending(services, 2, agent="ours")
+    assert sorted(database.sql("select agent, key_id from tools")) == [("bot", "k1"), ("ours", "")]
 
 
 async def test_reads_of_made_up_tools_are_counted_under_one_name(services: AppServices, clock: Clock) -> None:
@@ -178,7 +178,7 @@ async def test_reads_of_made_up_tools_are_counted_under_one_name(services: AppSe
     services.store.count_read("acme", "look")
     await services.store.flush("default")
     services.store.count_read("default", "still the same minute")
-    clock.forward(MINUTE)
+    clock.advance(MINUTE)
     services.store.count_read("default", "look")
     await services.store.flush("default")
     counted = {each.tool: each.calls for each in await services.store.tool_usage("default", 0)}
@@ -193,19 +193,19 @@ async def test_a_definition_that_is_too_long_is_not_noted(services: AppServices)
     services.store.note_tool(
         "default", ToolSpec("long", "read", schema={"title": "x" * 70_000}, declared=True), "bot", "k1"
     )
-    await pending(services)
+    await propose_pending(services)
     assert "long" not in {tool.name for tool in await services.store.tools("default")}
 
 
 async def test_calls_of_all_tools_are_counted_by_agent(services: AppServices, clock: Clock) -> None:
-    await pending(services, 1, agent="old")
-    clock.forward(3 * MINUTE)
+    await propose_pending(services, 1, agent="old")
+    clock.advance(3 * MINUTE)
     since = clock()
-    await pending(services, 2, agent="bot")
-    clock.forward(1_000)
-    await pending(services, 3, agent="bot")
+    await propose_pending(services, 2, agent="bot")
+    clock.advance(1_000)
+    await propose_pending(services, 3, agent="bot")
     await services.gate.check(call(4, tool="read_file"), READ)
-    await pending(services, 5, agent="other")
+    await propose_pending(services, 5, agent="other")
     used = await services.store.tool_usage("default", since)
     minute = clock() // MINUTE * MINUTE
     assert sorted(used) == [
@@ -217,18 +217,18 @@ async def test_calls_of_all_tools_are_counted_by_agent(services: AppServices, cl
 
 
 # R49
-async def test_pins_with_unusual_names_are_stated_and_verified_page_by_page(place: Place, clock: Clock) -> None:
+async def test_pins_with_unusual_names_are_stated_and_verified_page_by_page(database: Database, clock: Clock) -> None:
     """Entries spell such names otherwise than rows, and in another order."""
-    async with opened(place, clock) as services:
+    async with open_services(database, clock) as services:
         await services.store.pin("default", [SEND], "", "ada")
         await services.store.unpin("default", "send", "ada")  # a ledger of an earlier version, with pins of its own
         for number in range(1_100):
             values = (f"a\\{number:04}" if number % 3 else f"a\u200b{number:04}", SEND.definition)
-            place.forced("insert into pins values ('default', ?, ?, '', 'ada', 0)", *values)
-        place.sql("delete from marks where name = 'stated'")
+            database.sql_without_triggers("insert into pins values ('default', ?, ?, '', 'ada', 0)", *values)
+        database.sql("delete from marks where name = 'stated'")
         assert await services.store.backfill_statements() == ["default"]
         assert (await audit.verify(services.store, "default")).violations == ()
-        place.forced("update pins set agent = 'mallory' where tool = ?", "a\\0901")
-        place.forced("delete from pins where tool = ?", "a\u200b0900")
+        database.sql_without_triggers("update pins set agent = 'mallory' where tool = ?", "a\\0901")
+        database.sql_without_triggers("delete from pins where tool = ?", "a\u200b0900")
         result = (await audit.verify(services.store, "default")).violations
         assert sorted((fault.row, fault.field) for fault in result) == [("a\\\\0901", "agent"), ("a\\u{200b}0900", "")]

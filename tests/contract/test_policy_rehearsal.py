@@ -12,7 +12,7 @@ from interlock.core.policy.policy import Policy
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from interlock.policy.rehearsal import RehearsalResult, rule_activity, run_rehearsal, shadow_report
-from tests.support import BOB, READ, WRITE, Clock, call, pending
+from tests.support import BOB, READ, WRITE, Clock, call, propose_pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount}", secret=("key",))
 POLICY = """
@@ -163,16 +163,16 @@ async def test_a_rehearsal_counts_every_call_but_allowed_reads(services: AppServ
 
 # R52
 async def test_only_calls_since_a_time_are_rehearsed(services: AppServices, clock: Clock) -> None:
-    await pending(services, 1)
-    clock.forward(1_000)
-    await pending(services, 2)
+    await propose_pending(services, 1)
+    clock.advance(1_000)
+    await propose_pending(services, 2)
     assert (await rehearse(services, NOTHING, clock.now)).report.calls == 1
     assert (await rehearse(services, NOTHING)).report.calls == 2
     assert (await rehearse(services, NOTHING, clock.now + 1)).report.calls == 0
 
 
 async def test_an_edited_call_is_judged_with_what_came_of_it(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     stored = await services.store.get("default", approval_id)
     edit = Edit(b'{"path":"/tmp/y"}', Acknowledgement(stored.approval.args_sha256))
     await services.inbox.decide("default", approval_id, edit, BOB)

@@ -20,8 +20,8 @@ from interlock.policy.file import ConfiguredPolicy
 from interlock.sdk.interlock import Interlock
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
-from tests.databases import Place
-from tests.support import WRITE, Clock, call, opened
+from tests.databases import Database
+from tests.support import WRITE, Clock, call, open_services
 
 ALLOW = "version: 1\nrules: [{name: free, tools: ['*'], then: allow}]\n"
 DENY = "version: 1\nrules: [{name: closed, tools: ['*'], then: deny, reason: Closed.}]\n"
@@ -145,12 +145,12 @@ async def test_an_explanation_tells_of_both_policies(services: AppServices) -> N
 
 
 async def test_the_doctor_says_that_a_file_is_stale_or_not_in_force_yet(
-    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, configuration = tmp_path / "policy.yaml", tmp_path / "interlock.yaml"
     configuration.write_text("policy: policy.yaml\n")
-    options = CommandOptions(database=place.url, config=configuration)
-    services = build_services(place.url)
+    options = CommandOptions(database=database.url, config=configuration)
+    services = build_services(database.url)
     await services.store.open()
     file.write_text(ALLOW)
     await make_server_state(Settings(policy=file), services)
@@ -166,11 +166,11 @@ async def test_the_doctor_says_that_a_file_is_stale_or_not_in_force_yet(
     assert f"To put it back: interlock policy put {file}" in capsys.readouterr().out
 
 
-async def test_a_hook_with_a_stale_file_judges_by_both(place: Place, people_services: AppServices) -> None:
+async def test_a_hook_with_a_stale_file_judges_by_both(database: Database, people_services: AppServices) -> None:
     for text in (DENY, ALLOW):
         await start_server(people_services, text)
     for own, expected in ((None, Proceed), (ConfiguredPolicy(DENY, "policy.yaml"), Refused)):
-        door = LocalBackend(place.url, "default", "hook", 1_000, own)
+        door = LocalBackend(database.url, "default", "hook", 1_000, own)
         await door.open()
         assert isinstance(await door.check(call(expected.__name__), WRITE), expected)
         await door.close()
@@ -192,40 +192,40 @@ async def test_the_start_logs_that_its_file_is_stale_and_what_would_put_it_back(
 
 
 async def test_a_program_with_an_older_policy_does_not_put_it_back(
-    place: Place, clock: Clock, caplog: pytest.LogCaptureFixture
+    database: Database, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:  # R5, R63
-    async with opened(place, clock) as services:
+    async with open_services(database, clock) as services:
         for text in (DENY, ALLOW):
-            async with Interlock(place.url, agent="a", policy=text):
+            async with Interlock(database.url, agent="a", policy=text):
                 pass
         with caplog.at_level(logging.WARNING, "interlock"):
-            async with Interlock(place.url, agent="a", policy=DENY) as older:
+            async with Interlock(database.url, agent="a", policy=DENY) as older:
                 assert isinstance(await older.check(call(1), WRITE), Refused)
         assert await policy_texts(services) == [(DENY, "file"), (ALLOW, "file")]
         assert "judges by both" in caplog.text
         await services.put_policy("default", ASK, "ada", {})
-        async with Interlock(place.url, agent="a", policy=ALLOW) as older:
+        async with Interlock(database.url, agent="a", policy=ALLOW) as older:
             assert isinstance(await older.check(call(2), WRITE), Waiting)
         assert (await services.store.policy("default")).source == "person"  # type: ignore[union-attr]
 
 
-async def test_a_program_whose_policy_always_applies_puts_it_back(place: Place, tmp_path: Path) -> None:
+async def test_a_program_whose_policy_always_applies_puts_it_back(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(DENY)
     always = {"file": str(file), "apply": "always"}
     for policy in (always, ALLOW):
-        async with Interlock(place.url, agent="a", policy=policy):
+        async with Interlock(database.url, agent="a", policy=policy):
             pass
-    async with Interlock(place.url, agent="a", policy=always) as lock:
+    async with Interlock(database.url, agent="a", policy=always) as lock:
         assert isinstance(await lock.check(call(1), WRITE), Refused)
 
 
-async def test_a_switch_of_a_program_counts_for_both_of_its_policies(place: Place) -> None:
+async def test_a_switch_of_a_program_counts_for_both_of_its_policies(database: Database) -> None:
     loose = "version: 1\ndefaults: {unknown_tools: ask}\n"
     for text in ("version: 1\n", loose):
-        async with Interlock(place.url, agent="a", policy=text):
+        async with Interlock(database.url, agent="a", policy=text):
             pass
-    async with Interlock(place.url, agent="a", policy="version: 1\n", tool_approvals={WRITE.name: False}) as lock:
+    async with Interlock(database.url, agent="a", policy="version: 1\n", tool_approvals={WRITE.name: False}) as lock:
         assert isinstance(await lock.check(call(1, agent="a"), WRITE), Proceed)
         lock.agent("a", {WRITE.name: True})
         assert isinstance(await lock.check(call(2, agent="a"), WRITE), Waiting)

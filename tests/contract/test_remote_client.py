@@ -37,18 +37,18 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.sdk.client import Client, SyncClient
-from tests.databases import Place
-from tests.fault_proxy import Act, Between, between
-from tests.interlock_server import make_keys, serving_here
-from tests.support import BOB, faults, kinds
+from tests.databases import Database
+from tests.fault_proxy import Action, FaultProxy, fault_proxy
+from tests.interlock_server import make_keys, run_server_in_thread
+from tests.support import BOB, event_kinds, ledger_violations
 
 Keys = dict[str, str]
 WRITE = ToolSpec("send", "write", describe="Send to {to}")
 
 
 @pytest.fixture
-async def people_services(place: Place) -> AsyncIterator[AppServices]:
-    services = build_services(place.url)
+async def people_services(database: Database) -> AsyncIterator[AppServices]:
+    services = build_services(database.url)
     await services.store.open()
     await services.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
     yield services
@@ -61,14 +61,14 @@ async def keys(people_services: AppServices) -> Keys:
 
 
 @pytest.fixture
-async def server(place: Place, keys: Keys) -> AsyncIterator[str]:
-    with serving_here(place.url) as url:
+async def server(database: Database, keys: Keys) -> AsyncIterator[str]:
+    with run_server_in_thread(database.url) as url:
         yield url
 
 
 @pytest.fixture
-async def lossy_network(server: str) -> AsyncIterator[Between]:
-    with between(server) as state:
+async def lossy_network(server: str) -> AsyncIterator[FaultProxy]:
+    with fault_proxy(server) as state:
         yield state
 
 
@@ -99,16 +99,16 @@ async def one_call(lock: Interlock, people_services: AppServices) -> list[str]:
 # R3, R23, R46
 @pytest.mark.parametrize("act", ["lose", "refuse", "busy"])
 async def test_whichever_answer_is_lost_the_tool_runs_once(
-    lossy_network: Between, keys: Keys, people_services: AppServices, act: Act
+    lossy_network: FaultProxy, keys: Keys, people_services: AppServices, act: Action
 ) -> None:
     """One program after another; each loses another one of its answers."""
     for lost in range(1, 10):
         before = len(lossy_network.lines)
-        lossy_network.act = lambda number, line, lost=lost + before: act if number == lost else "pass"  # type: ignore[misc]
+        lossy_network.action = lambda number, line, lost=lost + before: act if number == lost else "pass"  # type: ignore[misc]
         with Interlock(lossy_network.url, key=keys["agent"], agent=f"agent {lost}") as lock:
             assert await one_call(lock, people_services) == ["a"]
     assert len(lossy_network.lines) > 9 * 6
-    seen = await kinds(people_services)
+    seen = await event_kinds(people_services)
     assert {kind: seen.count(kind) for kind in ("run_opened", "proposed", "started", "succeeded", "run_closed")} == {
         "run_opened": 9,
         "proposed": 9,
@@ -116,14 +116,14 @@ async def test_whichever_answer_is_lost_the_tool_runs_once(
         "succeeded": 9,
         "run_closed": 9,
     }
-    assert await faults(people_services) == []
+    assert await ledger_violations(people_services) == []
 
 
 # R46
 async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(
-    lossy_network: Between, keys: Keys, people_services: AppServices
+    lossy_network: FaultProxy, keys: Keys, people_services: AppServices
 ) -> None:
-    lossy_network.act = lambda number, line: "lose" if "/start" in line else "pass"
+    lossy_network.action = lambda number, line: "lose" if "/start" in line else "pass"
     async with Client(lossy_network.url, keys["agent"], patience=0.5) as client:
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(result, Waiting)
@@ -131,14 +131,14 @@ async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(
         assert isinstance(await client.wait(result.approval_id), Proceed)
         with pytest.raises(StoreUnavailable, match="The tool was not run"):
             await client.start(result.approval_id, WRITE)
-        lossy_network.act = lambda number, line: "pass"
+        lossy_network.action = lambda number, line: "pass"
         with pytest.raises(AlreadyStarted):  # a new attempt: the outcome of the first is unknown
             await client.start(result.approval_id, WRITE)
 
 
 # R46
 async def test_a_finish_with_a_lost_response_is_retried(
-    lossy_network: Between, keys: Keys, people_services: AppServices
+    lossy_network: FaultProxy, keys: Keys, people_services: AppServices
 ) -> None:
     async with Client(lossy_network.url, keys["agent"]) as client:
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
@@ -146,25 +146,27 @@ async def test_a_finish_with_a_lost_response_is_retried(
         await approve_next(people_services)
         started = await client.start(result.approval_id, WRITE)
         told_before = len(lossy_network.lines)
-        lossy_network.act = lambda number, line: "lose" if number == told_before + 1 else "pass"
+        lossy_network.action = lambda number, line: "lose" if number == told_before + 1 else "pass"
         assert (await client.finish(result.approval_id, started.fence, {"id": 1})).status == "succeeded"
-    assert (await kinds(people_services)).count("succeeded") == 1
+    assert (await event_kinds(people_services)).count("succeeded") == 1
 
 
 # R23
-async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, people_services: AppServices) -> None:
-    with serving_here(place.url) as url, between(url) as net:
+async def test_a_wait_goes_on_when_the_server_was_away(
+    database: Database, keys: Keys, people_services: AppServices
+) -> None:
+    with run_server_in_thread(database.url) as url, fault_proxy(url) as net:
         client = Client(net.url, keys["agent"], patience=0.1)
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(result, Waiting)
-        net.act = lambda number, line: "refuse"
+        net.action = lambda number, line: "refuse"
         waiting = asyncio.create_task(client.wait(result.approval_id))
         while len(net.lines) < 5:  # noqa: ASYNC110  it came back several times
             await asyncio.sleep(0.01)
         await approve_next(people_services)
-        net.act = lambda number, line: "pass"
+        net.action = lambda number, line: "pass"
         assert isinstance(await waiting, Proceed)
-        net.act = lambda number, line: "refuse"
+        net.action = lambda number, line: "refuse"
         with pytest.raises(StoreUnavailable):  # other verbs do not wait for ever
             await client.check(propose("send", {"to": "b"}, "run", "2"), WRITE)
         await client.close()
@@ -173,12 +175,12 @@ async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys,
 # R57
 @pytest.mark.parametrize("declared", ["write", "read"])
 async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
-    place: Place, keys: Keys, people_services: AppServices, declared: str
+    database: Database, keys: Keys, people_services: AppServices, declared: str
 ) -> None:
     """Pinned before the server starts, so that nobody has to wait until it follows."""
     await people_services.store.pin("default", [ToolSpec("send", "write", secret=("token",))], "", "ada")
     ran: list[str] = []
-    with serving_here(place.url) as url, Interlock(url, key=keys["agent"], agent="mailer") as lock:
+    with run_server_in_thread(database.url) as url, Interlock(url, key=keys["agent"], agent="mailer") as lock:
 
         @lock.tool(effect=declared, secret=["token"])
         async def send(to: str, token: str = "hunter2") -> str:
@@ -189,7 +191,7 @@ async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
     assert (result, ran) == ("sent", ["a"])
     terms = (await people_services.store.get("default", approval_id)).approval.terms
     assert bool(terms.notes) is (declared == "read")
-    assert await faults(people_services) == []
+    assert await ledger_violations(people_services) == []
 
 
 # R24, R57

@@ -18,8 +18,8 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy.policy import People
 from interlock.core.removal import RemovalEffects
 from interlock.storage.engine.transaction import Transaction
-from tests.databases import Place
-from tests.support import START, Clock, faults, kinds, opened
+from tests.databases import Database
+from tests.support import START, Clock, event_kinds, ledger_violations, open_services
 
 HOUR = 3_600_000
 PAY = ToolSpec("pay", "write")
@@ -45,8 +45,8 @@ PEOPLE = {"ada": "admin", "bob": "reviewer", "eve": "reviewer", "fay": "reviewer
 
 
 @pytest.fixture
-async def bank_services(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
-    async with opened(place, clock, RULES) as services:
+async def bank_services(database: Database, clock: Clock) -> AsyncIterator[AppServices]:
+    async with open_services(database, clock, RULES) as services:
         await people(services)
         yield services
 
@@ -91,7 +91,7 @@ async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank_services
     assert (await approval(bank_services, waiting)).votes == ()
     assert await vote(bank_services, waiting, await person(bank_services, "eve")) == "pending", "one of two"
     assert await vote(bank_services, waiting, await person(bank_services, "fay")) == "approved"
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank_services: AppServices) -> None:
@@ -104,7 +104,7 @@ async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank_s
     await bank_services.accounts.remove_user("default", "bob", "ada")
     undone = await bank_services.inbox.undo("default", waiting, eve)
     assert (undone.status, undone.votes) == ("pending", ())
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
 @pytest.mark.parametrize("how", ["demoted", "out of the team"])
@@ -125,7 +125,7 @@ async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_bac
     undone = await bank_services.inbox.undo("default", waiting, eve)
     assert (undone.status, undone.votes) == ("pending", ())
     assert await vote(bank_services, waiting, eve) == "pending", "one of two"
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_a_rejection_that_is_undone_keeps_the_votes_of_those_who_may_still_vote(
@@ -166,7 +166,7 @@ async def test_a_rejection_that_is_undone_brings_no_delegation_of_somebody_demot
     )
     await bank_services.accounts.change_user("default", "zoe", "ada", role="viewer")
     assert (await bank_services.inbox.undo("default", waiting, eve)).delegations == ()
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_what_was_approved_before_stays_approved(bank_services: AppServices) -> None:
@@ -192,8 +192,8 @@ async def test_a_grant_ends_with_what_its_maker_may(bank_services: AppServices, 
     assert change.effects.grants == (("g1", "pay"),)
     assert not await propose_payment(bank_services, 2)
     assert (await bank_services.store.grant("default", "g1")).revoked_at == START
-    assert "grant_revoked" in await kinds(bank_services)
-    assert await faults(bank_services) == []
+    assert "grant_revoked" in await event_kinds(bank_services)
+    assert await ledger_violations(bank_services) == []
 
 
 async def test_a_change_that_takes_nothing_away_ends_nothing(bank_services: AppServices) -> None:
@@ -267,12 +267,12 @@ async def test_what_would_end_is_told_before_and_nothing_changes(bank_services: 
     await bank_services.inbox.grant(GRANT, await person(bank_services, "bob"))
     await vote(bank_services, waiting, await person(bank_services, "bob"))
     key, _ = await bank_services.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
-    before = await kinds(bank_services)
+    before = await event_kinds(bank_services)
     result = await bank_services.accounts.preview_change("default", "bob")
     assert (result.grants, result.votes, result.keys) == ((("g1", "pay"),), (waiting,), ((key.id, "laptop"),))
     demoted = await bank_services.accounts.preview_change("default", "bob", "viewer")
     assert (demoted.grants, demoted.votes, demoted.keys) == ((("g1", "pay"),), (waiting,), ())
-    assert await kinds(bank_services) == before
+    assert await event_kinds(bank_services) == before
     assert await propose_payment(bank_services)
     assert (await bank_services.accounts.remove_user("default", "bob", "ada")).effects == result
 
@@ -289,11 +289,11 @@ async def test_a_vote_that_races_a_removal_does_not_count(bank_services: AppServ
         await asyncio.gather(*both, return_exceptions=True)
         assert (await approval(bank_services, waiting)).votes == ()
         await bank_services.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []
 
 
-async def test_a_vote_in_another_process_does_not_outlive_a_removal(place: Place, clock: Clock) -> None:
-    async with opened(place, clock, RULES) as here, opened(place, clock, RULES) as there:
+async def test_a_vote_in_another_process_does_not_outlive_a_removal(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock, RULES) as here, open_services(database, clock, RULES) as there:
         await people(here)
         for number in range(6):
             waiting = await propose_transfer(here, number)
@@ -304,7 +304,7 @@ async def test_a_vote_in_another_process_does_not_outlive_a_removal(place: Place
             with pytest.raises(Forbidden):
                 await vote(there, waiting, bob)
             await here.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
-        assert await faults(here) == []
+        assert await ledger_violations(here) == []
 
 
 async def test_a_grant_that_races_a_removal_is_not_left(bank_services: AppServices) -> None:
@@ -325,7 +325,7 @@ async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(
     for name in ("bob", "eve"):
         await vote(bank_services, waiting, await person(bank_services, name))
     await bank_services.gate.start("default", waiting, "runner")
-    clock.forward(HOUR)
+    clock.advance(HOUR)
     await bank_services.worker.sweep()
     assert (await approval(bank_services, waiting)).status == "unknown"
     with pytest.raises(Forbidden, match="team finance"):
@@ -354,4 +354,4 @@ async def test_calls_that_wait_are_read_once_for_a_change_and_not_at_all_for_a_n
     assert (reads, changed.effects.votes) == (["default"], (approval_id,))
     await bank_services.accounts.remove_user("default", "bob", "ada")
     assert reads == ["default", "default"]
-    assert await faults(bank_services) == []
+    assert await ledger_violations(bank_services) == []

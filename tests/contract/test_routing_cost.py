@@ -11,9 +11,9 @@ import pytest
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.ports import User
-from tests.channels.fake_channels import Set, Told
-from tests.databases import File
-from tests.support import Clock, pending
+from tests.channels.fake_channels import FakeChannel, FakeChannels
+from tests.databases import SqliteFile
+from tests.support import Clock, propose_pending
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 FEW, MANY = 1_000, 100_000
@@ -83,40 +83,40 @@ async def test_a_minute_costs_what_is_due_in_it(tmp_path: Path, clock: Clock, st
 
 async def count_steps_of_a_minute(path: Path, clock: Clock, steps: StepCounter, stored: int) -> tuple[int, int]:
     """Steps of a look that finds nothing, and of one that reminds people of a few calls."""
-    place = File(path)
-    services = build_services(place.url, clock, retention=DAY)
+    database = SqliteFile(path)
+    services = build_services(database.url, clock, retention=DAY)
     await services.store.open()
     try:
-        people = await fill_database(services, place, clock, stored)
+        people = await fill_database(services, database, clock, stored)
         idle = await count_sweep_steps(services, people, steps)
-        clock.forward(MINUTE)
+        clock.advance(MINUTE)
         busy = await count_sweep_steps(services, people, steps)
-        assert [why for _, _, why in people.loud()] == ["remind"] * DUE
+        assert [why for _, _, why in people.take_notifying()] == ["remind"] * DUE
         return idle, busy
     finally:
         await services.store.close()
 
 
-async def fill_database(services: AppServices, place: File, clock: Clock, stored: int) -> Set:
+async def fill_database(services: AppServices, database: SqliteFile, clock: Clock, stored: int) -> FakeChannels:
     await services.put_policy("default", POLICY, "ada", {})
     await services.store.put_user("default", User("eve", "reviewer", email="eve@example.com"), "ada")
     routes = Routes(
         {"room": ChannelCapabilities(rate_per_minute=1_000), "pager": ChannelCapabilities()}, "room", escalation="pager"
     )
-    people = Set(services, routes, room=Told(), pager=Told())
+    people = FakeChannels(services, routes, room=FakeChannel(), pager=FakeChannel())
     await people.sweep()
-    first = await pending(services, "first")
+    first = await propose_pending(services, "first")
     for number in range(DUE - 1):
-        await pending(services, number)
+        await propose_pending(services, number)
     await people.sweep()
-    people.loud()
-    place.forced(ADD_APPROVALS, stored, clock() + HOUR, first)
-    place.sql(ADD_DELIVERIES, stored, clock() + HOUR, HOUR, first)
+    people.take_notifying()
+    database.sql_without_triggers(ADD_APPROVALS, stored, clock() + HOUR, first)
+    database.sql(ADD_DELIVERIES, stored, clock() + HOUR, HOUR, first)
     await count_sweep_steps(services, people, StepCounter())
     return people
 
 
-async def count_sweep_steps(services: AppServices, people: Set, steps: StepCounter) -> int:
+async def count_sweep_steps(services: AppServices, people: FakeChannels, steps: StepCounter) -> int:
     before = steps.units
     await services.worker.sweep()
     await people.sweep()

@@ -33,8 +33,8 @@ from interlock.core.decision import Decision
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from tests.databases import Place
-from tests.support import BOB, faults
+from tests.databases import Database
+from tests.support import BOB, ledger_violations
 
 POLICY = """
 version: 1
@@ -45,9 +45,9 @@ rules:
 
 
 @pytest.fixture
-async def people_services(place: Place) -> AsyncIterator[AppServices]:
+async def people_services(database: Database) -> AsyncIterator[AppServices]:
     """Services of the people, directly on the database of the tested programs."""
-    services = build_services(place.url)
+    services = build_services(database.url)
     await services.store.open()
     await services.put_policy("default", POLICY, "ada", {})
     yield services
@@ -100,7 +100,7 @@ async def test_an_async_tool_waits_for_a_person_and_runs_once(
     assert "Create issue 'Fix login'" in (card.sentence, card.agent_description)
     assert stored.payload.args == b'{"assignee":null,"title":"Fix login"}'
     assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"id":"1"}')
-    assert await faults(people_services) == []
+    assert await ledger_violations(people_services) == []
 
 
 async def test_a_sync_tool_does_the_same(
@@ -240,7 +240,7 @@ async def test_a_tool_that_is_interrupted_is_unknown(
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (await people_services.store.get("default", approval_id)).approval.status == "unknown"
-    assert await faults(people_services) == []
+    assert await ledger_violations(people_services) == []
     run_id = lock.open().run_id
     await asyncio.to_thread(lock.close)  # a clean end, but an unknown outcome keeps the run open
     assert make_interlock().open().run_id == run_id

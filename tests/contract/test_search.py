@@ -24,18 +24,18 @@ from interlock.storage.postgres import database as postgres_finding
 from interlock.storage.tables import search as finding
 from interlock.storage.tables import search as searching
 from interlock.storage.tables.search import IndexBatch
-from tests.databases import Base, Place, migrated
+from tests.databases import Database, ServerDatabase, migrated_template
 from tests.hypothesis_profiles import examples
 from tests.journeys.shell import wait_until
 from tests.postgres import Server
-from tests.support import BOB, EVE, OK, WRITE, Clock, approve, call, faults, opened, pending
+from tests.support import BOB, EVE, OK, WRITE, Clock, approve, call, ledger_violations, open_services, propose_pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}", secret=("key",))
 MAIL = ToolSpec("send_mail", "write", describe="Mail {to}: {body}")
 
 
 async def pay(services: AppServices, number: int | str, to: str = "ann", amount: float = 5, **more: Any) -> str:
-    return await pending(services, number, PAY, args={"to": to, "amount": amount, "key": "hunter2"}, **more)
+    return await propose_pending(services, number, PAY, args={"to": to, "amount": amount, "key": "hunter2"}, **more)
 
 
 async def search(services: AppServices, **filters: Any) -> list[str]:
@@ -71,7 +71,9 @@ async def run(services: AppServices, approval_id: str, *, ok: bool) -> None:
 
 async def test_approvals_are_found_by_what_they_say(services: AppServices) -> None:  # R8
     first = await pay(services, 1, "Ann Smith", 120.5, agent="clerk", thread_id="t1")
-    second = await pending(services, 2, MAIL, args={"to": "bob", "body": "The Café opens at nine"}, requester="zoe")
+    second = await propose_pending(
+        services, 2, MAIL, args={"to": "bob", "body": "The Café opens at nine"}, requester="zoe"
+    )
     for text, ids in (
         ("ann", [first]),
         ("SMITH ann", [first]),
@@ -92,7 +94,7 @@ async def test_approvals_are_found_by_what_they_say(services: AppServices) -> No
 
 async def test_approvals_are_found_by_tool_agent_person_run_thread_and_priority(services: AppServices) -> None:  # R8
     first = await pay(services, 1, agent="clerk", agent_path=("boss", "clerk"), thread_id="t1", requester="rita")
-    second = await pending(services, 2, MAIL, args={"to": "bob", "body": "x"}, agent="writer", thread_id="t2")
+    second = await propose_pending(services, 2, MAIL, args={"to": "bob", "body": "x"}, agent="writer", thread_id="t2")
     await approve(services, second, EVE)
     for filters, ids in (
         ({"tool": "pay"}, [first]),
@@ -118,7 +120,9 @@ async def test_approvals_are_found_by_tool_agent_person_run_thread_and_priority(
 async def test_approvals_are_found_by_arguments(services: AppServices) -> None:  # R8
     first = await pay(services, 1, "ann", 100)
     second = await pay(services, 2, "bob", 100.0)
-    nested = await pending(services, 3, args={"order": {"lines": [{"sku": "a1"}, {"sku": "b2"}]}, "draft": True})
+    nested = await propose_pending(
+        services, 3, args={"order": {"lines": [{"sku": "a1"}, {"sku": "b2"}]}, "draft": True}
+    )
     for arguments, ids in (
         ([("to", "ann")], [first]),
         ([("amount", 100)], [second, first]),
@@ -145,7 +149,7 @@ async def test_approvals_are_found_by_when_they_were_made(services: AppServices,
     ids = []
     for number in range(6):
         ids.append(await pay(services, number))
-        clock.forward(1_000 if number != 2 else 0)  # two at once
+        clock.advance(1_000 if number != 2 else 0)  # two at once
     times = [begun, begun + 1_000, begun + 2_000, begun + 2_000, begun + 3_000, begun + 4_000]
     for since in (0, *times, clock.now):
         for until in (None, *times, clock.now):
@@ -159,7 +163,7 @@ async def test_approvals_are_found_by_when_they_were_made(services: AppServices,
 async def test_approvals_are_found_by_any_set_of_statuses(services: AppServices, clock: Clock) -> None:  # R8
     by_status: dict[str, str] = {}
     for status in ("succeeded", "failed", "rejected", "approved", "pending", "cancelled"):
-        clock.forward(1)
+        clock.advance(1)
         by_status[status] = await pay(services, status)
     await run(services, by_status["succeeded"], ok=True)
     await run(services, by_status["failed"], ok=False)
@@ -200,11 +204,13 @@ async def test_an_edit_is_found_by_the_new_arguments_alone(services: AppServices
     assert await search(services, text="ann") == await search(services, arguments=(("to", "ann"),)) == []
 
 
-async def test_what_was_erased_is_found_only_by_what_is_left(services: AppServices, place: Place, clock: Clock) -> None:
+async def test_what_was_erased_is_found_only_by_what_is_left(
+    services: AppServices, database: Database, clock: Clock
+) -> None:
     approval_id, other = await pay(services, 1, "ann", thread_id="t1"), await pay(services, 2, "ann")
     for each in (approval_id, other):
         await reject(services, each, "Zurich")
-    clock.forward(60_000)
+    clock.advance(60_000)
     assert await search(services, text="zurich") == [other, approval_id]
     await erase(services, "thread", "t1")
     assert await search(services, text="zurich") == await search(services, arguments=(("to", "ann"),)) == [other]
@@ -214,26 +220,26 @@ async def test_what_was_erased_is_found_only_by_what_is_left(services: AppServic
     await erase(services, "person", "bob")
     assert await search(services, text="zurich") == []
     assert await search(services, text="ann") == [other]
-    words = " ".join(row[0] for row in place.sql("select words from docs"))
+    words = " ".join(row[0] for row in database.sql("select words from docs"))
     assert "zurich" not in words
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_words_that_were_read_before_an_erasure_are_not_written_after_it(
-    services: AppServices, place: Place, clock: Clock
+    services: AppServices, database: Database, clock: Clock
 ) -> None:
     """A lot as somebody read it who is held up, until an erasure has come in between."""
     approval_id = await pay(services, 1, "ann")
     await services.store.update_search_index()
     await reject(services, approval_id, "Zurich")
-    clock.forward(60_000)
+    clock.advance(60_000)
     late = IndexBatch("default", 1, 2, changed=[(approval_id, "zurich")])
     async for _ in services.store.erase("default", Erasure("approval", approval_id, by="ada")):
-        database = services.store._database
-        assert not await database.full_text_index.write_batch(database, late)
+        own = services.store._database
+        assert not await own.full_text_index.write_batch(own, late)
     assert await search(services, text="zurich") == []
     assert await search(services, tool="pay") == [approval_id]
-    assert "zurich" not in place.sql("select words from docs")[0][0]
+    assert "zurich" not in database.sql("select words from docs")[0][0]
 
 
 # Pages
@@ -253,7 +259,7 @@ async def test_pages_of_a_search_neither_skip_nor_repeat_while_rows_come_in(serv
 async def test_what_is_pending_stays_in_the_order_of_time_left(services: AppServices) -> None:  # R8
     windows = [9_000, 3_000, 7_000, 1_000, 5_000]
     ids = [await pay(services, n, expires_in=window) for n, window in enumerate(windows)]
-    await pending(services, "other", expires_in=2_000)
+    await propose_pending(services, "other", expires_in=2_000)
     urgent = [ids[n] for n in (3, 1, 4, 2, 0)]
     assert await search(services, statuses=("pending",), tool="pay", limit=2) == urgent
     assert await search(services, statuses=("pending",), text="ann", limit=5) == urgent
@@ -269,7 +275,7 @@ async def test_a_long_queue_is_searched_in_the_same_order(
     windows = random.Random(7).sample(range(1_000, 90_000, 100), 30)
     ids = {window: await pay(services, window, expires_in=window) for window in windows[:12]}
     for window in windows[12:]:
-        await pending(services, window, expires_in=window)
+        await propose_pending(services, window, expires_in=window)
     expected = [ids[window] for window in sorted(ids)]
     assert await search(services, statuses=("pending",), tool="pay", limit=3) == expected
     page = await services.store.list("default", ApprovalQuery(("pending",), tool="pay", limit=20))
@@ -306,7 +312,7 @@ async def test_a_cursor_of_another_list_is_refused(services: AppServices) -> Non
 async def test_nothing_that_is_typed_is_taken_for_an_operator(services: AppServices, text: str) -> None:
     asked = split_words(text)
     if not (await services.store.list("default", ApprovalQuery())).items:
-        await pending(services, 1, MAIL, args={"to": "ann", "body": "and or near not"})
+        await propose_pending(services, 1, MAIL, args={"to": "ann", "body": "and or near not"})
     try:
         found = await search(services, text=text)
     except InvalidRequest:
@@ -321,7 +327,7 @@ async def test_nothing_that_is_typed_is_taken_for_an_operator(services: AppServi
 
 async def test_every_word_of_a_sentence_finds_it(services: AppServices) -> None:
     texts = ["naïve ﬁle", "東京 タワー", "Ünïcödé", "x" * 100, "İstanbul", "1,000.50", "a_b-c/d", "🚀 launch", "ǅ", "ﬀ"]
-    ids = [await pending(services, n, MAIL, args={"to": "ann", "body": text}) for n, text in enumerate(texts)]
+    ids = [await propose_pending(services, n, MAIL, args={"to": "ann", "body": text}) for n, text in enumerate(texts)]
     for approval_id, text in zip(ids, texts, strict=True):
         assert approval_id in await search(services, text=text), text
 
@@ -338,29 +344,29 @@ async def test_other_workspaces_are_neither_found_nor_disturbed(services: AppSer
 
 
 async def test_the_worker_makes_things_searchable_that_have_settled(
-    services: AppServices, place: Place, clock: Clock
+    services: AppServices, database: Database, clock: Clock
 ) -> None:
     await pay(services, 1, "ann")
     await services.gate.check(call(1, workspace="other"), WRITE)
     assert await services.worker.sweep() == 0
-    assert place.sql("select count(*) from docs") == [(0,)]
-    clock.forward(3_001)
+    assert database.sql("select count(*) from docs") == [(0,)]
+    clock.advance(3_001)
     assert await services.worker.sweep() == 0
-    assert sorted(place.sql("select workspace, name from marks where name = 'search'")) == [
+    assert sorted(database.sql("select workspace, name from marks where name = 'search'")) == [
         ("default", "search"),
         ("other", "search"),
     ]
-    assert place.sql("select count(*) from docs") == [(2,)]
+    assert database.sql("select count(*) from docs") == [(2,)]
     assert not await services.store.update_search_index()
 
 
-async def test_only_what_changed_is_indexed_again(services: AppServices, place: Place) -> None:
+async def test_only_what_changed_is_indexed_again(services: AppServices, database: Database) -> None:
     ids = [await pay(services, number) for number in range(5)]
     await services.store.update_search_index()
-    place.sql("update docs set words = 'untouched'")
+    database.sql("update docs set words = 'untouched'")
     await reject(services, ids[2], "no")
     await services.store.update_search_index()
-    untouched = {row[0] for row in place.sql("select id from docs where words = 'untouched'")}
+    untouched = {row[0] for row in database.sql("select id from docs where words = 'untouched'")}
     assert untouched == {*ids} - {ids[2]}
     assert await search(services, tool="pay") == [ids[2]]
 
@@ -389,10 +395,10 @@ async def test_an_erasure_of_many_misses_none_that_is_not_indexed_yet(
 
 
 async def test_several_that_index_at_once_do_no_harm(
-    place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "BATCH_SIZE", 3)
-    async with opened(place, clock) as one, opened(place, clock) as two:
+    async with open_services(database, clock) as one, open_services(database, clock) as two:
         ids = [await pay(one, number) for number in range(20)]
         await asyncio.gather(
             one.store.update_search_index(),
@@ -401,62 +407,64 @@ async def test_several_that_index_at_once_do_no_harm(
             search(two, text="ann"),
         )
         assert await search(one, text="ann") == await search(two, tool="pay") == ids[::-1]
-        assert place.sql("select count(*), count(distinct id) from docs") == [(20, 20)]
+        assert database.sql("select count(*), count(distinct id) from docs") == [(20, 20)]
 
 
 async def test_postgresql_locks_the_mark_before_the_documents(postgres_server: Server, clock: Clock) -> None:
     """Else those who erase and those who index could wait for each other. Somebody holds a document until both wait."""
     name = "test_locks_of_search"
-    postgres_server.create_database(name, migrated(postgres_server))
-    place = Base(postgres_server, name)
-    async with opened(place, clock) as services:
+    postgres_server.create_database(name, migrated_template(postgres_server))
+    database = ServerDatabase(postgres_server, name)
+    async with open_services(database, clock) as services:
         approval_id = await pay(services, 1)
         await services.store.update_search_index()
         await services.gate.cancel("default", approval_id, "agent")
         with postgres_server.connect(name) as holder, holder.transaction():
             holder.execute("select from docs for update")
             erasing = asyncio.ensure_future(erase(services, "approval", approval_id))
-            await wait_for_lock_waiters(place, 1)
+            await wait_for_lock_waiters(database, 1)
             indexing = asyncio.ensure_future(services.store._search.catch_up("default"))
-            await wait_for_lock_waiters(place, 2)
+            await wait_for_lock_waiters(database, 2)
         await asyncio.gather(erasing, indexing)
         assert await search(services, text="ann") == []
         assert await search(services, tool="pay") == [approval_id]
-    place.close()
+    database.close()
     postgres_server.drop_database(name)
 
 
-async def wait_for_lock_waiters(place: Place, count: int) -> None:
+async def wait_for_lock_waiters(database: Database, count: int) -> None:
     """Until so many wait for a lock."""
     asked = "select count(*) from pg_locks where not granted and locktype <> 'advisory'"
-    await asyncio.to_thread(wait_until, lambda: place.sql(asked) == [(count,)], f"{count} wait for a lock")
+    await asyncio.to_thread(wait_until, lambda: database.sql(asked) == [(count,)], f"{count} wait for a lock")
 
 
-async def test_a_damaged_row_does_not_keep_the_others_from_being_searched(services: AppServices, place: Place) -> None:
-    damaged, sound = await pending(services, 1), await pending(services, 2)
-    place.sql("update payloads set args = ? where id = ?", b"{", damaged)
+async def test_a_damaged_row_does_not_keep_the_others_from_being_searched(
+    services: AppServices, database: Database
+) -> None:
+    damaged, sound = await propose_pending(services, 1), await propose_pending(services, 2)
+    database.sql("update payloads set args = ? where id = ?", b"{", damaged)
     assert await search(services, tool="delete_file") == [sound]
 
 
-async def test_an_index_that_was_lost_is_made_again(services: AppServices, place: Place) -> None:
+async def test_an_index_that_was_lost_is_made_again(services: AppServices, database: Database) -> None:
     ids = [await pay(services, number) for number in range(3)]
     await reject(services, ids[0], "zurich")
     assert await search(services, text="zurich") == [ids[0]]
-    place.sql("delete from docs")
-    place.sql("delete from marks")
+    database.sql("delete from docs")
+    database.sql("delete from marks")
     assert await search(services, text="zurich") == [ids[0]]
     assert await search(services, tool="pay") == ids[::-1]
 
 
-async def test_while_nothing_can_be_indexed_the_old_is_still_found(services: AppServices, place: Place) -> None:
+async def test_while_nothing_can_be_indexed_the_old_is_still_found(services: AppServices, database: Database) -> None:
     old = await pay(services, 1)
     assert await search(services, tool="pay") == [old]
     new = await pay(services, 2)
-    place.sql("alter table marks rename to away")
+    database.sql("alter table marks rename to away")
     page = await services.store.list("default", ApprovalQuery(tool="pay"))
     assert ([stored.approval.id for stored in page.items], page.is_index_behind) == ([old], True)
     assert await services.worker.sweep() == 0
-    place.sql("alter table away rename to marks")
+    database.sql("alter table away rename to marks")
     assert await search(services, tool="pay") == [new, old]
 
 
@@ -483,12 +491,12 @@ async def test_every_walk_gives_what_the_index_gives(services: AppServices, monk
 async def test_no_part_of_sqlite_keeps_an_erased_word(tmp_path: Path, clock: Clock) -> None:
     """Its index only notes that words are gone, until it merges the parts that it wrote long ago."""
     path = tmp_path / "interlock.db"
-    async with opened(path, clock) as services:
+    async with open_services(path, clock) as services:
         for number, word in enumerate(("qxerasedqx", "vxforgottenvx", *("ann", "bob") * 20, "zxstayszx")):
             approval_id = await pay(services, number, word, thread_id=f"t{number}")
             await services.gate.cancel("default", approval_id, "agent")
             await services.store.update_search_index()
-            clock.forward(1_000)
+            clock.advance(1_000)
         await erase(services, "thread", "t0")
         while await services.store.apply_retention(41_500):
             pass

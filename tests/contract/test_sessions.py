@@ -18,8 +18,8 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
 from interlock.core.ledger.event import SYSTEM_ACTOR
 from tests.contract.accounts import PASSWORD, add_user_with_password, events_of_kind, is_accepted
-from tests.databases import Place
-from tests.support import START, Clock, every_kind, faults, opened
+from tests.databases import Database
+from tests.support import START, Clock, all_event_kinds, ledger_violations, open_services
 
 # Passwords and sessions
 
@@ -35,9 +35,9 @@ async def test_a_session_lasts_until_it_is_ended(services: AppServices, clock: C
     await accounts.sign_out(token)
     assert not await is_accepted(accounts, token)
     assert await is_accepted(accounts, other)
-    clock.forward(SESSION_LIFETIME - 1)
+    clock.advance(SESSION_LIFETIME - 1)
     assert await is_accepted(accounts, other)
-    clock.forward(1)
+    clock.advance(1)
     assert not await is_accepted(accounts, other)
     assert [each[:2] for each in await events_of_kind(services, "signed_in")] == [("bob", {"via": "password"})] * 2
     assert (await events_of_kind(services, "signed_in"))[0][2] == {"credential": who.credential}
@@ -107,7 +107,7 @@ async def test_signing_out_everywhere_ends_every_session(services: AppServices) 
 async def test_a_person_has_a_bounded_number_of_sessions(services: AppServices, clock: Clock) -> None:
     accounts, tokens = services.accounts, []
     for _ in range(MAX_SESSIONS + 2):
-        clock.forward(1)
+        clock.advance(1)
         tokens.append((await accounts.sign_in_by_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
     assert [await is_accepted(accounts, token) for token in tokens[:3]] == [False, False, True]
     assert await accounts.sign_out_everywhere("default", "bob", "ada") == (MAX_SESSIONS, 0)
@@ -123,10 +123,10 @@ async def test_after_five_failures_a_name_has_to_wait(services: AppServices, clo
     refused = [result for result in results if isinstance(result, TooManyRequests)]
     assert len(refused) == 12 - MAX_FAILURES_PER_NAME, "also if all come at once"
     assert refused[0].ids == {"retry_after": 60}
-    clock.forward(20_500)
+    clock.advance(20_500)
     with pytest.raises(TooManyRequests, match="in 40 seconds"):
         await accounts.sign_in("default", "bob", PASSWORD)
-    clock.forward(39_500)
+    clock.advance(39_500)
     assert (await accounts.sign_in("default", "bob", PASSWORD))[0].name == "bob"
 
 
@@ -148,7 +148,7 @@ async def test_failures_are_recorded_once_a_second_for_a_name(services: AppServi
         with pytest.raises(Unauthenticated):
             await accounts.sign_in("default", name, "wrong password", "192.0.2.7")
         await accounts.drain()
-    clock.forward(1_000)
+    clock.advance(1_000)
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("default", "bob", "wrong password")
     with pytest.raises(Unauthenticated):
@@ -159,8 +159,8 @@ async def test_failures_are_recorded_once_a_second_for_a_name(services: AppServi
         (SYSTEM_ACTOR, {}, {"address": "192.0.2.7", "name": "nobody"}),
         (SYSTEM_ACTOR, {}, {"address": "", "name": "bob"}),
     ]
-    assert await every_kind(services, "acme") == [], "nobody can make a ledger by a wrong name"
-    assert await faults(services) == []
+    assert await all_event_kinds(services, "acme") == [], "nobody can make a ledger by a wrong name"
+    assert await ledger_violations(services) == []
 
 
 # One-time links
@@ -184,7 +184,7 @@ async def test_a_link_makes_the_first_admin_and_is_spent(services: AppServices) 
             await accounts.use_link(spent, "eve", PASSWORD)
     assert (await accounts.sign_in("default", "ada", PASSWORD))[0].role == "admin"
     assert await events_of_kind(services, "link_used") == [("ada", {"user": "ada"}, None)]
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_link_is_used_once_however_many_try(services: AppServices) -> None:  # R24
@@ -198,8 +198,8 @@ async def test_a_link_is_used_once_however_many_try(services: AppServices) -> No
     assert [user.name for user in await services.accounts.users("default")] == [won[0].name]
 
 
-async def test_of_two_processes_one_gets_the_link(place: Place, clock: Clock) -> None:  # R24
-    async with opened(place, clock) as here, opened(place, clock) as there:
+async def test_of_two_processes_one_gets_the_link(database: Database, clock: Clock) -> None:  # R24
+    async with open_services(database, clock) as here, open_services(database, clock) as there:
         for number in range(5):
             token = await here.accounts.create_link("default", "ada", role="viewer")
             results = await asyncio.gather(
@@ -209,22 +209,22 @@ async def test_of_two_processes_one_gets_the_link(place: Place, clock: Clock) ->
             )
             assert [type(each) for each in results if isinstance(each, BaseException)] == [Unauthenticated]
         assert len(await here.accounts.users("default")) == 5
-        assert await faults(here) == []
+        assert await ledger_violations(here) == []
 
 
-async def test_somebody_who_is_removed_elsewhere_does_not_stay(place: Place, clock: Clock) -> None:  # R48
-    async with opened(place, clock) as here, opened(place, clock) as there:
+async def test_somebody_who_is_removed_elsewhere_does_not_stay(database: Database, clock: Clock) -> None:  # R48
+    async with open_services(database, clock) as here, open_services(database, clock) as there:
         for number in range(5):
             name = f"bob{number}"
             await add_user_with_password(here, name)
             entering = asyncio.create_task(here.accounts.sign_in("default", name, PASSWORD))
             await there.accounts.remove_user("default", name, "ada")
             await asyncio.gather(entering, return_exceptions=True)
-            clock.forward(CACHE_TTL)
+            clock.advance(CACHE_TTL)
             signed_in = entering.exception() is None and await is_accepted(here.accounts, entering.result()[1])
             assert not signed_in
             await there.accounts.add_user("default", name, "viewer", "ada")
-            assert place.sql("select count(*) from sessions where person = ?", name) == [(0,)]
+            assert database.sql("select count(*) from sessions where person = ?", name) == [(0,)]
 
 
 async def test_a_link_takes_nobodys_name(services: AppServices) -> None:  # R48
@@ -255,7 +255,7 @@ async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(ser
 
 async def test_a_link_ends_with_its_time(services: AppServices, clock: Clock) -> None:
     token = await services.accounts.create_link("default", "ada", role="viewer", lifetime=1_000)
-    clock.forward(1_000)
+    clock.advance(1_000)
     for attempt in (services.accounts.inspect_link(token), services.accounts.use_link(token, "eve", PASSWORD)):
         with pytest.raises(Unauthenticated):
             await attempt

@@ -11,13 +11,13 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.storage.migrate import migrate_sqlite
-from tests.databases import File, Place
-from tests.support import OK, WRITE, Clock, approve, call, faults, opened, pending, status
+from tests.databases import Database, SqliteFile
+from tests.support import OK, WRITE, Clock, approve, call, ledger_violations, open_services, propose_pending, status
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return File(tmp_path / "interlock.db")
+def database(tmp_path: Path) -> Database:
+    return SqliteFile(tmp_path / "interlock.db")
 
 
 def make_read_only(services: AppServices, path: Path) -> Callable[[], Any]:
@@ -44,7 +44,7 @@ def remove_folder(services: AppServices, path: Path) -> Callable[[], Any]:
 async def test_a_database_in_trouble_runs_nothing_and_loses_nothing(
     services: AppServices, tmp_path: Path, trouble: Callable[[AppServices, Path], Callable[[], Any]], words: str
 ) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     await approve(services, approval_id)
     mend = trouble(services, tmp_path / "interlock.db")
     large = {"path": "x" * 200_000}
@@ -57,14 +57,14 @@ async def test_a_database_in_trouble_runs_nothing_and_loses_nothing(
     execution = await services.gate.start("default", approval_id, "r")
     await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
     assert await status(services, approval_id) == "succeeded"
-    await pending(services, 2, args=large)
-    assert await faults(services) == []
+    await propose_pending(services, 2, args=large)
+    assert await ledger_violations(services) == []
 
 
 async def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "a.db").write_text("hello, I am a text file and certainly not a database\n" * 10)
     with pytest.raises(StoreUnavailable, match="not a database"):
-        async with opened(tmp_path / "a.db", clock):
+        async with open_services(tmp_path / "a.db", clock):
             pass
     assert "hello" in (tmp_path / "a.db").read_text()
 
@@ -75,7 +75,7 @@ async def test_another_programs_database_is_not_touched(tmp_path: Path, clock: C
         raw.execute("create table theirs (x)")
     raw.close()
     with pytest.raises(Misconfigured, match="another program"):
-        async with opened(path, clock):
+        async with open_services(path, clock):
             pass
 
 
@@ -111,6 +111,6 @@ def test_a_migration_that_dies_half_way_runs_again_from_the_start(tmp_path: Path
 
 
 async def test_nothing_private_is_left_readable_by_others(services: AppServices, tmp_path: Path) -> None:
-    await pending(services)
+    await propose_pending(services)
     for name in ("interlock.db", "interlock.db.lock"):
         assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name

@@ -10,12 +10,12 @@ from interlock.core.decision import Acknowledgement, Approve, Respond, Reviewer
 from interlock.core.errors import Expired
 from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
-from tests.databases import Place
-from tests.support import BOB, WRITE, Clock, approve, call, faults, opened, pending, status
+from tests.databases import Database
+from tests.support import BOB, WRITE, Clock, approve, call, ledger_violations, open_services, propose_pending, status
 
 
 async def test_a_decision_between_look_and_wait_wakes_the_waiter(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     async with services.store.watch("default", approval_id) as watch:
         stored = await services.store.get("default", approval_id)  # the look
         assert stored.approval.status == "pending"
@@ -24,18 +24,18 @@ async def test_a_decision_between_look_and_wait_wakes_the_waiter(services: AppSe
     assert await services.gate.get_outcome("default", approval_id) == Answered("hello", approval_id)
 
 
-async def test_a_decision_by_another_process_wakes_the_waiter(place: Place, clock: Clock) -> None:
-    async with opened(place, clock) as here, opened(place, clock) as there:
-        approval_id = await pending(here)
+async def test_a_decision_by_another_process_wakes_the_waiter(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as here, open_services(database, clock) as there:
+        approval_id = await propose_pending(here)
         async with here.store.watch("default", approval_id) as watch:
             await approve(there, approval_id)
             await asyncio.wait_for(watch.wait(None), 10)
         assert isinstance(await here.gate.get_outcome("default", approval_id), Proceed)
 
 
-async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> None:
+async def test_no_event_appears_behind_a_cursor(database: Database, clock: Clock) -> None:
     """Readers that follow the ledger while two writers race see every number once, in order."""
-    async with opened(place, clock) as one, opened(place, clock) as two:
+    async with open_services(database, clock) as one, open_services(database, clock) as two:
         seen: list[int] = []
         stop = threading.Event()
 
@@ -47,7 +47,7 @@ async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> N
 
         async def write(services: AppServices, name: str) -> None:
             for number in range(60):
-                await pending(services, f"{name}{number}")
+                await propose_pending(services, f"{name}{number}")
 
         reader = asyncio.create_task(follow())
         await asyncio.gather(*(write(p, f"{n}{w}") for n, p in (("a", one), ("b", two)) for w in range(4)))
@@ -57,7 +57,7 @@ async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> N
 
 
 async def test_reading_announces_nothing(services: AppServices) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
 
     async def quiet(watch: Watch) -> bool:
         """Whether nothing was announced for a while, although everything was read."""
@@ -84,14 +84,14 @@ async def wait_until(condition) -> None:  # type: ignore[no-untyped-def]
             await asyncio.sleep(0.01)
 
 
-async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_count(place: Place) -> None:
+async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_count(database: Database) -> None:
     """By the real clocks: the decision is made in time and gets its turn when the time is over."""
-    services = build_services(place.url)
+    services = build_services(database.url)
     await services.store.open()
     try:
-        approval_id = await pending(services, expires_in=400)
+        approval_id = await propose_pending(services, expires_in=400)
         approval = (await services.store.get("default", approval_id)).approval
-        with place.held():
+        with database.hold_lock():
             assert services.clock() < approval.deadlines.expires_at, "the machine was too slow to decide in time"
             decision = asyncio.create_task(
                 services.inbox.decide("default", approval_id, Approve(Acknowledgement(approval.args_sha256)), BOB)
@@ -101,24 +101,24 @@ async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_co
         with pytest.raises(Expired):
             await decision
         assert await status(services, approval_id) == "expired"
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []
     finally:
         await services.store.close()
 
 
-async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(place: Place) -> None:
-    services = build_services(place.url)
+async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(database: Database) -> None:
+    services = build_services(database.url)
     await services.store.open()
     try:
         await services.put_policy("default", "version: 1\ndefaults: {start_within: 1s}\n", "ada", {})
-        approval_id = await pending(services)
+        approval_id = await propose_pending(services)
         seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
         approval = await services.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
-        with place.held():
+        with database.hold_lock():
             started = asyncio.create_task(services.gate.start("default", approval_id, "r"))
             await wait_until(lambda: services.clock() > (approval.deadlines.start_by or 0))
         with pytest.raises(Expired):
             await started
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []
     finally:
         await services.store.close()

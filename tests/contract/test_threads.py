@@ -19,9 +19,9 @@ from interlock.core.outcome import Waiting
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.transaction import DUE_THREADS_TOPIC
 from interlock.storage.tables.threads import Draft
-from tests.databases import Place as Where
+from tests.databases import Database
 from tests.faults.contention import lease_thread, make_thread
-from tests.support import BOB, OK, START, Clock, faults, opened
+from tests.support import BOB, OK, START, Clock, ledger_violations, open_services
 
 SEND = ToolSpec("send", "write")
 WORDS = NewThreadEntry("failed", "time", {"attempt": 1, "error": "no", "again_at": 0})
@@ -29,9 +29,9 @@ ENDED = NewThreadEntry("ended", "time", {"status": "done", "reason": ""})
 
 
 @pytest.fixture
-async def other_services(place: Where, clock: Clock, services: AppServices) -> AsyncIterator[AppServices]:
+async def other_services(database: Database, clock: Clock, services: AppServices) -> AsyncIterator[AppServices]:
     """The same database through another store, as another process has it."""
-    async with opened(place, clock) as more:
+    async with open_services(database, clock) as more:
         yield more
 
 
@@ -113,7 +113,7 @@ async def test_a_thread_comes_back_as_it_was_kept(services: AppServices) -> None
     assert (said.number, said.at, said.kind, said.actor) == (1, START, "said", "agent:assistant")
     assert said.body == {"text": "Löse das 🙂", "agent": "writer"}
     assert (confirming.kind, failed.body) == ("confirming", WORDS.body)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_adding_a_thread_twice_is_adding_it_once(services: AppServices, other_services: AppServices) -> None:
@@ -150,7 +150,7 @@ async def test_lines_that_are_written_at_once_are_numbered_without_a_gap(
     lines = await services.store.threads.entries("default", "thread-1")
     assert [line.number for line in lines] == list(range(1, 62))
     assert (await get_thread(services)).entry_count == 61
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_a_long_log_is_read_to_its_end(services: AppServices) -> None:
@@ -170,7 +170,7 @@ async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(services: AppSer
         with pytest.raises(InvalidRequest):
             await append_entry(services, held.fence, WORDS, NewThreadEntry("replied", "agent:assistant", body))
     assert (await kinds(services), (await get_thread(services)).entry_count) == (["said"], 1)
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_what_cannot_be_kept_leaves_nothing_behind_in_other_threads(services: AppServices) -> None:
@@ -188,7 +188,7 @@ async def test_what_cannot_be_kept_leaves_nothing_behind_in_other_threads(servic
             lambda thread, now: threads.append(thread, held.fence, (too_much,), now),
             {"thread-0": shown, "thread-9": shown},
         )
-    assert (await kinds(services, "thread-0"), await faults(services)) == (["said"], [])
+    assert (await kinds(services, "thread-0"), await ledger_violations(services)) == (["said"], [])
 
 
 async def test_each_line_is_an_entry_of_the_ledger_without_its_words(services: AppServices) -> None:
@@ -222,7 +222,7 @@ async def test_what_an_old_holder_writes_is_refused_and_leaves_nothing_behind(
     services: AppServices, other_services: AppServices, clock: Clock
 ) -> None:
     old = await lease_new_thread(services)
-    clock.forward(30_000)
+    clock.advance(30_000)
     newer = await lease_thread(other_services, "thread-1", "theirs")
     assert newer is not None
     before = await kinds(services)
@@ -241,11 +241,11 @@ async def test_what_an_old_holder_writes_is_refused_and_leaves_nothing_behind(
 
 async def test_a_renewed_lease_is_not_taken(services: AppServices, clock: Clock) -> None:
     held = await lease_new_thread(services)
-    clock.forward(29_000)
+    clock.advance(29_000)
     await apply_transition(services, lambda thread, now: threads.renew(thread, held.fence, 30_000, now))
-    clock.forward(29_000)
+    clock.advance(29_000)
     assert await lease_thread(services, "thread-1", "theirs") is None
-    clock.forward(1_000)
+    clock.advance(1_000)
     assert await lease_thread(services, "thread-1", "theirs") is not None
 
 
@@ -344,7 +344,7 @@ async def test_time_wakes_a_thread_too(services: AppServices, clock: Clock) -> N
     held = await lease_new_thread(services)
     await add_card(services)
     await park_thread(services, held.fence)
-    clock.forward(86_400_000)
+    clock.advance(86_400_000)
     await services.worker.sweep()
     assert (await services.store.threads.due(clock.now, 10)) == [("default", "thread-1")]
 
@@ -392,11 +392,13 @@ async def test_a_decision_between_the_look_and_the_parking_is_never_lost(
 
 
 # R3
-async def test_many_decisions_and_a_parking_in_one_batch_wake_the_thread(place: Where, services: AppServices) -> None:
+async def test_many_decisions_and_a_parking_in_one_batch_wake_the_thread(
+    database: Database, services: AppServices
+) -> None:
     held = await lease_new_thread(services)
     ids = [await add_card(services, call=f"1:c{n}") for n in range(5)]
     work: list[asyncio.Task[object]] = []
-    with place.held():  # all of it waits for one lock, and then goes together
+    with database.hold_lock():  # all of it waits for one lock, and then goes together
         work += [asyncio.create_task(approve(services, approval_id)) for approval_id in ids[:3]]
         work.append(asyncio.create_task(park_thread(services, held.fence)))
         work += [asyncio.create_task(approve(services, approval_id)) for approval_id in ids[3:]]
@@ -451,7 +453,7 @@ async def test_what_is_due_is_given_in_its_order_and_no_more(services: AppServic
     assert await store.due(START + 9_000, 10) == [("default", "thread-2"), ("default", "thread-1")]
     assert await store.due(START + 9_000, 1) == [("default", "thread-2")]
     assert await store.running() == []
-    clock.forward(1_000)
+    clock.advance(1_000)
     assert await lease_thread(services, "thread-2", "mine") is not None
     assert await store.running() == [("default", "thread-2", "mine")]
 
@@ -462,7 +464,7 @@ async def test_where_nothing_waits_nothing_is_due(services: AppServices) -> None
 
 async def test_a_persons_threads_are_listed_the_newest_first_and_in_pages(services: AppServices, clock: Clock) -> None:
     for number in range(5):
-        clock.forward(1_000)
+        clock.advance(1_000)
         await create_thread(services, f"thread-{number}")
     store = services.store.threads
     first = await store.list_by_person("default", "ann", (2**62, ""), 3)
@@ -483,23 +485,23 @@ select 'default', 'thread-parked-' || i, 'assistant', 'ann', 'Hi', '', '', '["as
 PLANS = {"due_threads": "threads_due", "next_due_thread": "threads_due", "running_threads": "threads_running"}
 
 
-async def test_ten_thousand_parked_threads_are_not_looked_at(place: Where, services: AppServices) -> None:
-    place.sql(MANY.format(now=START, later=START + 86_400_000))
+async def test_ten_thousand_parked_threads_are_not_looked_at(database: Database, services: AppServices) -> None:
+    database.sql(MANY.format(now=START, later=START + 86_400_000))
     await create_thread(services)
-    if place.kind == "postgres":
-        place.sql("analyze threads")
+    if database.kind == "postgres":
+        database.sql("analyze threads")
     assert await services.store.threads.due(START, 100) == [("default", "thread-1")]
     queries = load_queries()
     for name, index in PLANS.items():
-        plan = _plan(place, queries[name])
+        plan = _plan(database, queries[name])
         assert index in plan, f"{name}: {plan}"
         assert "Seq Scan" not in plan, f"{name}: {plan}"
 
 
-def _plan(place: Where, query: str) -> str:
+def _plan(database: Database, query: str) -> str:
     values = [START, 100][: query.count("?")]
-    words = "explain query plan" if place.kind == "sqlite" else "explain"
-    return "\n".join(str(row) for row in place.sql(f"{words} {query}", *values))
+    words = "explain query plan" if database.kind == "sqlite" else "explain"
+    return "\n".join(str(row) for row in database.sql(f"{words} {query}", *values))
 
 
 # Wake-ups

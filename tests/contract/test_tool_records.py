@@ -15,9 +15,9 @@ from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import ToolItem, ToolItemTransaction
 from interlock.storage.tables.records import APPLIED_RETENTION, MAX_LISTED, SqlToolItemStore
-from tests.counter_program import count_up
-from tests.databases import Place
-from tests.support import OK, START, Clock, approve, faults, opened, pending
+from tests.counter_program import increment
+from tests.databases import Database
+from tests.support import OK, START, Clock, approve, ledger_violations, open_services, propose_pending
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,7 +31,7 @@ async def test_what_is_put_is_found_and_what_is_deleted_is_gone(services: AppSer
     records = services.store.records("default")
     body = {"title": "Grüße", "parts": [1, 2.5, None, True, {"deep": "\U0001f600"}]}
     await records.change("", lambda shelf: shelf.put("page", "b", body))
-    clock.forward(1_000)
+    clock.advance(1_000)
     await records.change("", lambda shelf: shelf.put("page", "a", {}))
     await records.change("", lambda shelf: shelf.put("post", "a", {"other": "kind"}))
     assert await records.get("page", "b") == ToolItem("b", body, START)
@@ -45,9 +45,9 @@ async def test_what_is_put_is_found_and_what_is_deleted_is_gone(services: AppSer
 
 async def test_each_workspace_has_records_and_keys_of_its_own(services: AppServices) -> None:  # R7
     here, there = services.store.records("default"), services.store.records("other")
-    assert await here.change("key", count_up) == 1
+    assert await here.change("key", increment) == 1
     assert await there.get("counter", "c") is None
-    assert await there.change("key", count_up) == 1
+    assert await there.change("key", increment) == 1
     assert (await stored_count(here), await stored_count(there)) == (1, 1)
 
 
@@ -55,7 +55,7 @@ async def test_the_same_key_changes_once_and_gives_the_same_again(services: AppS
     records = services.store.records("default")
 
     def step(shelf: ToolItemTransaction) -> object:
-        return {"n": count_up(shelf), "list": (1, 2)}
+        return {"n": increment(shelf), "list": (1, 2)}
 
     first = await records.change("approval-1", step)
     assert first == {"n": 1, "list": [1, 2]}
@@ -65,39 +65,41 @@ async def test_the_same_key_changes_once_and_gives_the_same_again(services: AppS
     assert await records.change("approval-2", step) == {"n": 2, "list": [1, 2]}
 
 
-async def test_without_a_key_every_change_counts_and_none_is_kept(services: AppServices, place: Place) -> None:  # R7
+async def test_without_a_key_every_change_counts_and_none_is_kept(
+    services: AppServices, database: Database
+) -> None:  # R7
     records = services.store.records("default")
-    assert [await records.change("", count_up) for _ in range(3)] == [1, 2, 3]
-    assert place.sql("select count(*) from applied") == [(0,)]
+    assert [await records.change("", increment) for _ in range(3)] == [1, 2, 3]
+    assert database.sql("select count(*) from applied") == [(0,)]
 
 
 async def test_of_many_at_once_with_one_key_one_changes_something(services: AppServices) -> None:  # R7
     records = services.store.records("default")
-    assert await asyncio.gather(*(records.change("key", count_up) for _ in range(50))) == [1] * 50
+    assert await asyncio.gather(*(records.change("key", increment) for _ in range(50))) == [1] * 50
     assert await stored_count(records) == 1
 
 
 async def test_changes_of_one_batch_see_each_other(services: AppServices) -> None:  # R7
     records = services.store.records("default")
-    results = await asyncio.gather(*(records.change(f"key{number}", count_up) for number in range(50)))
+    results = await asyncio.gather(*(records.change(f"key{number}", increment) for number in range(50)))
     assert sorted(map(str, results)) == sorted(map(str, range(1, 51)))
     assert await stored_count(records) == 50
 
 
-async def test_a_key_counts_once_in_two_stores_that_race(place: Place, clock: Clock) -> None:  # R7
-    async with opened(place, clock) as here, opened(place, clock) as there:
+async def test_a_key_counts_once_in_two_stores_that_race(database: Database, clock: Clock) -> None:  # R7
+    async with open_services(database, clock) as here, open_services(database, clock) as there:
         stores = [here.store.records("default"), there.store.records("default")]
         for number in range(20):
-            results = await asyncio.gather(*(records.change(f"key{number}", count_up) for records in stores * 2))
+            results = await asyncio.gather(*(records.change(f"key{number}", increment) for records in stores * 2))
             assert results == [number + 1] * 4
 
 
-async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  # R7
+async def test_a_key_counts_once_in_processes_that_race(database: Database) -> None:  # R7
     command = [
         sys.executable,
         "-m",
         "tests.counter_program",
-        place.url,
+        database.url,
         ",".join(f"key{number}" for number in range(30)),
     ]
     pipe = asyncio.subprocess.PIPE
@@ -113,15 +115,15 @@ async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  
                 other.kill()
                 await other.wait()
     assert [json.loads(output) for output, _ in outputs] == [list(range(1, 31))] * 2
-    assert [bytes(body) for (body,) in place.sql("select body from records")] == [b'{"n":30}']
+    assert [bytes(body) for (body,) in database.sql("select body from records")] == [b'{"n":30}']
 
 
 @pytest.mark.parametrize("error", [ToolFailed("no"), KeyError("a bug")])
 async def test_a_step_that_raises_has_changed_nothing(
-    services: AppServices, place: Place, error: Exception
+    services: AppServices, database: Database, error: Exception
 ) -> None:  # R7
     records = services.store.records("default")
-    await records.change("", count_up)
+    await records.change("", increment)
 
     def step(shelf: ToolItemTransaction) -> object:
         shelf.put("page", "new", {})
@@ -129,15 +131,17 @@ async def test_a_step_that_raises_has_changed_nothing(
         raise error
 
     results = await asyncio.gather(
-        records.change("key", step), records.change("other", count_up), return_exceptions=True
+        records.change("key", step), records.change("other", increment), return_exceptions=True
     )
     assert results == [error, 2]
     assert await records.get("page", "new") is None
-    assert place.sql("select key from applied") == [("other",)]
-    assert await records.change("key", count_up) == 3  # the key of what failed is good for another try
+    assert database.sql("select key from applied") == [("other",)]
+    assert await records.change("key", increment) == 3  # the key of what failed is good for another try
 
 
-async def test_what_cannot_be_kept_is_refused_and_changes_nothing(services: AppServices, place: Place) -> None:  # R7
+async def test_what_cannot_be_kept_is_refused_and_changes_nothing(
+    services: AppServices, database: Database
+) -> None:  # R7
     records = services.store.records("default")
     for kind, record_id, body in (
         ("page", "a\0b", {}),
@@ -157,15 +161,15 @@ async def test_what_cannot_be_kept_is_refused_and_changes_nothing(services: AppS
             await records.change("key", step)
     with pytest.raises(InvalidRequest):
         await records.change("key", lambda shelf: [shelf.put("page", "before", {}), object()])
-    assert place.sql("select count(*) from records") == [(0,)]
-    assert place.sql("select count(*) from applied") == [(0,)]
+    assert database.sql("select count(*) from records") == [(0,)]
+    assert database.sql("select count(*) from applied") == [(0,)]
 
 
 async def test_a_step_sees_what_it_has_changed_itself(services: AppServices, clock: Clock) -> None:  # R7
     records = services.store.records("default")
     for record_id in ("b", "d"):
         await records.change("", lambda shelf, record_id=record_id: shelf.put("page", record_id, {"n": 1}))  # type: ignore[misc]
-    clock.forward(5)
+    clock.advance(5)
 
     def step(shelf: ToolItemTransaction) -> object:
         shelf.put("page", "a", {"n": 2})
@@ -199,21 +203,23 @@ async def test_a_list_has_an_end(services: AppServices) -> None:  # R7
 # What is forgotten
 
 
-async def test_a_change_is_remembered_for_thirty_days(services: AppServices, place: Place, clock: Clock) -> None:  # R7
+async def test_a_change_is_remembered_for_thirty_days(
+    services: AppServices, database: Database, clock: Clock
+) -> None:  # R7
     records = services.store.records("default")
-    await records.change("old", count_up)
-    clock.forward(APPLIED_RETENTION)
-    await records.change("new", count_up)
+    await records.change("old", increment)
+    clock.advance(APPLIED_RETENTION)
+    await records.change("new", increment)
     await services.worker.sweep()
-    assert place.sql("select count(*) from applied") == [(2,)]
-    clock.forward(CLEANUP_INTERVAL)
+    assert database.sql("select count(*) from applied") == [(2,)]
+    clock.advance(CLEANUP_INTERVAL)
     await services.worker.sweep()
-    assert place.sql("select key from applied") == [("new",)]
+    assert database.sql("select key from applied") == [("new",)]
     assert await stored_count(records) == 2, "what was changed stays"
 
 
-async def test_erasing_an_approval_takes_what_its_tool_gave(services: AppServices, place: Place) -> None:  # R7
-    approval_id, other = await pending(services, 1), await pending(services, 2)
+async def test_erasing_an_approval_takes_what_its_tool_gave(services: AppServices, database: Database) -> None:  # R7
+    approval_id, other = await propose_pending(services, 1), await propose_pending(services, 2)
     records = services.store.records("default")
     for key in (approval_id, other):
         assert await approve(services, key) == "approved"
@@ -223,5 +229,5 @@ async def test_erasing_an_approval_takes_what_its_tool_gave(services: AppService
             await services.gate.finish("default", key, started.fence, ok=True, payload=OK)
     erased = [each async for each in services.store.erase("default", Erasure("approval", approval_id, by="ada"))]
     assert [each.approvals for each in erased] == [1]
-    assert place.sql("select key from applied") == [(other,)]
-    assert await faults(services) == []
+    assert database.sql("select key from applied") == [(other,)]
+    assert await ledger_violations(services) == []

@@ -25,7 +25,7 @@ from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidReque
 from interlock.sdk import codec
 from interlock.sdk.client import Client, SyncClient
 from interlock.sdk.transport import parse_server_address
-from tests.fault_proxy import stranger
+from tests.fault_proxy import foreign_server
 
 CALL = propose("send", {"to": "a"}, "run", "1")
 KEY = "ik_test_key"
@@ -57,7 +57,7 @@ def connection_error(url: str, **options: Any) -> Error:
     ],
 )
 def test_a_server_that_is_not_interlock_is_named(answer: bytes) -> None:
-    with stranger(answer) as url:
+    with foreign_server(answer) as url:
         error = connection_error(url)
     assert isinstance(error, Misconfigured)
     assert url in error.message
@@ -65,7 +65,7 @@ def test_a_server_that_is_not_interlock_is_named(answer: bytes) -> None:
 
 
 def test_redirects_are_not_followed_with_the_key() -> None:
-    with stranger(serve_response("301 Moved", "", "location: https://elsewhere.example/api/calls")) as url:
+    with foreign_server(serve_response("301 Moved", "", "location: https://elsewhere.example/api/calls")) as url:
         error = connection_error(url)
     assert isinstance(error, Misconfigured)
     assert "https://elsewhere.example/api/calls" in error.message
@@ -83,7 +83,7 @@ def test_a_server_that_is_not_there_is_named_with_how_long_it_was_tried() -> Non
 
 
 def test_a_proxy_without_its_server_counts_as_away() -> None:
-    with stranger(serve_response("502 Bad Gateway", "<html>", "content-type: text/html")) as url:
+    with foreign_server(serve_response("502 Bad Gateway", "<html>", "content-type: text/html")) as url:
         assert isinstance(connection_error(url, patience=0.2), StoreUnavailable)
 
 
@@ -97,7 +97,7 @@ def test_a_proxy_without_its_server_counts_as_away() -> None:
 def test_a_server_of_another_version_is_named(answer: str, words: str) -> None:
     status = "404 Not Found" if "error" in answer else "200 OK"
     with (
-        stranger(serve_response(status, answer, "content-type: application/json", "connection: close")) as url,
+        foreign_server(serve_response(status, answer, "content-type: application/json", "connection: close")) as url,
         pytest.raises(Misconfigured, match=words),
         Interlock(url, key=KEY),
     ):
@@ -105,7 +105,7 @@ def test_a_server_of_another_version_is_named(answer: str, words: str) -> None:
 
 
 def test_an_outcome_that_nobody_knows_runs_nothing() -> None:
-    with stranger(serve_response("200 OK", '{"outcome":"perhaps"}', "content-type: application/json")) as url:
+    with foreign_server(serve_response("200 OK", '{"outcome":"perhaps"}', "content-type: application/json")) as url:
         assert isinstance(connection_error(url), Misconfigured)
 
 
@@ -150,7 +150,7 @@ def test_a_certificate_that_is_not_trusted_ends_it_at_once(tmp_path: Path, monke
 
 
 def test_https_to_a_server_without_it_is_named() -> None:
-    with stranger(serve_response("400 Bad Request", "no")) as url:
+    with foreign_server(serve_response("400 Bad Request", "no")) as url:
         error = connection_error(url.replace("http", "https"))
     assert isinstance(error, Misconfigured)
     assert "https://" in error.message

@@ -24,8 +24,8 @@ from interlock.core.ledger.event import Payload
 from interlock.core.ledger.invariants import Violation
 from interlock.core.policy.policy import People
 from interlock.storage.engine import transaction
-from tests.databases import Place
-from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending
+from tests.databases import Database
+from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, open_services, propose_pending
 
 DAY = 86_400_000
 POLICY = """
@@ -193,9 +193,9 @@ DEFINITIONS = "select sha256 from terms where sha256 <> ?"
 
 
 @pytest.fixture
-async def services(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
+async def services(database: Database, clock: Clock) -> AsyncIterator[AppServices]:
     """Something of everything that the verifier compares."""
-    async with opened(place, clock, POLICY) as services:
+    async with open_services(database, clock, POLICY) as services:
         await add_people(services)
         await add_calls(services, clock)
         yield services
@@ -222,7 +222,7 @@ async def add_people(services: AppServices) -> None:
 
 async def add_removed_voter(services: AppServices) -> None:
     """Somebody votes, passes on and takes up what they then leave behind."""
-    approval_id = await pending(services, "l", SIGN)
+    approval_id = await propose_pending(services, "l", SIGN)
     gone = replace(EVE, name="gone")
     await services.inbox.claim("default", approval_id, gone)
     await services.inbox.delegate("default", approval_id, People(frozenset({"ulf"})), gone)
@@ -233,9 +233,9 @@ async def add_removed_voter(services: AppServices) -> None:
 
 async def add_freezes(services: AppServices, clock: Clock) -> None:
     freezes = Freezes(services.store.freezes, clock)
-    await pending(services, "m", MAIL, args={"to": "bob"})
+    await propose_pending(services, "m", MAIL, args={"to": "bob"})
     freeze = await freezes.freeze("default", "tool", "mail", "Stop it.", ADA)
-    clock.forward(3_600_000)
+    clock.advance(3_600_000)
     await freezes.release("default", freeze.id, "All is well.", ADA)
     await freezes.freeze("default", "tool", "Dröp", "Nobody drops.", ADA)
 
@@ -243,16 +243,18 @@ async def add_freezes(services: AppServices, clock: Clock) -> None:
 async def add_calls(services: AppServices, clock: Clock) -> None:
     named: dict[str, Any] = {"requester": "ann", "agent": "office", "thread_id": "t1", "agent_says": "It is due."}
     path = {"agent_path": ("office", "clerk"), "caller": CALLER}
-    wired = await pending(services, "_", WIRE, **named, args={"amount": 5, "key": "s"}, **path)
+    wired = await propose_pending(services, "_", WIRE, **named, args={"amount": 5, "key": "s"}, **path)
     await services.inbox.delegate("default", wired, People(frozenset({"ulf"})), EVE)
-    clock.forward(3_600_000)
+    clock.advance(3_600_000)
     await services.worker.sweep()
     await services.inbox.ask("default", wired, "Why?", BOB)
     await approve(services, wired)
     await approve(services, wired, ADA)
     await run_call(services, wired)
     await services.gate.check(call("_", args={"text": "x"}, tool="note", run_id="notes"), NOTE)
-    failed, edited, unknown = [await pending(services, name, MAIL, args={"to": "bob"}) for name in ("f", "e", "u")]
+    failed, edited, unknown = [
+        await propose_pending(services, name, MAIL, args={"to": "bob"}) for name in ("f", "e", "u")
+    ]
     await approve(services, failed)
     started = await services.gate.start("default", failed, "runner")
     await services.gate.finish("default", failed, started.fence, ok=False, payload=Payload(error="No such box"))
@@ -260,18 +262,18 @@ async def add_calls(services: AppServices, clock: Clock) -> None:
     await services.inbox.decide("default", edited, Edit({"to": "carol"}, seen), BOB)
     await approve(services, unknown)
     started = await services.gate.start("default", unknown, "runner", 1_000)
-    clock.forward(2_000)
+    clock.advance(2_000)
     await services.worker.sweep()
     await services.inbox.resolve_unknown("default", unknown, BOB, note="It was sent", ok=True, result="yes")
-    answered, rejected = [await pending(services, name, MAIL, args={"to": "bob"}) for name in ("a", "r")]
+    answered, rejected = [await propose_pending(services, name, MAIL, args={"to": "bob"}) for name in ("a", "r")]
     seen = Acknowledgement((await services.store.get("default", answered)).approval.args_sha256, reason="I know")
     await services.inbox.decide("default", answered, Respond("Call him", seen=seen), BOB)
     await services.inbox.decide("default", rejected, Reject("Not now", seen), BOB)
     await add_grants(services)
-    await pending(services, "s", MAIL, args={"to": "bob"})
-    clock.forward(2 * DAY)
+    await propose_pending(services, "s", MAIL, args={"to": "bob"})
+    clock.advance(2 * DAY)
     await services.worker.sweep()
-    await pending(services, "w", MAIL, args={"to": "bob"})
+    await propose_pending(services, "w", MAIL, args={"to": "bob"})
     await add_freezes(services, clock)
     await services.store.pin("default", [WIRE, MAIL], "office", "ada")
     await services.store.unpin("default", MAIL.name, "ada")
@@ -309,35 +311,37 @@ NAMES = {"wired": "call_", "noted": "call_", "failed": "callf", "edited": "calle
 NAMES |= {"moved": "callm", "left": "calll", "answered": "calla", "refused": "callr", "silent": "calls"}
 
 
-def row_condition(place: Place, table: str, where: str) -> str:
+def row_condition(database: Database, table: str, where: str) -> str:
     """Calls by what became of them; what has an id by that, since the rest is changed."""
     if table in ("keys", "freezes"):
-        return f"id = '{place.sql(f'select id from {table} where {where}')[0][0]}'"
+        return f"id = '{database.sql(f'select id from {table} where {where}')[0][0]}'"
     for name, call_id in NAMES.items():
         if where == f"call_id = '{name}'":
             run_id = "notes" if name == "noted" else "run"
-            found = place.sql("select id from approvals where run_id = ? and call_id = ?", run_id, call_id)
+            found = database.sql("select id from approvals where run_id = ? and call_id = ?", run_id, call_id)
             return f"id = '{found[0][0]}'"
     return where
 
 
 # R62
-async def test_every_field_that_somebody_changes_is_told_with_its_row(services: AppServices, place: Place) -> None:
+async def test_every_field_that_somebody_changes_is_told_with_its_row(
+    services: AppServices, database: Database
+) -> None:
     assert await find_violations(services) == ()
     unseen = []
     for table, where, column, new, field in TAMPERING:
-        which = row_condition(place, table, where)
-        [(old,)] = place.sql(f"select {column} from {table} where {which}")
+        which = row_condition(database, table, where)
+        [(old,)] = database.sql(f"select {column} from {table} where {which}")
         old = bytes(old) if isinstance(old, memoryview) else old
         changed = new(old) if callable(new) else new
         if new == "other terms":
-            changed = place.sql(DEFINITIONS, old)[0][0]
+            changed = database.sql(DEFINITIONS, old)[0][0]
         assert changed != old, (table, column)
-        place.forced(f"update {table} set {column} = ? where {which}", changed)
+        database.sql_without_triggers(f"update {table} set {column} = ? where {which}", changed)
         result = await find_violations(services)
         if (table if table != "payloads" else "approvals", field) not in {(each.table, each.field) for each in result}:
             unseen.append((table, column, changed, result))
-        place.forced(f"update {table} set {column} = ? where {which}", old)
+        database.sql_without_triggers(f"update {table} set {column} = ? where {which}", old)
     assert unseen == []
     assert await find_violations(services) == (), "all of it was put back"
 
@@ -384,53 +388,61 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(services: 
     ],
 )
 async def test_a_row_that_no_entry_speaks_of_is_told(
-    services: AppServices, place: Place, table: str, row: dict[str, object]
+    services: AppServices, database: Database, table: str, row: dict[str, object]
 ) -> None:
     marks = ", ".join("?" * len(row))
-    place.forced(f"insert into {table} ({', '.join(row)}) values ({marks})", *row.values())
+    database.sql_without_triggers(f"insert into {table} ({', '.join(row)}) values ({marks})", *row.values())
     [fault] = await find_violations(services)
     assert (fault.table, fault.message.endswith("No entry of the ledger says who made it.")) == (table, True)
 
 
 @pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes", "pins"])
-async def test_rows_that_are_gone_are_told(services: AppServices, place: Place, table: str) -> None:
-    [(count,)] = place.sql(f"select count(*) from {table}")
-    place.forced(f"delete from {table}")
+async def test_rows_that_are_gone_are_told(services: AppServices, database: Database, table: str) -> None:
+    [(count,)] = database.sql(f"select count(*) from {table}")
+    database.sql_without_triggers(f"delete from {table}")
     result = await find_violations(services)
     assert {(fault.table, "its row is gone" in fault.message) for fault in result} == {(table, True)}
     assert len(result) == count
 
 
-async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(services: AppServices, place: Place) -> None:
+async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(services: AppServices, database: Database) -> None:
     """A freeze of the agent covers every key that is noted to have used its name."""
     for name in ("clerk", "'*'"):
         again = replace(CALLER, credential=f"key of {name}")
-        await pending(services, name, MAIL, args={"to": "bob"}, agent="Clerk", caller=again)
-    place.forced("delete from key_agents where agent = 'clerk'")
-    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', '*', ?)", "key of '*'")
+        await propose_pending(services, name, MAIL, args={"to": "bob"}, agent="Clerk", caller=again)
+    database.sql_without_triggers("delete from key_agents where agent = 'clerk'")
+    database.sql_without_triggers(
+        "insert into key_agents (workspace, agent, key_id) values ('default', '*', ?)", "key of '*'"
+    )
     result = [(each.table, each.row, each.message.partition(": ")[2]) for each in await find_violations(services)]
     assert sorted((table, key) for table, key, _ in result) == [("key_agents", "k1"), ("key_agents", "key of clerk")]
     assert all(said.startswith("It used the name of the agent") for _, _, said in result)
-    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'k1')")
-    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'key of clerk')")
-    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'reader', 'k1')")
+    database.sql_without_triggers("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'k1')")
+    database.sql_without_triggers(
+        "insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'key of clerk')"
+    )
+    database.sql_without_triggers(
+        "insert into key_agents (workspace, agent, key_id) values ('default', 'reader', 'k1')"
+    )
     assert await find_violations(services) == (), "reads leave no entry, and their names are noted too"
 
 
-async def test_altered_terms_and_definitions_are_told_and_stop_nothing(services: AppServices, place: Place) -> None:
-    [(wired,)] = place.sql("select id from approvals where call_id = 'call_' and run_id = 'run'")
-    [(terms, spec)] = place.sql("select terms_sha256, spec_sha256 from approvals where id = ?", wired)
-    place.forced("update terms set body = ? where sha256 = ?", b"{}", terms)
-    place.forced("update specs set body = ? where sha256 <> ?", b"{}", spec)
+async def test_altered_terms_and_definitions_are_told_and_stop_nothing(
+    services: AppServices, database: Database
+) -> None:
+    [(wired,)] = database.sql("select id from approvals where call_id = 'call_' and run_id = 'run'")
+    [(terms, spec)] = database.sql("select terms_sha256, spec_sha256 from approvals where id = ?", wired)
+    database.sql_without_triggers("update terms set body = ? where sha256 = ?", b"{}", terms)
+    database.sql_without_triggers("update specs set body = ? where sha256 <> ?", b"{}", spec)
     said = {fault.row: fault.message.partition(": ")[2] for fault in await find_violations(services)}
     assert said.pop(wired).startswith("Its terms ")
     assert set(said.values()) == {"The definition of its tool is missing or was altered."}
 
 
 # R62
-async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> None:
+async def test_writers_at_work_raise_no_alarm(database: Database, clock: Clock) -> None:
     """In a thread of its own, with a connection of its own, it verifies for as long as two others write and erase."""
-    async with opened(place, clock) as services:
+    async with open_services(database, clock) as services:
         scope = Grant(
             id="g1",
             workspace="default",
@@ -443,9 +455,9 @@ async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> Non
             expires_at=services.clock() + DAY,
         )
         await services.inbox.grant(scope, BOB)
-        other, done = build_services(place.url, clock), threading.Event()
+        other, done = build_services(database.url, clock), threading.Event()
         await other.store.open()
-        verifying = asyncio.create_task(asyncio.to_thread(asyncio.run, verified_until(place.url, done)))
+        verifying = asyncio.create_task(asyncio.to_thread(asyncio.run, verified_until(database.url, done)))
         try:
             await asyncio.gather(write_rows(services, "a"), write_rows(other, "b"))
         finally:
@@ -470,7 +482,7 @@ async def verified_until(url: str, done: threading.Event) -> list[audit.AuditRep
 async def write_rows(services: AppServices, name: str, rounds: int = 12) -> None:
     accounts = services.accounts
     for number in range(rounds):
-        waits = await pending(services, f"{name}{number}", MAIL, args={"to": "bob"})
+        waits = await propose_pending(services, f"{name}{number}", MAIL, args={"to": "bob"})
         await services.gate.check(call(f"n{name}{number}", tool="note", args={"text": "x"}), NOTE)
         await approve(services, waits)
         await run_call(services, waits)
@@ -492,21 +504,21 @@ async def write_rows(services: AppServices, name: str, rounds: int = 12) -> None
 
 @pytest.fixture
 async def services_before_statements(
-    place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[AppServices]:
     """As a version left it whose entries did not state their rows."""
-    async with opened(place, clock, POLICY) as services:
+    async with open_services(database, clock, POLICY) as services:
         with monkeypatch.context() as old:
             old.setattr(transaction, "stamp_events", lambda change, *_: change.events)
             await add_people(services)
             await add_calls(services, clock)
-        place.sql("delete from marks where name = 'stated'")
+        database.sql("delete from marks where name = 'stated'")
         yield services
 
 
 # R62
 async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
-    services_before_statements: AppServices, place: Place
+    services_before_statements: AppServices, database: Database
 ) -> None:
     assert await find_violations(services_before_statements) == ()
     entries = (await services_before_statements.store.head("default")).seq
@@ -516,15 +528,15 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
     ) == (["default"], [])
     assert (await services_before_statements.store.head("default")).seq == entries + 1
     assert await find_violations(services_before_statements) == ()
-    waits = place.sql("select id from approvals where call_id = 'callw'")[0][0]
-    place.forced("update payloads set sentence = 'Nothing to see' where id = ?", waits)
-    place.forced("update approvals set priority = 'low' where id = ?", waits)
-    place.forced("update users set role = 'admin' where name = 'bob'")
-    place.forced("update keys set digest = 'forged' where name = 'program'")
-    place.forced("update keys set agents = '' where name = 'bound'")
-    place.forced("update policies set source = 'file' where version = 2")
-    place.forced("update freezes set released_at = at where name = 'Dröp'")
-    place.forced("update grants set teams = '[]' where id = 'g1'")
+    waits = database.sql("select id from approvals where call_id = 'callw'")[0][0]
+    database.sql_without_triggers("update payloads set sentence = 'Nothing to see' where id = ?", waits)
+    database.sql_without_triggers("update approvals set priority = 'low' where id = ?", waits)
+    database.sql_without_triggers("update users set role = 'admin' where name = 'bob'")
+    database.sql_without_triggers("update keys set digest = 'forged' where name = 'program'")
+    database.sql_without_triggers("update keys set agents = '' where name = 'bound'")
+    database.sql_without_triggers("update policies set source = 'file' where version = 2")
+    database.sql_without_triggers("update freezes set released_at = at where name = 'Dröp'")
+    database.sql_without_triggers("update grants set teams = '[]' where id = 'g1'")
     result = {(fault.table, fault.field, fault.seq) for fault in await find_violations(services_before_statements)}
     fields = [
         ("approvals", "shown"),
@@ -540,14 +552,14 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(
 
 
 async def test_a_hook_that_comes_first_states_a_database_from_before(
-    services_before_statements: AppServices, place: Place
+    services_before_statements: AppServices, database: Database
 ) -> None:
     entries = (await services_before_statements.store.head("default")).seq
     for _ in range(2):
-        hook = LocalBackend(place.url, "default", "coder", 60_000)
+        hook = LocalBackend(database.url, "default", "coder", 60_000)
         await hook.open()
         await hook.close()
-    assert place.sql("select kind from events where seq > ?", entries) == [("stated",)]
+    assert database.sql("select kind from events where seq > ?", entries) == [("stated",)]
 
 
 async def test_what_comes_after_the_statement_counts_more(
@@ -555,8 +567,8 @@ async def test_what_comes_after_the_statement_counts_more(
 ) -> None:
     await services_before_statements.store.backfill_statements()
     waits, later = (
-        await pending(services_before_statements, "x", MAIL, args={"to": "bob"}),
-        await pending(services_before_statements, "y", MAIL, args={"to": "b"}),
+        await propose_pending(services_before_statements, "x", MAIL, args={"to": "bob"}),
+        await propose_pending(services_before_statements, "y", MAIL, args={"to": "b"}),
     )
     await approve(services_before_statements, waits)
     seen = Acknowledgement((await services_before_statements.store.get("default", later)).approval.args_sha256)
@@ -571,34 +583,36 @@ async def test_what_comes_after_the_statement_counts_more(
 
 
 async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(
-    services_before_statements: AppServices, place: Place
+    services_before_statements: AppServices, database: Database
 ) -> None:
-    place.forced("update users set teams = 'nonsense' where name = 'bob'")
-    place.forced("update approvals set decision = 'nonsense', terms_sha256 = 'x' where call_id = 'callw'")
+    database.sql_without_triggers("update users set teams = 'nonsense' where name = 'bob'")
+    database.sql_without_triggers(
+        "update approvals set decision = 'nonsense', terms_sha256 = 'x' where call_id = 'callw'"
+    )
     assert await services_before_statements.store.backfill_statements() == ["default"]
     assert {fault.table for fault in await find_violations(services_before_statements)} == {"users", "approvals"}
 
 
 async def test_a_current_ledger_is_not_stated_again_if_its_marker_is_removed(
-    services: AppServices, place: Place
+    services: AppServices, database: Database
 ) -> None:
     head = await services.store.head("default")
     assert await services.store.backfill_statements() == []
-    place.forced("delete from marks where name = 'stated'")
-    place.forced("update users set role = 'admin' where name = 'bob'")
+    database.sql_without_triggers("delete from marks where name = 'stated'")
+    database.sql_without_triggers("update users set role = 'admin' where name = 'bob'")
     assert (await services.store.backfill_statements(), await services.store.head("default")) == ([], head)
     assert [fault.field for fault in await find_violations(services)] == ["role"]
 
 
 async def test_a_glance_compares_the_newest_rows_and_all_people_keys_policies_and_freezes(
-    services: AppServices, place: Place
+    services: AppServices, database: Database
 ) -> None:
     assert await audit.quick_check(services.store, "default") == []
-    place.forced("update payloads set sentence = 'Nothing to see' where agent_says is not null")
-    place.forced("update users set role = 'admin' where name = 'bob'")
-    place.forced("update keys set role = 'admin' where name = 'program'")
-    place.forced("update policies set body = 'rules: []' where version = 1")
-    place.forced("update freezes set settled_at = at where name = 'Dröp'")
+    database.sql_without_triggers("update payloads set sentence = 'Nothing to see' where agent_says is not null")
+    database.sql_without_triggers("update users set role = 'admin' where name = 'bob'")
+    database.sql_without_triggers("update keys set role = 'admin' where name = 'program'")
+    database.sql_without_triggers("update policies set body = 'rules: []' where version = 1")
+    database.sql_without_triggers("update freezes set settled_at = at where name = 'Dröp'")
     result = [(fault.table, fault.field) for fault in await audit.quick_check(services.store, "default")]
     tables = [("users", "role"), ("keys", "role"), ("policies", "body"), ("freezes", "settled_at")]
     assert result == [*tables, ("approvals", "sentence")]

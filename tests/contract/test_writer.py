@@ -14,8 +14,8 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.engine.writer import MAX_INLINE_BATCH, BatchItem, BatchResult, Writer
 from interlock.storage.sqlite.database import MAX_INLINE_COMMIT
-from tests.databases import File, Place
-from tests.support import approve, faults, pending, status
+from tests.databases import Database, SqliteFile
+from tests.support import approve, ledger_violations, propose_pending, status
 
 
 def name_of_thread(_: object) -> str:
@@ -122,14 +122,14 @@ async def test_what_was_submitted_before_the_end_is_written_and_nothing_after_it
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return File(tmp_path / "interlock.db")
+def database(tmp_path: Path) -> Database:
+    return SqliteFile(tmp_path / "interlock.db")
 
 
 async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_thread(
     services: AppServices, tmp_path: Path
 ) -> None:
-    approval_id = await pending(services)
+    approval_id = await propose_pending(services)
     stranger = sqlite3.connect(tmp_path / "interlock.db", isolation_level=None)
     stranger.execute("begin immediate")
     deciding = asyncio.ensure_future(approve(services, approval_id))
@@ -140,12 +140,12 @@ async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_
     stranger.close()
     await deciding
     assert await status(services, approval_id) == "approved"
-    assert await faults(services) == []
+    assert await ledger_violations(services) == []
 
 
 async def test_while_the_disk_is_slow_the_thread_writes(services: AppServices) -> None:
     database = services.store._database  # type: ignore[attr-defined]
-    await pending(services, 1)
+    await propose_pending(services, 1)
     database._seconds_per_item = 0.0
     assert await database.write(BRIEF) == LOOP_THREAD
     database._seconds_per_item = 2 * MAX_INLINE_COMMIT

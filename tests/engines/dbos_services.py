@@ -13,26 +13,26 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.frameworks.framework_program import ROOT, Effects, python_of
-from tests.frameworks.reviewer import Desk
+from tests.frameworks.framework_program import ROOT, EffectServer, find_python
+from tests.frameworks.reviewer import DatabaseReviewer
 from tests.journeys.shell import wait_until
 from tests.postgres import Server
 
 PROGRAM = Path(__file__).parent / "programs" / "dbos_service.py"
-PATIENCE = 60.0  # seconds that anything may take on a busy machine
+TIMEOUT = 60.0  # seconds that anything may take on a loaded machine
 
 
 class Service:
     """One process at a time; the next one begins where the last was killed."""
 
     def __init__(self, folder: Path) -> None:
-        self._program = _opened(folder)
+        self._program = _open_services(folder)
         self._common: dict[str, Any] = {}
-        self._said: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
         self._pid = 0
         self._errors: list[str] = []
-        self._ears = [threading.Thread(target=each) for each in (self._listen, self._overhear)]
-        for ear in self._ears:
+        self._threads = [threading.Thread(target=each) for each in (self._read_output, self._read_errors)]
+        for ear in self._threads:
             ear.start()
 
     @contextmanager
@@ -48,45 +48,45 @@ class Service:
     def start(self, **job: Any) -> None:
         assert self._program.stdin is not None
         print(json.dumps(self._common | job), file=self._program.stdin, flush=True)
-        self._pid = self.heard("pid")
+        self._pid = self.wait_for_line("pid")
 
-    def heard(self, what: str) -> Any:
+    def wait_for_line(self, what: str) -> Any:
         """The next line that says so; others are passed over."""
         while True:
-            line = self._said.get(timeout=PATIENCE)
+            line = self._lines.get(timeout=TIMEOUT)
             if what in line:
                 return line[what]
             assert "ended" not in line, f"It ended ({line['ended']}) before it said {what}.\n{self.errors}"
 
-    def finished(self, run_id: str) -> Any:
+    def wait_finished(self, run_id: str) -> Any:
         """What became of a run that it watches."""
         while True:
-            line = self._said.get(timeout=PATIENCE)
+            line = self._lines.get(timeout=TIMEOUT)
             assert "ended" not in line, f"It ended ({line['ended']}) before {run_id} did.\n{self.errors}"
             if line.get("run") == run_id:
                 return line.get("result", line.get("error"))
 
-    def died(self) -> int:
-        self._pid, ended = 0, self.heard("ended")
+    def wait_died(self) -> int:
+        self._pid, ended = 0, self.wait_for_line("ended")
         return int(ended)
 
     def kill(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
-        while "ended" not in self._said.get(timeout=PATIENCE):
+        while "ended" not in self._lines.get(timeout=TIMEOUT):
             pass
         self._pid = 0
 
-    def asleep(self) -> None:
+    def wait_stopped(self) -> None:
         """Waits until it was stopped in its tracks."""
         state = Path(f"/proc/{self._pid}/stat")
-        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "it is asleep", PATIENCE)
+        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "it is asleep", TIMEOUT)
 
     def wake(self) -> None:
         os.kill(self._pid, signal.SIGCONT)
 
     def stop(self) -> None:
         os.kill(self._pid, signal.SIGTERM)
-        assert self.died() == 0
+        assert self.wait_died() == 0
 
     @property
     def errors(self) -> str:
@@ -96,16 +96,16 @@ class Service:
         with self._program:  # closes what leads to it, by which it ends
             assert self._program.stdin is not None
             self._program.stdin.close()
-            for ear in self._ears:
-                ear.join(PATIENCE)
+            for ear in self._threads:
+                ear.join(TIMEOUT)
 
-    def _listen(self) -> None:
+    def _read_output(self) -> None:
         assert self._program.stdout is not None
         for line in self._program.stdout:
-            self._said.put(json.loads(line))
-        self._said.put({"ended": "for good"})
+            self._lines.put(json.loads(line))
+        self._lines.put({"ended": "for good"})
 
-    def _overhear(self) -> None:
+    def _read_errors(self) -> None:
         assert self._program.stderr is not None
         self._errors.extend(self._program.stderr)
 
@@ -119,7 +119,7 @@ class Services:
         self._idle: list[Service] = []
 
     @contextmanager
-    def one(self, **common: Any) -> Iterator[Service]:
+    def acquire(self, **common: Any) -> Iterator[Service]:
         service = self._idle.pop() if self._idle else self._new()
         with service.serving(common):
             yield service
@@ -134,32 +134,32 @@ class Services:
         return self._all[-1]
 
 
-class World:
+class DbosScenario:
     """A database for both, people at it, and what really happened."""
 
-    def __init__(self, server: Server, database: str, effects: Effects, services: Services) -> None:
+    def __init__(self, server: Server, database: str, effects: EffectServer, services: Services) -> None:
         self.url = server.url(database)
-        self.desk = Desk(self.url)
+        self.reviewer = DatabaseReviewer(self.url)
         self.effects = effects
         self._server = server
         self._database = database
         self._services = services
 
     def service(self, **common: Any) -> AbstractContextManager[Service]:
-        return self._services.one(**({"url": self.url, "effects": self.effects.url} | common))
+        return self._services.acquire(**({"url": self.url, "effects": self.effects.url} | common))
 
-    def waiting(self, number: int = 1) -> list[dict[str, Any]]:
+    def wait_pending(self, number: int = 1) -> list[dict[str, Any]]:
         """Those that wait for people, once there are as many."""
         found: list[dict[str, Any]] = []
 
         def enough() -> bool:
-            found[:] = self.desk.listed("pending")
+            found[:] = self.reviewer.list_approvals("pending")
             return len(found) >= number
 
-        wait_until(enough, f"{number} calls wait", PATIENCE)
+        wait_until(enough, f"{number} calls wait", TIMEOUT)
         return found
 
-    def parked(self, number: int = 1) -> None:
+    def wait_parked(self, number: int = 1) -> None:
         """Waits until so many runs wait for people: nobody holds them, and DBOS has nothing left to do."""
         set_aside = "select count(*) from pauses where runner = '' and position('\"segment\":1,' in {}) = 0"
         ask = set_aside.format("convert_from(state, 'UTF8')").encode()
@@ -169,8 +169,8 @@ class World:
                 found = connection.execute(ask).fetchone()
                 return found is not None and found[0] >= number
 
-            wait_until(enough, f"{number} runs are parked", PATIENCE)
-        wait_until(lambda: not self.unfinished(), "no workflow is left", PATIENCE)
+            wait_until(enough, f"{number} runs are parked", TIMEOUT)
+        wait_until(lambda: not self.unfinished(), "no workflow is left", TIMEOUT)
 
     def unfinished(self) -> list[str]:
         """Workflows that DBOS has to do something about."""
@@ -185,22 +185,22 @@ class World:
             return cursor.fetchall() if cursor.description else []
 
 
-def prepared(server: Server, services: Services) -> str:
+def prepare_template(server: Server, services: Services) -> str:
     """A database in which both have their tables: to be cloned."""
 
     def fill(url: str) -> None:
-        with services.one(url=url) as service:
+        with services.acquire(url=url) as service:
             service.start()
-            service.heard("serving")
+            service.wait_for_line("serving")
             service.stop()
 
     return server.template("interlock_and_dbos", fill)
 
 
-def _opened(folder: Path) -> subprocess.Popen[str]:
+def _open_services(folder: Path) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.Popen(
-        [str(python_of("engines")), "-P", str(PROGRAM)],
+        [str(find_python("engines")), "-P", str(PROGRAM)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,

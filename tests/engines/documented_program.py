@@ -1,4 +1,4 @@
-"""The pages of engines: their programs, and a real server with the configuration that they show."""
+"""Programs of the engines' documentation pages, and a server with the documented configuration."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.frameworks.framework_program import PATIENCE, ROOT
-from tests.interlock_server import Served, keys_at, serving
+from tests.frameworks.framework_program import ROOT, TIMEOUT
+from tests.interlock_server import RunningServer, create_keys, run_server
 from tests.journeys.shell import wait_until
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def page(name: str) -> dict[str, str]:
+def read_blocks(name: str) -> dict[str, str]:
     """The first block of each language."""
     found = BLOCK.findall((ROOT / "docs" / "engines" / f"{name}.md").read_text())
     return dict(reversed(found))
 
 
 @dataclass(frozen=True)
-class Place:
-    served: Served
+class DocumentedServer:
+    server: RunningServer
     keys: Mapping[str, str]
 
     @property
     def environment(self) -> dict[str, str]:
         """Of the program."""
-        return {"INTERLOCK_URL": self.served.url, "INTERLOCK_KEY": self.keys["agent"]}
+        return {"INTERLOCK_URL": self.server.url, "INTERLOCK_KEY": self.keys["agent"]}
 
     def approve(self) -> dict[str, Any]:
         """The one that waits, once it does, as a person does it over HTTP."""
-        with self.served.client(self.keys["reviewer"]) as client:
+        with self.server.client(self.keys["reviewer"]) as client:
             found: list[dict[str, Any]] = []
 
             def one() -> bool:
                 found[:] = client.get("/api/approvals/pending").json()["items"]
                 return bool(found)
 
-            wait_until(one, "a call waits", PATIENCE)
+            wait_until(one, "a call waits", TIMEOUT)
             (only,) = found
             said = {"kind": "approve", "args_sha256": only["args_sha256"]}
             client.post(f"/api/approvals/{only['id']}/decision", json=said).raise_for_status()
@@ -50,9 +50,9 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path, configuration: str, environ: Mapping[str, str]) -> Iterator[Place]:
+def run_documented_server(folder: Path, configuration: str, environ: Mapping[str, str]) -> Iterator[DocumentedServer]:
     database = f"sqlite:///{folder / 'interlock.db'}"
     (folder / "interlock.yaml").write_text(configuration)
-    keys = asyncio.run(keys_at(database))
-    with serving(database, folder, environ=environ) as served:
-        yield Place(served, keys)
+    keys = asyncio.run(create_keys(database))
+    with run_server(database, folder, environ=environ) as served:
+        yield DocumentedServer(served, keys)

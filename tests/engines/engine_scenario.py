@@ -1,4 +1,4 @@
-"""What both sides of an engine's test share: a database, people at it, effects that are counted, and the channel."""
+"""Shared by engine tests: a database, a reviewer, counted effects, and the engine's channel."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from interlock.core.outcome import status_at
 from interlock.core.ports import ApprovalQuery
 from interlock.notify.service import build_notification_service
 from interlock.server.logs import JsonLogger
-from tests.frameworks.framework_program import PATIENCE, Effects
-from tests.frameworks.reviewer import Desk
+from tests.frameworks.framework_program import TIMEOUT, EffectServer
+from tests.frameworks.reviewer import DatabaseReviewer
 from tests.journeys.shell import wait_until
 
 T = TypeVar("T")
@@ -31,78 +31,78 @@ rules:
 
 
 @dataclass(frozen=True)
-class World:
+class EngineScenario:
     """Every order is one call of `refund`, so an order names its approval."""
 
     url: str
-    effects: Effects
+    effects: EffectServer
     kind: str
     settings: Callable[[], Mapping[str, object]]
-    lines: list[str] = field(default_factory=list)  # the log of the courier
+    log: list[str] = field(default_factory=list)  # the log of the dispatcher
 
     @property
-    def desk(self) -> Desk:
-        return Desk(self.url)
+    def reviewer(self) -> DatabaseReviewer:
+        return DatabaseReviewer(self.url)
 
-    def asked(self, order: str) -> list[Approval]:
+    def approvals(self, order: str) -> list[Approval]:
         """Every approval of an order."""
 
-        async def work(parts: AppServices) -> list[Approval]:
-            page = await parts.store.list("default", ApprovalQuery(limit=200))
-            stored = [await parts.store.get("default", each.approval.id) for each in page.items]
+        async def work(services: AppServices) -> list[Approval]:
+            page = await services.store.list("default", ApprovalQuery(limit=200))
+            stored = [await services.store.get("default", each.approval.id) for each in page.items]
             return [each.approval for each in stored if json.loads(each.payload.args or b"{}").get("order") == order]
 
-        return self._with(work)
+        return self._with_services(work)
 
-    def standing(self, order: str) -> Approval:
-        """The one approval of an order, once it is there."""
+    def wait_for_approval(self, order: str) -> Approval:
+        """The only approval of an order, once it exists."""
         found: list[Approval] = []
 
         def one() -> bool:
-            found[:] = self.asked(order)
+            found[:] = self.approvals(order)
             return bool(found)
 
-        wait_until(one, f"somebody asked about {order}", PATIENCE)
+        wait_until(one, f"somebody asked about {order}", TIMEOUT)
         (only,) = found
         return only
 
     def status(self, order: str) -> str:
-        return status_at(self.standing(order), time.time_ns() // 1_000_000)
+        return status_at(self.wait_for_approval(order), time.time_ns() // 1_000_000)
 
     def decide(self, order: str, verb: str, *words: str) -> None:
-        self.desk.decide(self.standing(order).id, verb, *words)
+        self.reviewer.decide(self.wait_for_approval(order).id, verb, *words)
 
-    def becomes(self, order: str, status: str) -> None:
-        wait_until(lambda: self.status(order) == status, f"{order} is {status}", PATIENCE)
+    def wait_for_status(self, order: str, status: str) -> None:
+        wait_until(lambda: self.status(order) == status, f"{order} is {status}", TIMEOUT)
 
-    def ran(self, order: str) -> list[int]:
+    def refunded_amounts(self, order: str) -> list[int]:
         """The amounts that really went out for it."""
-        return [args["amount"] for args in self.effects.of("refund") if args["order"] == order]
+        return [args["amount"] for args in self.effects.calls_to("refund") if args["order"] == order]
 
-    def wake(self) -> int:
-        """What the courier of a server does: tells the engine of everything that was decided."""
+    def dispatch(self) -> int:
+        """Dispatch all decisions to the engine, as a server does."""
 
-        async def work(parts: AppServices) -> int:
+        async def work(services: AppServices) -> int:
             settings = Settings(channels={"flows": ChannelSettings(self.kind, self.settings())})
-            workspaces = Workspaces(parts.store, lambda policy: build_gate_and_inbox(parts.store, policy), {})
-            reach = build_notification_service(
-                settings, parts.store, workspaces, JsonLogger(parts.clock, "problems", self.lines.append)
+            workspaces = Workspaces(services.store, lambda policy: build_gate_and_inbox(services.store, policy), {})
+            notifications = build_notification_service(
+                settings, services.store, workspaces, JsonLogger(services.clock, "problems", self.log.append)
             )
             try:
                 await workspaces.refresh("default")
-                return await reach.make_dispatcher().sweep()
+                return await notifications.make_dispatcher().sweep()
             finally:
-                await reach.channels["flows"].close()
+                await notifications.channels["flows"].close()
 
-        return self._with(work)
+        return self._with_services(work)
 
-    def _with(self, work: Callable[[AppServices], Awaitable[T]]) -> T:
+    def _with_services(self, work: Callable[[AppServices], Awaitable[T]]) -> T:
         async def run() -> T:
-            parts = build_services(self.url)
-            await parts.store.open()
+            services = build_services(self.url)
+            await services.store.open()
             try:
-                return await work(parts)
+                return await work(services)
             finally:
-                await parts.store.close()
+                await services.store.close()
 
         return asyncio.run(run())

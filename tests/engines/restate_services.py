@@ -1,4 +1,4 @@
-"""Restate's real server, a service of it and Interlock's server: processes that can be killed and started again."""
+"""Restate's real server, a service of it and Interlock's server, as processes that tests kill and restart."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx2
 
-from tests.frameworks.framework_program import PATIENCE, Effects, started
-from tests.frameworks.reviewer import Desk
-from tests.interlock_server import Served, keys_at, serving
+from tests.frameworks.framework_program import TIMEOUT, EffectServer, start_program
+from tests.frameworks.reviewer import DatabaseReviewer
+from tests.interlock_server import RunningServer, create_keys, run_server
 from tests.journeys.shell import wait_until
 from tests.node_packages import RESTATE
 
@@ -35,16 +35,16 @@ CHANNEL = "channels:\n  workflows: {kind: restate, url: 'http://127.0.0.1:%d', a
 
 
 @dataclass
-class Place:
+class RestateServices:
     """All of it, on ports of its own that stay the same. `points` are where the service is on its way."""
 
     folder: Path
-    effects: Effects
-    points: Effects
+    effects: EffectServer
+    points: EffectServer
     ports: dict[str, int]
     keys: dict[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[Any]] = field(default_factory=dict)
-    ways: dict[str, ExitStack] = field(default_factory=dict)
+    commands: dict[str, ExitStack] = field(default_factory=dict)
 
     # What runs
 
@@ -56,14 +56,14 @@ class Place:
         process.kill()
         process.communicate()
 
-    def again(self, who: str) -> None:
+    def restart(self, who: str) -> None:
         self.kill(who)
         self.start(who)
 
     def stop(self) -> None:
         for who in list(self.processes):
             self.kill(who)
-        for way in self.ways.values():
+        for way in self.commands.values():
             way.close()
 
     # What people and programs do
@@ -79,9 +79,9 @@ class Place:
 
     def result(self, invocation: str) -> httpx2.Response:
         """Once the handler has ended."""
-        return httpx2.get(f"{self.ingress}/restate/invocation/{invocation}/attach", timeout=PATIENCE)
+        return httpx2.get(f"{self.ingress}/restate/invocation/{invocation}/attach", timeout=TIMEOUT)
 
-    def waiting(self, invocation: str = "") -> dict[str, Any]:
+    def wait_pending(self, invocation: str = "") -> dict[str, Any]:
         """Its call, or the only one that waits, once that waits."""
         found: list[dict[str, Any]] = []
 
@@ -89,18 +89,20 @@ class Place:
             found[:] = self.calls(invocation, "pending")
             return bool(found)
 
-        wait_until(one, "the call waits", PATIENCE)
+        wait_until(one, "the call waits", TIMEOUT)
         return found[0]
 
     def calls(self, invocation: str, status: str = "all") -> list[dict[str, Any]]:
-        return [item for item in self.desk.listed(status) if item["run_id"].startswith(f"restate:{invocation}")]
+        return [
+            item for item in self.reviewer.list_approvals(status) if item["run_id"].startswith(f"restate:{invocation}")
+        ]
 
     def decide(self, invocation: str = "", verb: str = "approve", *words: str) -> None:
-        self.desk.decide(self.waiting(invocation)["id"], verb, *words)
+        self.reviewer.decide(self.wait_pending(invocation)["id"], verb, *words)
 
-    def suspended(self, invocation: str) -> None:
+    def wait_suspended(self, invocation: str) -> None:
         """Waits until the handler holds nothing."""
-        wait_until(lambda: self.status(invocation) == "suspended", "the handler is suspended", PATIENCE)
+        wait_until(lambda: self.status(invocation) == "suspended", "the handler is suspended", TIMEOUT)
 
     def status(self, invocation: str) -> str:
         query = f"SELECT status FROM sys_invocation WHERE id = '{invocation}'"
@@ -119,27 +121,27 @@ class Place:
         url = f"{self.ingress}/restate/awakeables/{awakeable}/{how}"
         httpx2.post(url, content=body, headers=headers, timeout=30).raise_for_status()
 
-    def here(self, text: str) -> str:
+    def localize(self, text: str) -> str:
         """The page's text with the ports of this place."""
         for shown, name in ((8080, "ingress"), (9070, "admin"), (9080, "page")):
             text = text.replace(f"127.0.0.1:{shown}", f"127.0.0.1:{self.ports[name]}")
         return text
 
-    def came(self, order: str, point: str, times: int = 1) -> None:
+    def wait_for_point(self, order: str, point: str, times: int = 1) -> None:
         """Waits until it came there."""
         seen = {"point": point, "order": order}
-        wait_until(lambda: self.points.of("at").count(seen) >= times, f"{order} came to {point}", PATIENCE)
+        wait_until(lambda: self.points.calls_to("at").count(seen) >= times, f"{order} came to {point}", TIMEOUT)
 
-    def paid(self, order: str) -> int:
-        return self.effects.of("pay").count({"order": order})
+    def payments(self, order: str) -> int:
+        return self.effects.calls_to("pay").count({"order": order})
 
     @property
     def ingress(self) -> str:
         return f"http://127.0.0.1:{self.ports['ingress']}"
 
     @property
-    def desk(self) -> Desk:
-        return Desk(self.database)
+    def reviewer(self) -> DatabaseReviewer:
+        return DatabaseReviewer(self.database)
 
     @property
     def database(self) -> str:
@@ -150,18 +152,18 @@ class Place:
         return f"http://127.0.0.1:{self.ports['admin']}"
 
     def _engine(self) -> None:
-        self.processes["engine"] = engine(self.folder, self.ports)
-        wait_until(lambda: is_up(f"{self.ingress}/restate/health"), "Restate is up", PATIENCE)
+        self.processes["engine"] = restate_command(self.folder, self.ports)
+        wait_until(lambda: is_up(f"{self.ingress}/restate/health"), "Restate is up", TIMEOUT)
 
     def _service(self) -> None:
         job = {"url": self.url, "key": self.keys["agent"], "port": self.ports["service"]}
         job |= {"effects": self.effects.url, "points": self.points.url}
-        self.processes["service"] = started("engines", PROGRAM, json.dumps(job), folder=self.folder)
+        self.processes["service"] = start_program("engines", PROGRAM, json.dumps(job), folder=self.folder)
         register(self._admin, self.ports["service"])
 
     def _interlock(self) -> None:
-        way = self.ways["interlock"] = ExitStack()
-        served: Served = way.enter_context(serving(self.database, self.folder, port=self.ports["interlock"]))
+        way = self.commands["interlock"] = ExitStack()
+        served: RunningServer = way.enter_context(run_server(self.database, self.folder, port=self.ports["interlock"]))
         self.processes["interlock"] = served.process
 
     @property
@@ -170,13 +172,13 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path) -> Iterator[Place]:
-    with Effects().counting() as effects, Effects().counting() as points:
+def run_restate_services(folder: Path) -> Iterator[RestateServices]:
+    with EffectServer().serve() as effects, EffectServer().serve() as points:
         names = ("ingress", "admin", "node", "service", "interlock", "page")
-        made = Place(folder, effects, points, ports_of(names))
+        made = RestateServices(folder, effects, points, free_ports(names))
         (folder / "interlock.yaml").write_text(CHANNEL % made.ports["ingress"])
-        made.keys = asyncio.run(keys_at(made.database))
-        made.desk.policy(ASKING)
+        made.keys = asyncio.run(create_keys(made.database))
+        made.reviewer.put_policy(ASKING)
         try:
             for who in ("engine", "interlock", "service"):
                 made.start(who)
@@ -185,7 +187,7 @@ def place(folder: Path) -> Iterator[Place]:
             made.stop()
 
 
-def engine(folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
+def restate_command(folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
     """All that it keeps is in the folder."""
     node = f"127.0.0.1:{ports['node']}"
     settings = {
@@ -212,10 +214,10 @@ def register(admin: str, port: int) -> None:
             return False
         return answer.is_success
 
-    wait_until(registered, "the service is registered", PATIENCE)
+    wait_until(registered, "the service is registered", TIMEOUT)
 
 
-def ports_of(names: Sequence[str]) -> dict[str, int]:
+def free_ports(names: Sequence[str]) -> dict[str, int]:
     """Below those that the system gives to connections: nobody takes one while its owner is dead.
 
     Each process of the tests begins elsewhere.

@@ -33,7 +33,9 @@ def tools(lock: Interlock) -> WorkflowTools:
     return WorkflowTools(lock.agent("refunds"))
 
 
-async def approved(lock: Interlock, tools: WorkflowTools, tool: str, args: dict[str, Any], call_id: str = "1") -> str:
+async def approve_call(
+    lock: Interlock, tools: WorkflowTools, tool: str, args: dict[str, Any], call_id: str = "1"
+) -> str:
     look = await tools.take_snapshot(tool, args, "run", call_id)
     assert look["state"] == "waiting"
     seen = Acknowledgement((await lock.check(lock.agent("refunds").call(tool, args, "run", call_id))).args_sha256)
@@ -41,7 +43,7 @@ async def approved(lock: Interlock, tools: WorkflowTools, tool: str, args: dict[
     return look["approval_id"]
 
 
-async def test_many_looks_at_once_run_it_once_and_are_told_the_same(
+async def test_concurrent_attempts_run_once_and_get_the_same_result(
     lock: Interlock, tools: WorkflowTools
 ) -> None:  # R24
     ran: list[int] = []
@@ -52,7 +54,7 @@ async def test_many_looks_at_once_run_it_once_and_are_told_the_same(
         return f"refunded {amount}"
 
     tools.add(refund, **WRITE)
-    await approved(lock, tools, "refund", {"amount": 40})
+    await approve_call(lock, tools, "refund", {"amount": 40})
     looks = await asyncio.gather(*[tools.take_snapshot("refund", {"amount": 40}, "run", "1") for _ in range(5)])
     assert ([(look["state"], look["result"]) for look in looks], ran) == ([("done", "refunded 40")] * 5, [40])
 
@@ -64,7 +66,7 @@ async def test_other_arguments_under_a_known_id_run_nothing(lock: Interlock, too
         ran.append(amount)
 
     tools.add(refund, **WRITE)
-    await approved(lock, tools, "refund", {"amount": 40})
+    await approve_call(lock, tools, "refund", {"amount": 40})
     look = await tools.take_snapshot("refund", {"amount": 4_000}, "run", "1")
     assert (look["state"], look["code"], ran) == ("not_run", "call_mismatch", [])
 
@@ -72,7 +74,7 @@ async def test_other_arguments_under_a_known_id_run_nothing(lock: Interlock, too
 @pytest.mark.parametrize("result", [None, "", 0, False, {}, [], "true", {"state": "waiting"}], ids=repr)
 async def test_any_result_is_a_result_also_from_the_record(lock: Interlock, tools: WorkflowTools, result: Any) -> None:
     tools.add(lambda: result, "give", **WRITE)
-    await approved(lock, tools, "give", {})
+    await approve_call(lock, tools, "give", {})
     for _ in range(2):
         look = await tools.take_snapshot("give", {}, "run", "1")
         assert (look["state"], look["result"]) == ("done", result)
@@ -85,7 +87,7 @@ async def test_what_a_tool_raised_is_told_as_the_record_has_it_without_secrets(
         raise ValueError(f"{token} is over")
 
     tools.add(pay, **spec_options("write", "", ("/token",), ()))
-    await approved(lock, tools, "pay", {"token": "planted"})
+    await approve_call(lock, tools, "pay", {"token": "planted"})
     for _ in range(2):
         look = await tools.take_snapshot("pay", {"token": "planted"}, "run", "1")
         assert (look["state"], look["code"]) == ("not_run", "failed")
@@ -97,7 +99,7 @@ async def test_a_tool_that_does_not_know_how_it_ended_is_unknown(lock: Interlock
         raise EffectUnknown("It hung up.")
 
     tools.add(pay, **WRITE)
-    await approved(lock, tools, "pay", {})
+    await approve_call(lock, tools, "pay", {})
     for _ in range(2):
         look = await tools.take_snapshot("pay", {}, "run", "1")
         assert (look["state"], look["code"]) == ("not_run", "unknown")

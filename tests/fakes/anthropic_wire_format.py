@@ -13,8 +13,17 @@ import re
 from collections.abc import Iterator, Mapping
 
 from interlock.core.chat.transcript import Prompt, PromptTool, PromptUserMessage, ToolRequest
-from tests.fakes.vendor_schema import misfits, properties
-from tests.fakes.wire_format import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
+from tests.fakes.vendor_schema import schema_errors, schema_properties
+from tests.fakes.wire_format import (
+    Event,
+    Json,
+    PromptReader,
+    ScriptedResponse,
+    invalid_tool_names,
+    plain_text,
+    split_in_half,
+    unanswered,
+)
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -32,23 +41,23 @@ class Messages:
     path = "/v1/messages"
 
     def refusals(self, body: Json, headers: Mapping[str, str]) -> Iterator[str]:
-        misfit = misfits("anthropic", "request", body)
+        misfit = schema_errors("anthropic", "request", body)
         yield from misfit
         if misfit:
             return  # the rest can only be said of what has the right shape
-        yield from (f"unknown key {key}" for key in body.keys() - properties("anthropic", "request"))
+        yield from (f"unknown key {key}" for key in body.keys() - schema_properties("anthropic", "request"))
         if "anthropic-version" not in headers:
             yield "anthropic-version: header is required"
         if body["messages"][0]["role"] != "user":
             yield "the first message must be the user's"
         prompt = self.prompt(body)
-        yield from odd_names(prompt)
+        yield from invalid_tool_names(prompt)
         calls = [block for block in _blocks(body) if block["type"] == "tool_use"]
         yield from (f"call id {each['id']}" for each in calls if not re.fullmatch(r"[a-zA-Z0-9_-]+", each["id"]))
         yield from unanswered(prompt.messages)
 
     def prompt(self, body: Json) -> Prompt:
-        reader = Reader()
+        reader = PromptReader()
         for message in body["messages"]:
             content = message["content"]
             for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
@@ -62,9 +71,9 @@ class Messages:
                     case {"type": "tool_result"}:
                         reader.result(block["tool_use_id"], block.get("content", ""))
         offers = [PromptTool(t["name"], t.get("description", ""), t["input_schema"]) for t in body.get("tools", [])]
-        return Prompt(plain(body.get("system", "")), tuple(reader.messages), tuple(offers))
+        return Prompt(plain_text(body.get("system", "")), tuple(reader.messages), tuple(offers))
 
-    def events(self, body: Json, answer: Answer) -> Iterator[Event]:
+    def events(self, body: Json, answer: ScriptedResponse) -> Iterator[Event]:
         def event(kind: str, **data: object) -> Event:
             return Event({"type": kind, **data}, kind)
 
@@ -92,8 +101,8 @@ class Messages:
         yield event("message_delta", delta=delta, usage={"output_tokens": written})
         yield event("message_stop")
 
-    def faults(self, event: Event) -> list[str]:
-        return misfits("anthropic", "stream-event", event.data)
+    def schema_errors(self, event: Event) -> list[str]:
+        return schema_errors("anthropic", "stream-event", event.data)
 
     def error(self, status: int, message: str) -> Json:
         if status == 413:
@@ -108,7 +117,7 @@ class Messages:
         return given not in ("", "wrong")
 
 
-def _content(answer: Answer) -> Iterator[tuple[Json, list[Json]]]:
+def _content(answer: ScriptedResponse) -> Iterator[tuple[Json, list[Json]]]:
     if answer.thoughts:
         signed = [
             {"type": "thinking_delta", "thinking": "Hm."},
@@ -119,7 +128,7 @@ def _content(answer: Answer) -> Iterator[tuple[Json, list[Json]]]:
         yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in answer.pieces]
     for wish in answer.reply.tool_requests:
         block = {"type": "tool_use", "id": wish.id, "name": wish.tool, "input": {}}
-        yield block, [{"type": "input_json_delta", "partial_json": part} for part in halves(wish.args)]
+        yield block, [{"type": "input_json_delta", "partial_json": part} for part in split_in_half(wish.args)]
 
 
 def _blocks(body: Json) -> Iterator[Json]:

@@ -1,4 +1,4 @@
-"""Stand-ins for two services of the long tail, over real HTTP on loopback: ntfy, and a webhook of Discord.
+"""Fakes of two services of the long tail, over real HTTP on loopback: ntfy, and a webhook of Discord.
 
 Each rule says where it is from: (documented) by the service; (assumed) ours, where that says nothing. What Discord
 takes is decided by its own OpenAPI description.
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.fakes.http_receiver import Answer, Heard
+from tests.fakes.http_receiver import ReceivedRequest, Response
 from tests.fakes.openapi import Document
 
 DISCORD = Path(__file__).parents[1] / "vendor" / "discord" / "webhook.openapi.json"
@@ -24,27 +24,27 @@ NTFY_BYTES = 4_096  # (documented) of a message
 JSON = {"content-type": "application/json"}
 
 
-def ntfy(heard: Heard) -> Answer:
+def ntfy(heard: ReceivedRequest) -> Response:
     said = heard.json
     problems = sorted(set(said) - NTFY_FIELDS)
     problems += [] if re.fullmatch(r"[-_A-Za-z0-9]{1,64}", said.get("topic", "")) else ["topic"]  # (documented)
     problems += [] if len(said.get("message", "").encode()) <= NTFY_BYTES else ["message"]
     if problems or (heard.method, heard.path) != ("POST", "/"):
-        return Answer(400, JSON, json.dumps({"code": 40_000, "http": 400, "error": ", ".join(problems)}).encode())
-    return Answer(200, JSON, json.dumps({"id": "m1", "event": "message", "topic": said["topic"]}).encode())
+        return Response(400, JSON, json.dumps({"code": 40_000, "http": 400, "error": ", ".join(problems)}).encode())
+    return Response(200, JSON, json.dumps({"id": "m1", "event": "message", "topic": said["topic"]}).encode())
 
 
-def discord(heard: Heard) -> Answer:
+def discord(heard: ReceivedRequest) -> Response:
     operation = _description().find(heard.method, urlsplit(heard.path).path.removeprefix("/api"))
     if operation is None:
-        return Answer(404, JSON, b'{"message": "404: Not Found", "code": 0}')  # (documented)
+        return Response(404, JSON, b'{"message": "404: Not Found", "code": 0}')  # (documented)
     said = heard.json
     schema = {"$ref": "#/components/schemas/IncomingWebhookRequestPartial"}
-    problems = _description().misfits(schema, said)
+    problems = _description().schema_errors(schema, said)
     problems += [] if said.get("content") or said.get("embeds") else ["Cannot send an empty message"]  # (documented)
     if problems:
-        return Answer(400, JSON, json.dumps({"message": "; ".join(problems), "code": 50_035}).encode())
-    return Answer(204)  # (documented) unless it was asked to wait
+        return Response(400, JSON, json.dumps({"message": "; ".join(problems), "code": 50_035}).encode())
+    return Response(204)  # (documented) unless it was asked to wait
 
 
 @cache

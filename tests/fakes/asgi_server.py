@@ -1,4 +1,4 @@
-"""An application on loopback, served in the loop of its test, which is over as soon as the test is."""
+"""An ASGI application served on loopback in the event loop of its test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import uvicorn
 
 
 @asynccontextmanager
-async def answering(app: Any, listening: socket.socket) -> AsyncIterator[None]:
+async def serve_asgi(app: Any, listening: socket.socket) -> AsyncIterator[None]:
     """As uvicorn serves it, but for its main loop: that one sleeps for two tenths of a second until it has ended."""
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, log_level="critical", date_header=False)
     config.load()

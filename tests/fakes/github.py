@@ -1,4 +1,4 @@
-"""A stand-in for GitHub, over real HTTP on loopback. Its own OpenAPI description decides what fits, both ways.
+"""A fake of GitHub, over real HTTP on loopback. Its own OpenAPI description decides what fits, both ways.
 
 Each rule says where it is from: (documented) by GitHub's REST documentation or its OpenAPI description; (seen) in
 answers of GitHub that people quote; (assumed) ours, where neither says anything.
@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tests.fakes.asgi_server import answering
+from tests.fakes.asgi_server import serve_asgi
 from tests.fakes.openapi import Document, Json, Operation
 
 VENDOR = Path(__file__).resolve().parents[1] / "vendor" / "github"
@@ -89,7 +89,7 @@ class GitHub:
         request = Request(scope, receive)
         self.requests.append((request.method, request.url.path))
         trouble, self.trouble = (self.trouble, "") if request.method == "POST" else ("", self.trouble)
-        answer = Response("Bad gateway", 502) if trouble == "before" else await self._answered(request)
+        answer = Response("Bad gateway", 502) if trouble == "before" else await self._respond(request)
         if trouble == "hold":
             self.held.set()
             await self.go_on.wait()
@@ -101,13 +101,13 @@ class GitHub:
             raise ConnectionAbortedError
         await answer(scope, receive, send)
 
-    async def _answered(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         operation = self._document.find(request.method, request.url.path)
         try:
-            self._admit(request)
+            self._authenticate(request)
             if operation is None or operation.name not in self._does:
                 raise Refused(404, "Not Found")
-            status, body = self._carried_out(operation, request, await request.body())
+            status, body = self._run_operation(operation, request, await request.body())
             headers = _links(request, body)
         except Refused as refused:
             status, body, headers = refused.status, refused.body, refused.headers
@@ -115,10 +115,10 @@ class GitHub:
             self.faults.append(repr(error))
             raise
         if operation is not None and status not in (401, 403, 429, 400):  # any operation may give these (documented)
-            self.faults += operation.answer_problems(status, body)
+            self.faults += operation.response_problems(status, body)
         return JSONResponse(body, status, headers)
 
-    def _admit(self, request: Request) -> None:
+    def _authenticate(self, request: Request) -> None:
         headers = request.headers
         if not headers.get("user-agent"):
             raise Refused(403, "Request forbidden by administrative rules.")  # (documented)
@@ -131,7 +131,7 @@ class GitHub:
         if self.limited:
             raise Refused(403, "API rate limit exceeded for user ID 1.", **self.limited)  # (documented)
 
-    def _carried_out(self, operation: Operation, request: Request, data: bytes) -> tuple[int, object]:
+    def _run_operation(self, operation: Operation, request: Request, data: bytes) -> tuple[int, object]:
         body = json.loads(data) if data else None
         query = dict(request.query_params)
         problems = operation.problems(query, body)
@@ -347,8 +347,8 @@ def _like(shape: Json, values: Json) -> Json:
 
 
 @asynccontextmanager
-async def serving(standin: GitHub) -> AsyncIterator[str]:
+async def run_github(standin: GitHub) -> AsyncIterator[str]:
     """Its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        async with answering(standin, listening):
+        async with serve_asgi(standin, listening):
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""A stand-in for Inngest: takes events, and calls functions over HTTP as its executor does, signed.
+"""A fake of Inngest: takes events, and calls functions over HTTP as its executor does, signed.
 
 A run goes on when the test says so, until it ends, waits for an event, or its service is away. What its rules rest on:
 
@@ -33,11 +33,11 @@ from interlock.core.canonical import canonical
 
 EVENT_KEY, SIGNING_KEY = "planted-event-key", "0123456789abcdef"
 RETRIES = 4
-PATIENCE = 110  # seconds for one step: the tool runs in it
+TIMEOUT = 110  # seconds for one step: the tool runs in it
 ONLY = re.compile(r"async\.data\.(\w+) == '([0-9a-zA-Z-]+)'")
 
 
-class Away(Exception):
+class ServiceUnavailable(Exception):
     """The service is not there, or hung up: the step is to be tried again."""
 
 
@@ -59,7 +59,7 @@ class Run:
     steps: dict[str, Any] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)  # of steps, in the order in which they ended
     waits: list[Wait] = field(default_factory=list)
-    past: list[Wait] = field(default_factory=list)
+    history: list[Wait] = field(default_factory=list)
     attempt: int = 0
     is_over: bool = False
     result: Any = None
@@ -71,8 +71,8 @@ class Inngest:
         self.service = ""
         self.events: list[dict[str, Any]] = []
         self.runs: list[Run] = []
-        self.instead: tuple[int, bytes] | None = None  # what every event is answered instead
-        self.refused: list[str] = []
+        self.override: tuple[int, bytes] | None = None  # what every event is answered instead
+        self.refusals: list[str] = []
         self._triggers: dict[str, str] = {}
         self._changed = threading.Condition()
         here = self
@@ -82,7 +82,7 @@ class Inngest:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                status, answer = here.taken(self.path, body)
+                status, answer = here.accept_events(self.path, body)
                 self.send_response(status)
                 self.send_header("content-length", str(len(answer)))
                 self.end_headers()
@@ -97,15 +97,15 @@ class Inngest:
 
     # Events
 
-    def on(self, event: str, function: str) -> None:
+    def add_trigger(self, event: str, function: str) -> None:
         self._triggers[event] = function
 
-    def taken(self, path: str, body: bytes) -> tuple[int, bytes]:
+    def accept_events(self, path: str, body: bytes) -> tuple[int, bytes]:
         """As POST /e/KEY is answered."""
-        if self.instead is not None:
-            return self.instead
+        if self.override is not None:
+            return self.override
         if path != f"/e/{EVENT_KEY}":
-            self.refused.append(path)
+            self.refusals.append(path)
             return 401, b'{"error":"Event key not found","status":401}'
         said = json.loads(body)
         ids = [self.send(event) for event in (said if isinstance(said, list) else [said])]
@@ -120,7 +120,7 @@ class Inngest:
             is_new = made["id"] not in {each["id"] for each in self.events}
             self.events.append(made)
             for run in self.runs:
-                self._given(run, made)
+                self._deliver_event(run, made)
             if is_new and made["name"] in self._triggers:
                 self.runs.append(Run(self._triggers[made["name"]], made))
             self._changed.notify_all()
@@ -128,11 +128,11 @@ class Inngest:
 
     # Runs
 
-    def begin(self, event: str, **data: Any) -> Run:
+    def start_run(self, event: str, **data: Any) -> Run:
         self.send({"name": event, "data": data})
         return self.runs[-1]
 
-    def go_on(self, run: Run) -> Run:
+    def advance(self, run: Run) -> Run:
         """Until it ends or waits. Raises Away."""
         while not run.is_over and not run.waits:
             self.step(run)
@@ -140,39 +140,39 @@ class Inngest:
 
     def step(self, run: Run) -> None:
         """One request."""
-        status, headers, said = self._called(run)
+        status, headers, said = self._call(run)
         match status:
             case 206:
                 for operation in said:
-                    self._done(run, operation)
+                    self._apply_operation(run, operation)
             case 200:
                 run.is_over, run.result = True, said
             case _:
                 assert status == 500, (status, said)
-                self._failed(run, headers, said)
+                self._record_failure(run, headers, said)
 
     def time_out(self, run: Run) -> Run:
         """As if the time had passed of everything that it waits for."""
         with self._changed:
             for wait in run.waits:
                 run.steps[wait.step] = None
-            run.past += run.waits
+            run.history += run.waits
             run.waits = []
-        return self.go_on(run)
+        return self.advance(run)
 
-    def called(self, run: Run, steps: dict[str, Any], key: str = SIGNING_KEY) -> tuple[int, Any]:
+    def call_function(self, run: Run, steps: dict[str, Any], key: str = SIGNING_KEY) -> tuple[int, Any]:
         """A request that says what it likes of the past; without the key it is somebody else's."""
-        status, _, said = self._posted(run, {**run.steps, **steps}, key)
+        status, _, said = self._post(run, {**run.steps, **steps}, key)
         return status, said
 
-    def _called(self, run: Run) -> tuple[int, dict[str, str], Any]:
+    def _call(self, run: Run) -> tuple[int, dict[str, str], Any]:
         try:
-            return self._posted(run, run.steps, SIGNING_KEY)
+            return self._post(run, run.steps, SIGNING_KEY)
         except (urllib.error.URLError, ConnectionError) as error:
             run.attempt += 1
-            raise Away from error
+            raise ServiceUnavailable from error
 
-    def _posted(self, run: Run, steps: dict[str, Any], key: str) -> tuple[int, dict[str, str], Any]:
+    def _post(self, run: Run, steps: dict[str, Any], key: str) -> tuple[int, dict[str, str], Any]:
         ctx = {"run_id": run.id, "attempt": run.attempt, "max_attempts": RETRIES, "disable_immediate_execution": False}
         body = {
             "ctx": {**ctx, "stack": {"stack": list(steps), "current": len(steps)}},
@@ -187,13 +187,13 @@ class Inngest:
         url = f"{self.service}/api/inngest?fnId={run.function}&stepId=step"
         request = urllib.request.Request(url, content, headers)  # noqa: S310  our own, on loopback
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
                 return answer.status, _small(answer.headers), json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, _small(error.headers), json.loads(error.read() or b"null")
 
-    def _done(self, run: Run, operation: dict[str, Any]) -> None:
+    def _apply_operation(self, run: Run, operation: dict[str, Any]) -> None:
         step, opts = operation["id"], operation.get("opts") or {}
         match operation["op"]:
             case "StepRun":
@@ -216,20 +216,20 @@ class Inngest:
             case other:
                 raise AssertionError(f"The stand-in does not know {other}.")
 
-    def _failed(self, run: Run, headers: dict[str, str], said: Any) -> None:
+    def _record_failure(self, run: Run, headers: dict[str, str], said: Any) -> None:
         run.attempt += 1
         if headers.get("x-inngest-no-retry") == "true" or run.attempt >= RETRIES:
             run.is_over, run.error = True, said
 
-    def _given(self, run: Run, event: dict[str, Any]) -> None:
+    def _deliver_event(self, run: Run, event: dict[str, Any]) -> None:
         for wait in list(run.waits):
             if event["name"] == wait.event and event["data"].get(wait.name) == wait.value:
                 run.steps[wait.step] = event
                 run.waits.remove(wait)
-                run.past.append(wait)
+                run.history.append(wait)
 
     @contextmanager
-    def serving(self) -> Iterator[Inngest]:
+    def serve(self) -> Iterator[Inngest]:
         thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         thread.start()
         try:

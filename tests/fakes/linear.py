@@ -1,4 +1,4 @@
-"""The demo's stand-in for Linear, served over real HTTP, with the troubles that a real network has."""
+"""The demo's fake Linear, served over real HTTP with network failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphql import GraphQLResolveInfo, build_schema, is_list_type, is_non_null_
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.resolvers import resolve_field
 from interlock.demo.linear.server import FakeLinear
-from tests.fakes.asgi_server import answering
+from tests.fakes.asgi_server import serve_asgi
 from tests.oidc_provider import FOLDER, find_node
 
 FULL = Path(__file__).parents[1] / "vendor" / "linear" / "schema.full.graphql.gz"
@@ -25,46 +25,46 @@ EMPTY: Mapping[str, Any] = {"Boolean": False, "Float": 0.0, "Int": 0, "JSONObjec
 
 
 @dataclass
-class Line:
-    """The way to the stand-in. `heard` holds every request that arrived; the rest are troubles to come."""
+class FaultyConnection:
+    """Failures to come on the way to the fake; `requests` holds every request that arrived."""
 
     url: str = ""
-    heard: list[Mapping[str, Any]] = field(default_factory=list)
-    lose_answers_to: str = ""  # done, but the connection breaks before the answer is out
+    requests: list[Mapping[str, Any]] = field(default_factory=list)
+    lose_responses_to: str = ""  # done, but the connection breaks before the answer is out
     drop: str = ""  # the connection breaks before it is done
-    instead: tuple[int, Mapping[str, str], bytes] | None = None
+    override: tuple[int, Mapping[str, str], bytes] | None = None
 
     @property
-    def written(self) -> list[str]:
+    def mutations(self) -> list[str]:
         """The names of the mutations that arrived."""
-        texts = [str(request["query"]).split() for request in self.heard]
+        texts = [str(request["query"]).split() for request in self.requests]
         return [words[1].partition("(")[0] for words in texts if words[0] == "mutation"]
 
 
 @asynccontextmanager
-async def served(standin: FakeLinear) -> AsyncIterator[Line]:
-    line = Line()
+async def run_linear(standin: FakeLinear) -> AsyncIterator[FaultyConnection]:
+    line = FaultyConnection()
 
     async def app(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         body = await _body(receive)
-        line.heard.append(json.loads(body))
-        if line.instead:
-            return await _send(send, *line.instead)
-        if line.drop and line.drop in line.heard[-1]["query"]:
+        line.requests.append(json.loads(body))
+        if line.override:
+            return await _send(send, *line.override)
+        if line.drop and line.drop in line.requests[-1]["query"]:
             return await _hang_up(send)
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode()
         status, answer = await standin.answer(scope["method"], authorization, body)
-        if line.lose_answers_to and line.lose_answers_to in line.heard[-1]["query"]:
+        if line.lose_responses_to and line.lose_responses_to in line.requests[-1]["query"]:
             return await _hang_up(send)
         return await _send(send, status, {"content-type": "application/json"}, json.dumps(answer).encode())
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         line.url = f"http://127.0.0.1:{listening.getsockname()[1]}/graphql"
-        async with answering(app, listening):
+        async with serve_asgi(app, listening):
             yield line
 
 
-def whole(records: ToolItemStore) -> FakeLinear:
+def full_schema_app(records: ToolItemStore) -> FakeLinear:
     """By the whole of Linear's schema, for Linear's own SDK, which asks for far more than is kept.
 
     What nothing is kept of is answered as empty, as in a workspace that uses none of it.
@@ -73,7 +73,7 @@ def whole(records: ToolItemStore) -> FakeLinear:
     return FakeLinear(records, schema, _or_empty)
 
 
-def drive(url: str) -> dict[str, Any]:
+def run_linear_sdk(url: str) -> dict[str, Any]:
     """What Linear's own SDK says when it is used against this address."""
     command = [str(find_node()), str(Path(__file__).with_name("linear_sdk.mjs")), str(FOLDER), url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -87,10 +87,10 @@ def sdk_is_installed() -> bool:
 
 def _or_empty(source: Any, info: GraphQLResolveInfo[Any], **args: Any) -> Any:
     value = resolve_field(source, info, **args)
-    return _empty(info.return_type) if value is None else value
+    return _empty_value(info.return_type) if value is None else value
 
 
-def _empty(wanted: Any) -> Any:
+def _empty_value(wanted: Any) -> Any:
     """None also where that is not allowed, so that dates, ids and choices are never made up."""
     inner = wanted.of_type if is_non_null_type(wanted) else None
     if is_list_type(inner):

@@ -1,4 +1,4 @@
-"""A mail server on loopback: aiosmtpd, as it comes, with STARTTLS and AUTH under a certificate of its own.
+"""A mail server on loopback: an unmodified aiosmtpd with STARTTLS and AUTH under its own certificate.
 
 It takes what SMTP takes and refuses the rest: no mail before STARTTLS and AUTH, no address that a test forbids.
 """
@@ -61,40 +61,40 @@ class Mail:
 
 @dataclass
 class MailServer:
-    """`says` are answers in place of the usual ones, by command: MAIL, RCPT, DATA."""
+    """`overrides` are responses that replace the usual ones, by command: MAIL, RCPT, DATA."""
 
     port: int
     tls: str
     ca_file: Path
-    taken: list[Mail] = field(default_factory=list)
+    accepted: list[Mail] = field(default_factory=list)
     refused: list[Mail] = field(default_factory=list)  # as far as their data came
-    says: dict[str, str] = field(default_factory=dict)
-    secure: list[bool] = field(default_factory=list)
+    overrides: dict[str, str] = field(default_factory=dict)
+    tls_sessions: list[bool] = field(default_factory=list)
 
     def settings(self, **more: Any) -> dict[str, Any]:
         given = {"host": HOST, "port": self.port, "user": USER, "password": PASSWORD, "ca_file": str(self.ca_file)}
         return {"from": "Interlock <interlock@example.com>", **given, **more}
 
-    def to(self, address: str) -> list[Mail]:
-        return [mail for mail in self.taken if mail.to == [address]]
+    def mails_to(self, address: str) -> list[Mail]:
+        return [mail for mail in self.accepted if mail.to == [address]]
 
     # What aiosmtpd calls
 
     async def handle_MAIL(self, _: SMTP, __: Session, envelope: Envelope, address: str, ___: list[str]) -> str:
         envelope.mail_from = address
-        return self.says.get("MAIL", ACCEPTED)
+        return self.overrides.get("MAIL", ACCEPTED)
 
     async def handle_RCPT(self, _: SMTP, __: Session, envelope: Envelope, address: str, ___: list[str]) -> str:
-        said = self.says.get(f"RCPT {address}", self.says.get("RCPT", ACCEPTED))
+        said = self.overrides.get(f"RCPT {address}", self.overrides.get("RCPT", ACCEPTED))
         if said == ACCEPTED:
             envelope.rcpt_tos.append(address)
         return said
 
     async def handle_DATA(self, _: SMTP, session: Session, envelope: Envelope) -> str:
-        said = self.says.get("DATA", ACCEPTED)
+        said = self.overrides.get("DATA", ACCEPTED)
         mail = Mail(envelope.mail_from or "", list(envelope.rcpt_tos), cast(bytes, envelope.content))
-        (self.taken if said == ACCEPTED else self.refused).append(mail)
-        self.secure.append(session.ssl is not None or self.tls == "implicit")
+        (self.accepted if said == ACCEPTED else self.refused).append(mail)
+        self.tls_sessions.append(session.ssl is not None or self.tls == "implicit")
         return said
 
 
@@ -140,8 +140,8 @@ async def _serve(
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def valid(mail: Mail) -> None:
-    """What MIME asks of every mail: no defect in any part, lines that end as they should, and nothing but ASCII."""
+def assert_valid_mime(mail: Mail) -> None:
+    """Check what MIME requires: no defect in any part, correct line ends, ASCII only."""
     parsed = mail.parsed
     assert [part.defects for part in parsed.walk() if part.defects] == []
     for name, value in parsed.items():

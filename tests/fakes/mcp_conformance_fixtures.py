@@ -1,4 +1,4 @@
-"""What the server under test of the MCP conformance suite offers.
+"""Tools, prompts and resources of the server under test of the MCP conformance suite.
 
 The names are the suite's (tests/vendor/mcp); what each says and asks is what its scenarios call for.
 """

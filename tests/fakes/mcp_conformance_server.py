@@ -33,47 +33,47 @@ def main() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()  # whoever comes from now on waits until it is taken
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-        app = made().streamable_http_app(event_store=Kept(), retry_interval=RETRY_MS)
+        app = make_server().streamable_http_app(event_store=RecordedEvents(), retry_interval=RETRY_MS)
         config = uvicorn.Config(app, log_level="warning", lifespan="on")
         asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
-def made() -> Server[Any]:
+def make_server() -> Server[Any]:
     tools = Tools(InMemorySubscriptionBus())
     server: Server[Any] = Server(
         NAME,
         version="1.0",
         instructions="Fixtures of the conformance suite.",
-        on_list_tools=listed_tools,
+        on_list_tools=list_tools,
         on_call_tool=tools.call,
-        on_list_resources=listed_resources,
-        on_list_resource_templates=listed_templates,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
         on_read_resource=read,
-        on_subscribe_resource=subscribed,
-        on_unsubscribe_resource=subscribed,
+        on_subscribe_resource=subscribe,
+        on_unsubscribe_resource=subscribe,
         on_subscriptions_listen=ListenHandler(tools.bus),
-        on_list_prompts=listed_prompts,
-        on_get_prompt=prompt,
-        on_completion=completed,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_completion=complete,
     )
-    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, subscribed)
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, subscribe)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME))
     return server
 
 
-async def listed_tools(_ctx: Context, _params: object) -> types.ListToolsResult:
+async def list_tools(_ctx: Context, _params: object) -> types.ListToolsResult:
     return types.ListToolsResult(tools=fixtures.OFFERED_TOOLS)
 
 
-async def listed_prompts(_ctx: Context, _params: object) -> types.ListPromptsResult:
+async def list_prompts(_ctx: Context, _params: object) -> types.ListPromptsResult:
     return types.ListPromptsResult(prompts=fixtures.OFFERED_PROMPTS)
 
 
-async def listed_resources(_ctx: Context, _params: object) -> types.ListResourcesResult:
+async def list_resources(_ctx: Context, _params: object) -> types.ListResourcesResult:
     return types.ListResourcesResult(resources=fixtures.OFFERED_RESOURCES)
 
 
-async def listed_templates(_ctx: Context, _params: object) -> types.ListResourceTemplatesResult:
+async def list_templates(_ctx: Context, _params: object) -> types.ListResourceTemplatesResult:
     return types.ListResourceTemplatesResult(resource_templates=fixtures.OFFERED_TEMPLATES)
 
 
@@ -85,47 +85,47 @@ async def read(_ctx: Context, params: types.ReadResourceRequestParams) -> types.
         return types.ReadResourceResult(contents=contents)
     if template:
         said = json.dumps({"id": template[1], "templateTest": True, "data": f"Data for ID: {template[1]}"})
-        return _told(uri, "application/json", said)
+        return _read_contents(uri, "application/json", said)
     if uri not in fixtures.TEXTS:
         raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": uri})
-    return _told(uri, "text/plain", fixtures.TEXTS[uri])
+    return _read_contents(uri, "text/plain", fixtures.TEXTS[uri])
 
 
-def _told(uri: str, mime_type: str, said: str) -> types.ReadResourceResult:
+def _read_contents(uri: str, mime_type: str, said: str) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=mime_type, text=said)])
 
 
-async def subscribed(_ctx: Context, _params: object) -> types.EmptyResult:
+async def subscribe(_ctx: Context, _params: object) -> types.EmptyResult:
     return types.EmptyResult()
 
 
-async def completed(_ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+async def complete(_ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
     values = [word for word in ("test1", "test2", "paris") if word.startswith(params.argument.value)]
     return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
 
 
-async def prompt(
+async def get_prompt(
     ctx: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
     given = params.arguments or {}
     match params.name:
         case "test_simple_prompt":
-            return _prompted(text("This is a simple prompt for testing."))
+            return _prompt_result(text("This is a simple prompt for testing."))
         case "test_prompt_with_arguments":
-            return _prompted(text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"))
+            return _prompt_result(text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"))
         case "test_prompt_with_embedded_resource":
             resource = fixtures.embedded(given["resourceUri"], "text/plain", "Embedded resource content for testing.")
-            return _prompted(resource, text("Please process the embedded resource above."))
+            return _prompt_result(resource, text("Please process the embedded resource above."))
         case "test_prompt_with_image":
             image = types.ImageContent(data=fixtures.PNG, mime_type="image/png")
-            return _prompted(image, text("Please analyze the image above."))
+            return _prompt_result(image, text("Please analyze the image above."))
         case "test_input_required_result_prompt":
-            return asked(ctx, params) or _prompted(text(f"With the context {answered(params)}"))
+            return open_requests(ctx, params) or _prompt_result(text(f"With the context {answered_requests(params)}"))
         case _:
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name}")
 
 
-def _prompted(*contents: types.ContentBlock) -> types.GetPromptResult:
+def _prompt_result(*contents: types.ContentBlock) -> types.GetPromptResult:
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=each) for each in contents])
 
 
@@ -142,65 +142,65 @@ class Tools:
         if name in fixtures.CONTENTS:
             return types.CallToolResult(content=fixtures.CONTENTS[name])
         if name in fixtures.ROUNDS:
-            return asked(ctx, params) or said(f"state-ok, with {answered(params)}")
+            return open_requests(ctx, params) or text_result(f"state-ok, with {answered_requests(params)}")
         match name:
             case "test_error_handling":
                 content = [text("This tool intentionally returns an error for testing")]
                 return types.CallToolResult(content=list(content), is_error=True)
             case "test_trigger_tool_change":
                 await self.bus.publish(ToolsListChanged())
-                return said("The list of tools changed.")
+                return text_result("The list of tools changed.")
             case "test_trigger_prompt_change":
                 await self.bus.publish(PromptsListChanged())
-                return said("The list of prompts changed.")
+                return text_result("The list of prompts changed.")
             case "test_x_mcp_header" | "json_schema_2020_12_tool":
-                return said(json.dumps(given))
+                return text_result(json.dumps(given))
             case _:
-                return await talk(ctx, name, given)
+                return await run_notifying_tool(ctx, name, given)
 
 
-async def talk(ctx: Context, name: str, given: dict[str, Any]) -> types.CallToolResult:
+async def run_notifying_tool(ctx: Context, name: str, given: dict[str, Any]) -> types.CallToolResult:
     """Tools that tell the client something while they run."""
     match name:
         case "test_tool_with_logging" | "test_logging_tool":
             for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
                 await ctx.session.send_log_message("info", line, related_request_id=ctx.request_id)
-            return said("Logged three lines.")
+            return text_result("Logged three lines.")
         case "test_tool_with_progress":
             for progress in (0, 50, 100):
                 await ctx.session.report_progress(progress, 100)
-            return said("Reported progress three times.")
+            return text_result("Reported progress three times.")
         case "test_reconnection":
             if ctx.close_sse_stream is not None:
                 await ctx.close_sse_stream()
-            return said("Reconnected.")
+            return text_result("Reconnected.")
         case _:
-            return await question(ctx, name, given)
+            return await run_asking_tool(ctx, name, given)
 
 
-async def question(ctx: Context, name: str, given: dict[str, Any]) -> types.CallToolResult:
+async def run_asking_tool(ctx: Context, name: str, given: dict[str, Any]) -> types.CallToolResult:
     """Tools that need something of the client."""
     match name:
         case "test_missing_capability":
             require_sampling(ctx)
-            return said("The client has it.")
+            return text_result("The client has it.")
         case "test_sampling":
             request = fixtures.sampling(given["prompt"]).params
             result = await ctx.session.create_message(
                 request.messages, max_tokens=request.max_tokens, related_request_id=ctx.request_id
             )
-            return said(f"LLM response: {result.content.model_dump_json()}")
+            return text_result(f"LLM response: {result.content.model_dump_json()}")
         case "test_elicitation":
-            return await elicited(ctx, given["message"], fixtures.USER)
+            return await elicit(ctx, given["message"], fixtures.USER)
         case _ if name in fixtures.TALKS:
-            return await elicited(ctx, *fixtures.TALKS[name])
+            return await elicit(ctx, *fixtures.TALKS[name])
         case _:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
 
 
-async def elicited(ctx: Context, message: str, schema: dict[str, Any]) -> types.CallToolResult:
+async def elicit(ctx: Context, message: str, schema: dict[str, Any]) -> types.CallToolResult:
     answer = await ctx.session.elicit_form(message, schema, related_request_id=ctx.request_id)
-    return said(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")
+    return text_result(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")
 
 
 def require_sampling(ctx: Context) -> None:
@@ -210,22 +210,26 @@ def require_sampling(ctx: Context) -> None:
         raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "The client did not declare sampling", needed)
 
 
-def asked(
+def open_requests(
     ctx: Context, params: types.CallToolRequestParams | types.GetPromptRequestParams
 ) -> types.InputRequiredResult | None:
     """What is still asked, if anything; the state names the rounds that are over."""
     rounds = fixtures.ROUNDS[params.name]
     over = int((params.request_state or "0").removeprefix("round-"))
     given = params.input_responses or {}
-    if over < len(rounds) and set(answerable(ctx, params.name, rounds[over])) <= set(given):
+    if over < len(rounds) and set(supported_requests(ctx, params.name, rounds[over])) <= set(given):
         over += 1
     if over >= len(rounds):
         return None
     state = f"round-{over}" if params.name in fixtures.WITH_STATE else None
-    return types.InputRequiredResult(input_requests=answerable(ctx, params.name, rounds[over]), request_state=state)
+    return types.InputRequiredResult(
+        input_requests=supported_requests(ctx, params.name, rounds[over]), request_state=state
+    )
 
 
-def answerable(ctx: Context, name: str, requests: dict[str, types.InputRequest]) -> dict[str, types.InputRequest]:
+def supported_requests(
+    ctx: Context, name: str, requests: dict[str, types.InputRequest]
+) -> dict[str, types.InputRequest]:
     """Only the tool that is about capabilities looks at them: the suite declares few when it calls the others."""
     declared = ctx.session.client_capabilities
     if name != "test_input_required_result_capabilities" or declared is None or declared.elicitation is not None:
@@ -233,15 +237,15 @@ def answerable(ctx: Context, name: str, requests: dict[str, types.InputRequest])
     return {key: each for key, each in requests.items() if not isinstance(each, types.ElicitRequest)}
 
 
-def answered(params: types.CallToolRequestParams | types.GetPromptRequestParams) -> str:
+def answered_requests(params: types.CallToolRequestParams | types.GetPromptRequestParams) -> str:
     return json.dumps({key: each.model_dump(mode="json") for key, each in (params.input_responses or {}).items()})
 
 
-def said(line: str) -> types.CallToolResult:
+def text_result(line: str) -> types.CallToolResult:
     return types.CallToolResult(content=[text(line)])
 
 
-class Kept(EventStore):
+class RecordedEvents(EventStore):
     """What was sent on each stream, for a client that comes back."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""A server that speaks OpenAI's and Anthropic's wire formats, with a script for a brain.
+"""A fake model server that speaks OpenAI's and Anthropic's wire formats and replies by script.
 
-`python -m tests.fakes.model_server --port 8399` runs it in a process of its own and prints its address. Every request and
+`python -m tests.fakes.model_server --port 8399` runs it in its own process and prints its address. Every request and
 every event is checked by the vendor's schema; what does not fit is answered with 400 and recorded.
 Faults are ordered by `POST /control`, or by the name of the model: `any!cut` is cut off every time.
 """
@@ -24,11 +24,11 @@ from interlock.core.chat.transcript import ModelReply, Prompt
 from interlock.demo.scripted_model import make_reply as scripted
 from tests.fakes.anthropic_wire_format import Messages
 from tests.fakes.openai_wire_format import Chat, Responses
-from tests.fakes.wire_format import Answer, Event, Json, Wire, shortened, with_ids
+from tests.fakes.wire_format import Event, Json, ScriptedResponse, WireFormat, truncate, with_ids
 
 TOP = Path(__file__).resolve().parents[2]
-Brain = Callable[[Prompt], ModelReply]
-WIRES: tuple[Wire, ...] = (Chat(), Responses(), Messages())
+ReplyFunction = Callable[[Prompt], ModelReply]
+WIRE_FORMATS: tuple[WireFormat, ...] = (Chat(), Responses(), Messages())
 
 
 class Fault(NamedTuple):
@@ -47,21 +47,21 @@ class Request(NamedTuple):
 
 @dataclass
 class Turn:
-    """One request for a turn; `prompt` is the digest of what the model was told, `whole` if all of it was sent."""
+    """One request for a turn; `prompt` is the digest of the model's input, `is_complete` if all of it was sent."""
 
     wire: str
     model: str
     prompt: str
     fault: str = ""
-    whole: bool = False
-    left: bool = False  # the other side closed the connection before the end
+    is_complete: bool = False
+    was_closed: bool = False  # the other side closed the connection before the end
 
 
 @dataclass
-class Models:
+class ModelServer:
     """`bodies` are the requests as they came. `think` puts signed thoughts before every reply."""
 
-    brain: Brain = scripted
+    reply: ReplyFunction = scripted
     think: bool = False
     pause: float = 0.0
     url: str = ""
@@ -72,7 +72,7 @@ class Models:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = await _request(reader)
+            request = await _read_request(reader)
             if request is not None:
                 await self._answer(request, reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -84,7 +84,7 @@ class Models:
         if request.path == "/control":
             await _send(writer, 200, self._control(request))
             return
-        wire = next((wire for wire in WIRES if wire.path == request.path), None)
+        wire = next((wire for wire in WIRE_FORMATS if wire.path == request.path), None)
         if wire is None:
             await _send(writer, 404, {"error": {"message": f"Unknown address {request.path}"}})
             return
@@ -97,9 +97,11 @@ class Models:
             return
         await self._turn(wire, request.body, reader, writer)
 
-    async def _turn(self, wire: Wire, body: Json, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _turn(
+        self, wire: WireFormat, body: Json, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.bodies.append(body)
-        prompt, fault = wire.prompt(body), self._fault(body["model"])
+        prompt, fault = wire.prompt(body), self._next_fault(body["model"])
         told = hashlib.sha256(repr([(*each,) for each in prompt.messages]).encode()).hexdigest()
         turn = Turn(wire.path, body["model"], told, fault.kind)
         self.turns.append(turn)
@@ -110,16 +112,25 @@ class Models:
             await _send(writer, shown, wire.error(status, "Told to fail."), extra)
             return
         if fault.kind == "hang_before":
-            turn.left = await _left(reader)
+            turn.was_closed = await _wait_closed(reader)
             return
-        answer = _spoiled(Answer(self.brain(prompt), len(self.turns), "c2lnbmVk" if self.think else ""), fault.kind)
+        answer = _apply_fault(
+            ScriptedResponse(self.reply(prompt), len(self.turns), "c2lnbmVk" if self.think else ""), fault.kind
+        )
         events = list(wire.events(body, answer))
         if fault.kind not in ("no_ids", "none"):
-            self.violations += [f"event: {each}" for event in events if event.data for each in wire.faults(event)]
+            self.violations += [
+                f"event: {each}" for event in events if event.data for each in wire.schema_errors(event)
+            ]
         await self._stream(wire, events, turn, reader, writer)
 
     async def _stream(
-        self, wire: Wire, events: list[Event], turn: Turn, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        wire: WireFormat,
+        events: list[Event],
+        turn: Turn,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         _begin(writer)
         stop = max(2, len(events) // 2) if turn.fault in ("cut", "end", "error", "hang_after") else len(events)
@@ -130,20 +141,20 @@ class Models:
                 if reader.at_eof():
                     raise ConnectionResetError
         except ConnectionError:
-            turn.left = True
+            turn.was_closed = True
             return
         if turn.fault == "hang_after":
-            turn.left = await _left(reader)
+            turn.was_closed = await _wait_closed(reader)
         elif turn.fault == "cut":
             writer.transport.abort()
         else:
             if turn.fault == "error" and (failure := wire.error_event()):
                 await _chunk(writer, failure)
-            turn.whole = not turn.fault
+            turn.is_complete = not turn.fault
             writer.write(b"0\r\n\r\n")
             await writer.drain()
 
-    def _fault(self, model: str) -> Fault:
+    def _next_fault(self, model: str) -> Fault:
         named = model.partition("!")[2]
         if named:
             return Fault(named)
@@ -157,19 +168,19 @@ class Models:
         return {"turns": [asdict(turn) for turn in self.turns], "violations": self.violations}
 
 
-def _spoiled(answer: Answer, fault: str) -> Answer:
+def _apply_fault(answer: ScriptedResponse, fault: str) -> ScriptedResponse:
     reply = answer.reply
     match fault:
         case "empty":
             return replace(answer, reply=ModelReply(""))
         case "length" if reply.tool_requests:
-            return shortened(answer)
+            return truncate(answer)
         case "length":
             return replace(answer, ending="length")
         case "refused":
             return replace(answer, reply=ModelReply(""), ending="content_filter")
         case "none":
-            return replace(shortened(answer), ending="none")
+            return replace(truncate(answer), ending="none")
         case "same_ids":
             return replace(answer, reply=with_ids(reply, ["call_same"] * len(reply.tool_requests)))
         case "no_ids":
@@ -178,7 +189,7 @@ def _spoiled(answer: Answer, fault: str) -> Answer:
             return answer
 
 
-async def _request(reader: asyncio.StreamReader) -> Request | None:
+async def _read_request(reader: asyncio.StreamReader) -> Request | None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, path, _ = head[0].split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
@@ -209,7 +220,7 @@ async def _chunk(writer: asyncio.StreamWriter, event: Event) -> None:
     await writer.drain()
 
 
-async def _left(reader: asyncio.StreamReader) -> bool:
+async def _wait_closed(reader: asyncio.StreamReader) -> bool:
     """Waits until the other side has gone."""
     try:
         return await reader.read() == b""
@@ -218,9 +229,11 @@ async def _left(reader: asyncio.StreamReader) -> bool:
 
 
 @asynccontextmanager
-async def models(brain: Brain = scripted, *, port: int = 0, think: bool = False) -> AsyncIterator[Models]:
+async def run_models(
+    brain: ReplyFunction = scripted, *, port: int = 0, think: bool = False
+) -> AsyncIterator[ModelServer]:
     """In this process and loop."""
-    stand_in = Models(brain, think)
+    stand_in = ModelServer(brain, think)
     server = await asyncio.start_server(stand_in.serve, "127.0.0.1", port)
     stand_in.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
@@ -228,7 +241,7 @@ async def models(brain: Brain = scripted, *, port: int = 0, think: bool = False)
 
 
 @contextmanager
-def models_process(port: int = 0) -> Iterator[str]:
+def run_models_process(port: int = 0) -> Iterator[str]:
     """In a process of its own; gives its address. `/v1` behind it is OpenAI's base, the address itself Anthropic's."""
     command = [sys.executable, "-m", "tests.fakes.model_server", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=TOP) as process:
@@ -240,7 +253,7 @@ def models_process(port: int = 0) -> Iterator[str]:
 
 
 async def _main(port: int, *, think: bool) -> None:
-    async with models(port=port, think=think) as stand_in:
+    async with run_models(port=port, think=think) as stand_in:
         print(stand_in.url, flush=True)
         await asyncio.Event().wait()
 

@@ -12,8 +12,17 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 
 from interlock.core.chat.transcript import Prompt, PromptTool, PromptUserMessage, ToolRequest
-from tests.fakes.vendor_schema import misfits, properties
-from tests.fakes.wire_format import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
+from tests.fakes.vendor_schema import schema_errors, schema_properties
+from tests.fakes.wire_format import (
+    Event,
+    Json,
+    PromptReader,
+    ScriptedResponse,
+    invalid_tool_names,
+    plain_text,
+    split_in_half,
+    unanswered,
+)
 
 CREATED = 1_700_000_000
 _TYPES = {400: "invalid_request_error", 401: "invalid_request_error", 404: "invalid_request_error"}
@@ -31,19 +40,19 @@ class OpenAI:
         raise NotImplementedError
 
     def refusals(self, body: Json, headers: Mapping[str, str]) -> Iterator[str]:
-        misfit = misfits(self.vendor, self.request, _with_logprobs(body))
+        misfit = schema_errors(self.vendor, self.request, _with_logprobs(body))
         yield from misfit
         if misfit:
             return  # the rest can only be said of what has the right shape
-        yield from (f"unknown key {key}" for key in body.keys() - properties(self.vendor, self.request))
+        yield from (f"unknown key {key}" for key in body.keys() - schema_properties(self.vendor, self.request))
         if not body.get("stream"):
             yield "the stand-in only streams"
         prompt = self.prompt(body)
-        yield from odd_names(prompt)
+        yield from invalid_tool_names(prompt)
         yield from unanswered(prompt.messages)
 
-    def faults(self, event: Event) -> list[str]:
-        return misfits(self.vendor, self.event, event.data)
+    def schema_errors(self, event: Event) -> list[str]:
+        return schema_errors(self.vendor, self.event, event.data)
 
     def error(self, status: int, message: str) -> Json:
         if status == 413:
@@ -72,9 +81,9 @@ class Chat(OpenAI):
     vendor, request, event = "openai/chat", "CreateChatCompletionRequest", "CreateChatCompletionStreamResponse"
 
     def prompt(self, body: Json) -> Prompt:
-        reader, instructions = Reader(), ""
+        reader, instructions = PromptReader(), ""
         for message in body["messages"]:
-            text = plain(message.get("content"))
+            text = plain_text(message.get("content"))
             match message["role"]:
                 case "system" | "developer":
                     instructions += text
@@ -90,7 +99,7 @@ class Chat(OpenAI):
         offers = tuple(PromptTool(f["name"], f.get("description", ""), f.get("parameters", {})) for f in functions)
         return Prompt(instructions, tuple(reader.messages), offers)
 
-    def events(self, body: Json, answer: Answer) -> Iterator[Event]:
+    def events(self, body: Json, answer: ScriptedResponse) -> Iterator[Event]:
         def chunk(delta: Json, finish: str | None = None) -> Event:
             return Event({**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
@@ -102,7 +111,7 @@ class Chat(OpenAI):
         for index, wish in enumerate(answer.reply.tool_requests):
             named = {"index": index, "type": "function", "function": {"name": wish.tool, "arguments": ""}}
             yield chunk({"tool_calls": [{**named, "id": wish.id} if wish.id else named]})
-            for part in halves(wish.args):
+            for part in split_in_half(wish.args):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
         ending = answer.ending or ("tool_calls" if answer.reply.tool_requests else "stop")
         if ending != "none":
@@ -122,7 +131,7 @@ class Responses(OpenAI):
     vendor, request, event = "openai/responses", "CreateResponse", "ResponseStreamEvent"
 
     def prompt(self, body: Json) -> Prompt:
-        reader, instructions = Reader(), body.get("instructions") or ""
+        reader, instructions = PromptReader(), body.get("instructions") or ""
         given = body["input"]
         for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
             match item:
@@ -131,16 +140,16 @@ class Responses(OpenAI):
                 case {"type": "function_call_output"}:
                     reader.result(item["call_id"], item["output"])
                 case {"role": "assistant", "content": content}:
-                    reader.text(plain(content))
+                    reader.text(plain_text(content))
                 case {"role": "user", "content": content}:
-                    reader.messages.append(PromptUserMessage(plain(content)))
+                    reader.messages.append(PromptUserMessage(plain_text(content)))
                 case {"role": "system" | "developer", "content": content}:
-                    instructions += plain(content)
+                    instructions += plain_text(content)
         tools = [tool for tool in body.get("tools", []) if tool["type"] == "function"]
         offers = tuple(PromptTool(t["name"], t.get("description") or "", t.get("parameters") or {}) for t in tools)
         return Prompt(instructions, tuple(reader.messages), offers)
 
-    def events(self, body: Json, answer: Answer) -> Iterator[Event]:
+    def events(self, body: Json, answer: ScriptedResponse) -> Iterator[Event]:
         numbers = count()
 
         def event(kind: str, **data: object) -> Event:
@@ -180,7 +189,7 @@ class Responses(OpenAI):
         data = {"type": "error", "code": "server_is_overloaded", "message": "Overloaded.", "param": None}
         return Event({**data, "sequence_number": 3}, "error")
 
-    def _message(self, event: object, answer: Answer, output: list[Json]) -> Iterator[Event]:
+    def _message(self, event: object, answer: ScriptedResponse, output: list[Json]) -> Iterator[Event]:
         assert callable(event)
         where = {"item_id": f"msg_{answer.turn}", "output_index": len(output), "content_index": 0}
         item = {"type": "message", "id": where["item_id"], "role": "assistant", "content": [], "status": "in_progress"}
@@ -201,14 +210,14 @@ class Responses(OpenAI):
         where = {"item_id": own, "output_index": len(output)}
         item = {"type": "function_call", "id": own, "call_id": wish.id, "name": wish.tool, "arguments": ""}
         yield event("response.output_item.added", output_index=len(output), item={**item, "status": "in_progress"})
-        for part in halves(wish.args):
+        for part in split_in_half(wish.args):
             yield event("response.function_call_arguments.delta", **where, delta=part)
         yield event("response.function_call_arguments.done", **where, name=wish.tool, arguments=wish.args)
         done = {**item, "arguments": wish.args, "status": "completed"}
         yield event("response.output_item.done", output_index=len(output), item=done)
         output.append(done)
 
-    def _response(self, body: Json, answer: Answer) -> Json:
+    def _response(self, body: Json, answer: ScriptedResponse) -> Json:
         return {
             "id": f"resp_{answer.turn}",
             "object": "response",

@@ -1,4 +1,4 @@
-"""Requests and answers held against an OpenAPI 3.0 document: what does not fit is said, never let pass."""
+"""Validation of requests and responses against an OpenAPI 3.0 document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Operation:
 
     name: str
     path: re.Pattern[str]
-    said: Json
+    spec: Json
     document: Document
 
     def path_values(self, path: str) -> dict[str, str]:
@@ -33,7 +33,7 @@ class Operation:
         """Of a request. What GitHub would silently ignore is a problem too: it is a mistake of ours."""
         known = {
             one["name"]: one
-            for one in map(self.document.meant, self.said.get("parameters", ()))
+            for one in map(self.document.resolve, self.spec.get("parameters", ()))
             if one["in"] == "query"
         }
         problems = [f"the query has no {name}" for name in query if name not in known]
@@ -42,36 +42,36 @@ class Operation:
         ]
         for name in set(query) & set(known):
             value = _read(query[name], known[name]["schema"])
-            problems += [f"{name}: {words}" for words in self.document.misfits(known[name]["schema"], value)]
+            problems += [f"{name}: {words}" for words in self.document.schema_errors(known[name]["schema"], value)]
         return problems + self._body_problems(body)
 
-    def answer_problems(self, status: int, body: object) -> list[str]:
-        answer = self.document.meant(self.said["responses"].get(str(status), {}))
+    def response_problems(self, status: int, body: object) -> list[str]:
+        answer = self.document.resolve(self.spec["responses"].get(str(status), {}))
         if not answer:
             return [f"{self.name} never answers with {status}"]
         content = answer.get("content", {}).get("application/json")
-        return self.document.misfits(content["schema"], body) if content else []
+        return self.document.schema_errors(content["schema"], body) if content else []
 
     def _body_problems(self, body: object) -> list[str]:
-        asked = self.said.get("requestBody")
+        asked = self.spec.get("requestBody")
         if asked is None:
             return [] if body is None else [f"{self.name} takes no body"]
         if body is None:
             return ["the body is missing"] if asked.get("required") else []
         schema = asked["content"]["application/json"]["schema"]
         unknown = sorted(set(body) - set(schema["properties"])) if isinstance(body, dict) else []
-        return [f"the body has no {name}" for name in unknown] + self.document.misfits(schema, body)
+        return [f"the body has no {name}" for name in unknown] + self.document.schema_errors(schema, body)
 
 
 class Document:
     def __init__(self, file: Path) -> None:
-        self._whole = _plain(json.loads(file.read_text()))
-        self._checkers: dict[str, jsonschema_rs.Validator] = {}
+        self._root = _to_json_schema(json.loads(file.read_text()))
+        self._validators: dict[str, jsonschema_rs.Validator] = {}
 
     @cached_property
     def operations(self) -> list[tuple[str, Operation]]:
         """With their methods; the paths with the fewest parameters first."""
-        paths = sorted(self._whole["paths"].items(), key=lambda item: item[0].count("{"))
+        paths = sorted(self._root["paths"].items(), key=lambda item: item[0].count("{"))
         return [
             (method.upper(), Operation(said["operationId"], _pattern(path), said, self))
             for path, methods in paths
@@ -82,21 +82,21 @@ class Document:
     def find(self, method: str, path: str) -> Operation | None:
         return next((one for verb, one in self.operations if verb == method and one.path.fullmatch(path)), None)
 
-    def meant(self, said: Json) -> Json:
+    def resolve(self, said: Json) -> Json:
         """What a reference refers to."""
         if "$ref" not in said:
             return said
-        found: Any = self._whole
+        found: Any = self._root
         for step in said["$ref"].removeprefix("#/").split("/"):
             found = found[step]
-        return self.meant(found)
+        return self.resolve(found)
 
-    def misfits(self, schema: Json, value: object) -> list[str]:
+    def schema_errors(self, schema: Json, value: object) -> list[str]:
         key = json.dumps(schema, sort_keys=True)
-        if key not in self._checkers:
-            whole = {**schema, "components": self._whole["components"]}
-            self._checkers[key] = jsonschema_rs.validator_for(whole, validate_formats=True)
-        found = self._checkers[key].iter_errors(value)
+        if key not in self._validators:
+            whole = {**schema, "components": self._root["components"]}
+            self._validators[key] = jsonschema_rs.validator_for(whole, validate_formats=True)
+        found = self._validators[key].iter_errors(value)
         return [f"/{'/'.join(map(str, error.instance_path))}: {error.message[:300]}" for error in found]
 
 
@@ -108,11 +108,11 @@ def _read(text: str, schema: Json) -> object:
     return int(text) if schema.get("type") == "integer" and text.isdigit() else text
 
 
-def _plain(schema: Any) -> Any:
+def _to_json_schema(schema: Any) -> Any:
     """`nullable` of OpenAPI 3.0 in the words of JSON Schema."""
     if isinstance(schema, list):
-        return [_plain(inner) for inner in schema]
+        return [_to_json_schema(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {name: _plain(inner) for name, inner in schema.items() if name != "nullable"}
+    plain = {name: _to_json_schema(inner) for name, inner in schema.items() if name != "nullable"}
     return {"anyOf": [plain, {"type": "null"}]} if schema.get("nullable") is True else plain

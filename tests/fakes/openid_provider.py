@@ -1,4 +1,4 @@
-"""An OpenID provider on loopback that can be made to lie; it keeps to the protocol, PKCE included, unless told."""
+"""A fake OpenID provider on loopback that follows the protocol, PKCE included, and can be made to lie."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Claims = dict[str, Any]
 
 
 @dataclass
-class Identity:
+class OpenIdProvider:
     """`asked` counts requests by path; `keys` are those that it shows, the first one signs."""
 
     url: str
     keys: list[RSAKey]
     codes: dict[str, tuple[str, str, Callable[[], str]]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    request_counts: list[str] = field(default_factory=list)
     issuer: str = ""
     userinfo: Claims | None = None
 
-    def signs_in(self, address: str, *, token: str | None = None, **changes: Any) -> dict[str, str]:
+    def sign_in(self, address: str, *, token: str | None = None, **changes: Any) -> dict[str, str]:
         """What the browser brings back from `address`; `changes` are to the claims, None takes one away."""
         query = dict(parse_qsl(urlsplit(address).query))
         assert (query["client_id"], query["response_type"]) == (CLIENT, "code")
         assert (query["code_challenge_method"], query["scope"].split()[0]) == ("S256", "openid")
         code = secrets.token_urlsafe(8)
         claims = {key: value for key, value in {**self.claims(query["nonce"]), **changes}.items() if value is not None}
-        made = token if token is not None else self.signed(claims)
+        made = token if token is not None else self.sign(claims)
         self.codes[code] = query["code_challenge"], query["redirect_uri"], lambda: made
         return {"code": code, "state": query["state"]}
 
@@ -57,15 +57,15 @@ class Identity:
             "email_verified": True,
         }
 
-    def signed(self, claims: Claims, key: RSAKey | None = None) -> str:
+    def sign(self, claims: Claims, key: RSAKey | None = None) -> str:
         by = key or self.keys[0]
         return jwt.encode({"alg": "RS256", "kid": by.kid}, claims, by)
 
-    def answer(self, path: str, form: dict[str, str], authorization: str) -> tuple[int, object]:
-        self.asked.append(path)
+    def respond(self, path: str, form: dict[str, str], authorization: str) -> tuple[int, object]:
+        self.request_counts.append(path)
         match path:
             case "/.well-known/openid-configuration":
-                return 200, self._about()
+                return 200, self._metadata()
             case "/jwks":
                 return 200, {"keys": [key.as_dict(private=False) for key in self.keys]}
             case "/token":
@@ -75,7 +75,7 @@ class Identity:
             case _:
                 return 404, {}
 
-    def _about(self) -> object:
+    def _metadata(self) -> object:
         return {
             "issuer": self.issuer or self.url,
             "authorization_endpoint": f"{self.url}/authorize",
@@ -98,10 +98,10 @@ def new_key() -> RSAKey:
 
 
 @contextmanager
-def identity() -> Iterator[Identity]:
+def run_openid_provider() -> Iterator[OpenIdProvider]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
-    made = Identity(f"http://127.0.0.1:{server.server_port}", [new_key()])
+    made = OpenIdProvider(f"http://127.0.0.1:{server.server_port}", [new_key()])
     server.identity = made  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -122,8 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer({key: values[0] for key, values in parse_qs(body).items()})
 
     def _answer(self, form: dict[str, str]) -> None:
-        found: Identity = self.server.identity  # type: ignore[attr-defined]
-        status, value = found.answer(urlsplit(self.path).path, form, self.headers.get("authorization", ""))
+        found: OpenIdProvider = self.server.identity  # type: ignore[attr-defined]
+        status, value = found.respond(urlsplit(self.path).path, form, self.headers.get("authorization", ""))
         body = json.dumps(value).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")

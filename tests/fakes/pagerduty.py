@@ -1,4 +1,4 @@
-"""A stand-in for PagerDuty's Events API v2, over real HTTP on loopback, which keeps incidents as PagerDuty does.
+"""A fake of PagerDuty's Events API v2, over real HTTP on loopback, which keeps incidents as PagerDuty does.
 
 Each rule says where it is from: (documented) by PagerDuty's documentation of the Events API; (assumed) ours, where
 that says nothing.
@@ -16,12 +16,12 @@ from typing import Any
 
 import jsonschema_rs
 
-from tests.fakes.http_receiver import Answer, Heard, Receiver, receiving
+from tests.fakes.http_receiver import ReceivedRequest, Receiver, Response, run_receiver
 
 SCHEMA = Path(__file__).parents[1] / "vendor" / "pagerduty" / "enqueue.schema.json"
 PATH = "/v2/enqueue"
 MAX_BYTES = 512 * 1024  # (documented) of an event
-KNOWN = {"routing_key", "event_action", "dedup_key", "payload", "client", "client_url", "links", "images"}
+KNOWN_FIELDS = {"routing_key", "event_action", "dedup_key", "payload", "client", "client_url", "links", "images"}
 
 
 @dataclass
@@ -48,16 +48,16 @@ class PagerDuty:
     def open(self) -> list[Incident]:
         return [each for each in self.incidents if each.is_open]
 
-    def judge(self, heard: Heard) -> Answer:
+    def handle(self, heard: ReceivedRequest) -> Response:
         problems = self._problems(heard)
         if problems:  # (documented) 400 with a status, a message and a list of errors
             said = {"status": "invalid event", "message": "Event object is invalid", "errors": problems}
-            return Answer(400, {"content-type": "application/json"}, json.dumps(said).encode())
-        self._take(heard.json)
+            return Response(400, {"content-type": "application/json"}, json.dumps(said).encode())
+        self._apply(heard.json)
         said = {"status": "success", "message": "Event processed", "dedup_key": heard.json["dedup_key"]}
-        return Answer(202, {"content-type": "application/json"}, json.dumps(said).encode())  # (documented)
+        return Response(202, {"content-type": "application/json"}, json.dumps(said).encode())  # (documented)
 
-    def _problems(self, heard: Heard) -> list[str]:
+    def _problems(self, heard: ReceivedRequest) -> list[str]:
         if (heard.method, heard.path) != ("POST", PATH):  # (documented)
             return ["there is nothing here"]
         if heard.headers.get("content-type", "").partition(";")[0] != "application/json":  # (documented)
@@ -66,11 +66,13 @@ class PagerDuty:
             return ["the event is too large"]
         body = heard.json
         found = [f"{'/'.join(map(str, each.instance_path))}: {each.message}" for each in _schema().iter_errors(body)]
-        found += [f"there is no {name}" for name in sorted(set(body) - KNOWN)]  # (assumed) stricter: it is our mistake
+        found += [
+            f"there is no {name}" for name in sorted(set(body) - KNOWN_FIELDS)
+        ]  # (assumed) stricter: it is our mistake
         found += [] if body.get("routing_key") == self.routing_key else ["Invalid routing key"]  # (documented)
         return found
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _apply(self, event: dict[str, Any]) -> None:
         """(documented) A trigger under the key of an open incident joins it; resolving nothing does nothing.
 
         Acknowledging says that somebody looks, and ends nothing.
@@ -89,7 +91,7 @@ class PagerDuty:
 @asynccontextmanager
 async def pagerduty() -> AsyncIterator[PagerDuty]:
     made = PagerDuty()
-    async with receiving(made.judge, PATH) as receiver:
+    async with run_receiver(made.handle, PATH) as receiver:
         made.receiver = receiver
         yield made
 

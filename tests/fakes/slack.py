@@ -1,4 +1,4 @@
-"""A stand-in for Slack, over real HTTP and WebSockets on loopback. Slack's own Block Kit schema decides what fits.
+"""A fake of Slack, over real HTTP and WebSockets on loopback. Slack's own Block Kit schema decides what fits.
 
 Each rule says where it is from: (documented) by Slack; (seen) in what Slack answers, as people quote it; (assumed)
 ours, where neither says anything. People click here: what a click sends is shaped like the samples of Slack's Bolt.
@@ -19,14 +19,14 @@ from urllib.parse import urlencode
 
 from aiohttp import WSMsgType, web
 
-from tests.fakes.slack_validation import VENDOR, misfit, view_misfit
+from tests.fakes.slack_validation import VENDOR, message_error, view_error
 
 Json = dict[str, Any]
 SAMPLES: Json = json.loads((VENDOR / "interactivity-payloads.json").read_text())
 TEAM, BOT, APP, SECRET = "T1", "xoxb-of-the-test", "xapp-of-the-test", "signing-secret-of-the-test"
 TICKET = "ticket-of-the-test"
-READS = ("auth.test", "users.info")
-PATIENCE = 30.0
+READ_METHODS = ("auth.test", "users.info")
+TIMEOUT = 30.0
 
 
 class Refused(Exception):
@@ -44,7 +44,7 @@ class Request(NamedTuple):
     refusal: str
 
 
-class Post(NamedTuple):
+class SignedRequest(NamedTuple):
     """A signed request, as Slack would send it to the app."""
 
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Post(NamedTuple):
 
 
 @dataclass
-class Room:
+class Channel:
     id: str
     name: str
     members: set[str] = field(default_factory=lambda: {BOT})
@@ -60,7 +60,7 @@ class Room:
 
 
 @dataclass
-class Open:
+class OpenView:
     """A form that somebody has before them."""
 
     id: str
@@ -69,19 +69,19 @@ class Open:
     errors: Json = field(default_factory=dict)
 
 
-class Slack:
+class FakeSlack:
     """`clock` is Slack's own, in milliseconds. `trouble` answers the next requests in the place of Slack."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.clock = clock
         self.url = ""
         self.users: dict[str, Json] = {}
-        self.rooms: dict[str, Room] = {}
+        self.channels: dict[str, Channel] = {}
         self.messages: dict[str, Json] = {}  # by ts
-        self.whispers: list[Json] = []
-        self.views: dict[str, Open] = {}
+        self.ephemerals: list[Json] = []
+        self.views: dict[str, OpenView] = {}
         self.requests: list[Request] = []
-        self.trouble: list[Refused] = []
+        self.failures: list[Refused] = []
         self.slow: asyncio.Event | None = None  # if there is one, users.info waits for it
         self.acks: dict[str, Json] = {}
         self.connections = 0
@@ -92,9 +92,9 @@ class Slack:
 
     # What is there
 
-    def add_room(self, name: str, *, joined: bool = True) -> Room:
-        room = Room(f"C{len(self.rooms) + 1}", name)
-        self.rooms[room.id] = room
+    def add_channel(self, name: str, *, joined: bool = True) -> Channel:
+        room = Channel(f"C{len(self.channels) + 1}", name)
+        self.channels[room.id] = room
         if not joined:
             room.members.clear()
         return room
@@ -109,7 +109,7 @@ class Slack:
         return str(user_id)
 
     @property
-    def shown(self) -> list[Json]:
+    def all_messages(self) -> list[Json]:
         """The messages, oldest first."""
         return list(self.messages.values())
 
@@ -117,14 +117,14 @@ class Slack:
     def refusals(self) -> list[str]:
         return [f"{each.method}: {each.refusal}" for each in self.requests if each.refusal]
 
-    def asked(self, method: str) -> list[Json]:
+    def bodies_sent_to(self, method: str) -> list[Json]:
         return [each.body for each in self.requests if each.method == method]
 
     # What people do
 
     def click(self, user: str, action: str, message: Json | None = None) -> Json:
         """The payload of a click on a button of the newest message, or of another."""
-        message = message or self.shown[-1]
+        message = message or self.all_messages[-1]
         button = next(each for each in buttons(message) if each["action_id"] == action)
         payload = copy.deepcopy(SAMPLES["block_actions:body"])
         shown = {key: button[key] for key in ("action_id", "text", "value", "type") if key in button}
@@ -132,7 +132,7 @@ class Slack:
             "user": self._user(user),
             "team": {"id": TEAM, "domain": "testing"},
             "trigger_id": self._trigger(user),
-            "channel": {"id": message["channel"], "name": self.rooms[message["channel"]].name},
+            "channel": {"id": message["channel"], "name": self.channels[message["channel"]].name},
             "container": {"type": "message", "message_ts": message["ts"], "channel_id": message["channel"]},
             "actions": [{**shown, "block_id": "decide", "action_ts": self._ts()}],
             "response_url": f"{self.url}/response/unused",
@@ -144,12 +144,12 @@ class Slack:
         form = self.views[view_id]
         payload = copy.deepcopy(SAMPLES["view_submission:body"])
         who = user or form.user
-        state = submitted(form.view, values)
+        state = view_state(form.view, values)
         payload["view"] |= {**form.view, "id": view_id, "root_view_id": view_id, "state": {"values": state}}
         payload |= {"user": self._user(who), "team": {"id": TEAM}, "trigger_id": self._trigger(who)}
         return dict(payload)
 
-    def answered(self, view_id: str, body: bytes) -> None:
+    def handle_view_response(self, view_id: str, body: bytes) -> None:
         """What the app said to a form: nothing closes it, errors keep it open (documented)."""
         said = json.loads(body) if body else {}
         form = self.views[view_id]
@@ -163,31 +163,31 @@ class Slack:
             assert not said, said
             del self.views[view_id]
 
-    def signed(self, payload: Json, at: int | None = None, secret: str = SECRET) -> Post:
+    def sign(self, payload: Json, at: int | None = None, secret: str = SECRET) -> SignedRequest:
         """`at` is when Slack sent it, in seconds."""
-        return signed(urlencode({"payload": json.dumps(payload)}).encode(), at or self.clock() // 1000, secret)
+        return sign(urlencode({"payload": json.dumps(payload)}).encode(), at or self.clock() // 1000, secret)
 
     async def deliver(self, payload: Json, envelope: str = "", kind: str = "interactive") -> Json:
         """Through the newest connection; gives the app's acknowledgement."""
-        await self.until(lambda: bool(self._sockets))
+        await self.wait_until(lambda: bool(self._sockets))
         envelope = envelope or f"e{self._next()}"
         self.acks.pop(envelope, None)
         await self._sockets[-1].send_json(
             {"envelope_id": envelope, "type": kind, "accepts_response_payload": True, "payload": payload}
         )
-        await self.until(lambda: envelope in self.acks)
+        await self.wait_until(lambda: envelope in self.acks)
         return self.acks[envelope]
 
     async def disconnect(self) -> None:
         """Slack refreshes connections every few hours, and says so before (documented)."""
         await self._sockets.pop().send_json({"type": "disconnect", "reason": "refresh_requested"})
 
-    async def hang_up(self) -> None:
+    async def drop_connection(self) -> None:
         """Without a word."""
         await self._sockets.pop().close()
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE), self._changed:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(TIMEOUT), self._changed:
             await self._changed.wait_for(condition)
 
     # What is asked of it
@@ -197,10 +197,10 @@ class Slack:
         body = await _read(request, method)
         refusal = ""
         try:
-            if self.trouble:
-                raise self.trouble.pop(0)
-            self._admit(request, method)
-            answer = await self._do(method, body)
+            if self.failures:
+                raise self.failures.pop(0)
+            self._authenticate(request, method)
+            answer = await self._call(method, body)
         except Refused as refused:
             refusal = refused.code
             if refused.status != 200:
@@ -208,7 +208,7 @@ class Slack:
             answer = {"ok": False, "error": refused.code}
         finally:
             self.requests.append(Request(method, body, refusal))
-            await self._tell()
+            await self._notify()
         return web.json_response({"ok": True, **answer}, headers={"x-slack-req-id": "r1"})
 
     async def socket(self, request: web.Request) -> web.StreamResponse:
@@ -218,25 +218,25 @@ class Slack:
         await socket.send_json({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}})
         self._sockets.append(socket)
         self.connections += 1
-        await self._tell()
+        await self._notify()
         async for message in socket:
             if message.type == WSMsgType.TEXT:
                 said = json.loads(message.data)
                 self.acks[said["envelope_id"]] = said.get("payload", {})
-                await self._tell()
+                await self._notify()
         if socket in self._sockets:
             self._sockets.remove(socket)
         return socket
 
-    async def _do(self, method: str, body: Json) -> Json:
+    async def _call(self, method: str, body: Json) -> Json:
         if method == "users.info" and self.slow is not None:
             await self.slow.wait()
         does: dict[str, Callable[[Json], Json]] = {
             "auth.test": lambda _: {"team_id": TEAM, "user_id": "UBOT", "bot_id": "B1"},
-            "users.info": lambda asked: {"user": self._known(str(asked.get("user", "")))},
+            "users.info": lambda asked: {"user": self._find_user(str(asked.get("user", "")))},
             "chat.postMessage": self._post,
             "chat.update": self._update,
-            "chat.postEphemeral": self._whisper,
+            "chat.postEphemeral": self._post_ephemeral,
             "views.open": self._view,
             "apps.connections.open": lambda _: {"url": f"{self.url.replace('http', 'ws', 1)}/link?ticket={TICKET}"},
         }
@@ -244,7 +244,7 @@ class Slack:
             raise Refused("unknown_method")
         return does[method](body)
 
-    def _admit(self, request: web.Request, method: str) -> None:
+    def _authenticate(self, request: web.Request, method: str) -> None:
         """A token in the header (documented); which one depends on the method (documented)."""
         said = request.headers.get("authorization", "")
         if not said:
@@ -254,8 +254,8 @@ class Slack:
             raise Refused("not_allowed_token_type" if said in (f"Bearer {APP}", f"Bearer {BOT}") else "invalid_auth")
 
     def _post(self, body: Json) -> Json:
-        room = self._room(body.get("channel"))
-        if why := misfit("ChatPostMessage", {k: v for k, v in body.items() if k != "reply_broadcast"}):
+        room = self._find_channel(body.get("channel"))
+        if why := message_error("ChatPostMessage", {k: v for k, v in body.items() if k != "reply_broadcast"}):
             raise Refused(why)
         if body.get("reply_broadcast") and "thread_ts" not in body:
             raise Refused("invalid_arguments")  # (assumed)
@@ -268,22 +268,22 @@ class Slack:
     def _update(self, body: Json) -> Json:
         if not str(body.get("channel", "")).startswith("C"):
             raise Refused("channel_not_found")  # an id, not a name (documented)
-        room = self._room(body.get("channel"))
+        room = self._find_channel(body.get("channel"))
         message = self.messages.get(str(body.get("ts")))
         if message is None or message["channel"] != room.id:
             raise Refused("message_not_found")  # (documented)
-        if why := misfit("ChatUpdate", body):
+        if why := message_error("ChatUpdate", body):
             raise Refused(why)
         self.messages[message["ts"]] = {**message, **body}
         return {"channel": room.id, "ts": message["ts"], "text": body["text"]}
 
-    def _whisper(self, body: Json) -> Json:
-        room = self._room(body.get("channel"))
-        if why := misfit("ChatPostMessage", {k: v for k, v in body.items() if k != "user"}):
+    def _post_ephemeral(self, body: Json) -> Json:
+        room = self._find_channel(body.get("channel"))
+        if why := message_error("ChatPostMessage", {k: v for k, v in body.items() if k != "user"}):
             raise Refused(why)
         if body.get("user") not in self.users:
             raise Refused("user_not_in_channel")  # (documented); who is known is in every room (assumed)
-        self.whispers.append({**body, "channel": room.id})
+        self.ephemerals.append({**body, "channel": room.id})
         return {"message_ts": self._ts()}
 
     def _view(self, body: Json) -> Json:
@@ -294,16 +294,16 @@ class Slack:
             raise Refused("exchanged_trigger_id" if body.get("trigger_id") else "invalid_arguments")
         if self.clock() - made > 3_000:
             raise Refused("expired_trigger_id")
-        if why := view_misfit({"trigger_id": "t", "view": view}):
+        if why := view_error({"trigger_id": "t", "view": view}):
             raise Refused(why)
         view_id = f"V{self._next()}"
-        self.views[view_id] = Open(view_id, user, dict(view))
+        self.views[view_id] = OpenView(view_id, user, dict(view))
         return {"view": {**view, "id": view_id}}
 
-    def _room(self, channel: object) -> Room:
+    def _find_channel(self, channel: object) -> Channel:
         """By id or by name, with or without #; so are the three refusals (all documented)."""
         name = str(channel or "").removeprefix("#")
-        room = next((each for each in self.rooms.values() if name in (each.id, each.name)), None)
+        room = next((each for each in self.channels.values() if name in (each.id, each.name)), None)
         if room is None:
             raise Refused("channel_not_found")
         if room.archived:
@@ -312,7 +312,7 @@ class Slack:
             raise Refused("not_in_channel")
         return room
 
-    def _known(self, user: str) -> Json:
+    def _find_user(self, user: str) -> Json:
         if user not in self.users:
             raise Refused("user_not_found")
         return self.users[user]
@@ -333,12 +333,12 @@ class Slack:
     def _ts(self) -> str:
         return f"{self.clock() // 1000}.{self._next():06}"
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 
 
-def signed(body: bytes, at: int, secret: str) -> Post:
+def sign(body: bytes, at: int, secret: str) -> SignedRequest:
     """Version 0 of Slack's signature (documented, with an example that is in the vendor's folder)."""
     proof = hmac.new(secret.encode(), b"v0:%d:" % at + body, sha256).hexdigest()
     headers = {
@@ -346,7 +346,7 @@ def signed(body: bytes, at: int, secret: str) -> Post:
         "x-slack-request-timestamp": str(at),
         "x-slack-signature": f"v0={proof}",
     }
-    return Post(headers, body)
+    return SignedRequest(headers, body)
 
 
 def buttons(message: Json) -> Iterator[Json]:
@@ -370,7 +370,7 @@ def texts(value: object) -> Iterator[tuple[str, str]]:
                 yield from texts(each)
 
 
-def submitted(view: Json, values: Mapping[str, object] | None = None) -> Json:
+def view_state(view: Json, values: Mapping[str, object] | None = None) -> Json:
     """What all fields of a form hold when it is sent off, by block and action."""
     fields = [each for each in view["blocks"] if each["type"] == "input"]
     return {each["block_id"]: {each["element"]["action_id"]: _state(each, values or {})} for each in fields}
@@ -405,13 +405,13 @@ async def _read(request: web.Request, method: str) -> Json:
     """A method that reads takes no JSON (documented); all take forms, in which lists are JSON (documented)."""
     if request.content_type == "application/json":
         body = await request.json() if await request.read() else {}
-        return {} if method in READS else dict(body)
+        return {} if method in READ_METHODS else dict(body)
     fields = {**request.query, **(await request.post() if request.method == "POST" else {})}
     return {k: json.loads(v) if k in ("blocks", "view", "metadata") else v for k, v in fields.items() if k != "token"}
 
 
 @asynccontextmanager
-async def served(slack: Slack) -> AsyncIterator[Slack]:
+async def run_slack(slack: FakeSlack) -> AsyncIterator[FakeSlack]:
     app = web.Application()
     app.router.add_route("*", "/api/{method}", slack.api)
     app.router.add_get("/link", slack.socket)

@@ -1,4 +1,4 @@
-"""A stand-in for the webhook of a workflow in Microsoft Teams, over real HTTP on loopback.
+"""A fake of the webhook of a workflow in Microsoft Teams, over real HTTP on loopback.
 
 Each rule says where it is from: (documented) by Microsoft; (assumed) ours, where that says nothing. Cards are held
 against Microsoft's own schema of Adaptive Cards 1.5.
@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tests.fakes.http_receiver import Answer, Heard, Receiver, receiving
+from tests.fakes.http_receiver import ReceivedRequest, Receiver, Response, run_receiver
 
 SCHEMA = Path(__file__).parents[1] / "vendor" / "teams" / "adaptive-card-1.5.schema.json"
 PATH = "/workflows/0123456789/triggers/manual/paths/invoke"
@@ -34,16 +34,16 @@ class Teams:
 
     @property
     def cards(self) -> list[dict[str, Any]]:
-        return [heard.json["attachments"][0]["content"] for heard in self.receiver.taken]
+        return [heard.json["attachments"][0]["content"] for heard in self.receiver.accepted]
 
-    def judge(self, heard: Heard) -> Answer:
+    def handle(self, heard: ReceivedRequest) -> Response:
         problems = _problems(heard)
         if problems:  # (assumed) the status; that it is refused is documented
-            return Answer(400, {}, "; ".join(problems).encode())
-        return Answer(202)  # (documented) it was taken, and is posted afterwards
+            return Response(400, {}, "; ".join(problems).encode())
+        return Response(202)  # (documented) it was taken, and is posted afterwards
 
 
-def _problems(heard: Heard) -> list[str]:
+def _problems(heard: ReceivedRequest) -> list[str]:
     if heard.method != "POST" or heard.headers.get("content-type") != "application/json":  # (documented)
         return ["post JSON"]
     if len(heard.body) > MAX_BYTES:
@@ -63,7 +63,7 @@ def _problems(heard: Heard) -> list[str]:
 @asynccontextmanager
 async def teams() -> AsyncIterator[Teams]:
     made = Teams()
-    async with receiving(made.judge, PATH) as receiver:
+    async with run_receiver(made.handle, PATH) as receiver:
         made.receiver = receiver
         yield made
 

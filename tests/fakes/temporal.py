@@ -1,4 +1,4 @@
-"""A stand-in for Temporal's WorkflowService, behind the real client and the real worker of its SDK.
+"""A fake of Temporal's WorkflowService, behind the real client and the real worker of its SDK.
 
 It keeps histories as Temporal does, hands out workflow and activity tasks, and takes signals. Time is the test's:
 timers fire and tasks time out when it says so. What its rules rest on:
@@ -50,18 +50,18 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import WorkflowHistory
 from temporalio.converter import DataConverter
 
-PATIENCE = 60.0  # seconds for what a test waits for
+TIMEOUT = 60.0  # seconds for what a test waits for
 LONG_POLL = 20.0
-ENDS = {
+END_EVENTS = {
     CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION: "workflow_execution_completed",
     CommandType.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION: "workflow_execution_failed",
     CommandType.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION: "workflow_execution_canceled",
 }
-CLOSED = frozenset(end.upper() for end in ENDS.values())
+CLOSED = frozenset(end.upper() for end in END_EVENTS.values())
 
 
 @dataclass
-class Trouble:
+class SignalFailure:
     """What every signal is answered instead."""
 
     code: grpc.StatusCode
@@ -85,7 +85,7 @@ class Run:
     queue: str
     run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     events: list[HistoryEvent] = field(default_factory=list)
-    behind: list[Callable[[], object]] = field(default_factory=list)
+    buffered: list[Callable[[], object]] = field(default_factory=list)
     due: int = 0
     taken: int = 0
     scheduled: int = 0  # the event of what is due or taken
@@ -117,16 +117,16 @@ class Run:
         self.events.append(event)
         return event.event_id
 
-    def happens(self, write: Callable[[], object]) -> None:
+    def append_event(self, write: Callable[[], object]) -> None:
         """From outside: it waits behind a workflow task that somebody has."""
         if self.taken:
-            self.behind.append(write)
+            self.buffered.append(write)
         elif not self.is_closed:
             write()
             self.wake()
 
-    def happened(self, kind: str, **attributes: Any) -> None:
-        self.happens(lambda: self.write(kind, **attributes))
+    def events_of_kind(self, kind: str, **attributes: Any) -> None:
+        self.append_event(lambda: self.write(kind, **attributes))
 
     def wake(self) -> None:
         if not self.due and not self.taken and not self.is_closed:
@@ -140,7 +140,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         self.signals: list[Any] = []  # every request, also one that was refused
         self.failures: list[str] = []  # of activities
         self.broken: list[str] = []  # of workflows: they are not deterministic, or cannot be read
-        self.trouble: Trouble | None = None
+        self.signal_failure: SignalFailure | None = None
         self.namespace = "default"
         self.target = ""
         self.polls = 0
@@ -152,20 +152,20 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
 
     def start(self, workflow_id: str, kind: str, *args: Any, queue: str = "refunds") -> Run:
         with self._changed:
-            return self._begun(workflow_id, kind, queue, Payloads(payloads=_payloads(args)))
+            return self._start_run(workflow_id, kind, queue, Payloads(payloads=_payloads(args)))
 
     def signal(self, workflow_id: str, name: str, *args: Any) -> None:
         """By somebody who may send signals there."""
         with self._changed:
             run = self.runs[workflow_id]
-            run.happened(
+            run.events_of_kind(
                 "workflow_execution_signaled", signal_name=name, input=Payloads(payloads=_payloads(args)), identity="x"
             )
             self._changed.notify_all()
 
     def cancel(self, workflow_id: str) -> None:
         with self._changed:
-            self.runs[workflow_id].happened("workflow_execution_cancel_requested", identity="x")
+            self.runs[workflow_id].events_of_kind("workflow_execution_cancel_requested", identity="x")
             self._changed.notify_all()
 
     def fire(self, workflow_id: str) -> None:
@@ -174,7 +174,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
             run = self.runs[workflow_id]
             for timer, started in list(run.timers.items()):
                 del run.timers[timer]
-                run.happened("timer_fired", timer_id=timer, started_event_id=started)
+                run.events_of_kind("timer_fired", timer_id=timer, started_event_id=started)
             self._changed.notify_all()
 
     def time_out(self) -> None:
@@ -185,22 +185,22 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
                     ids = {"scheduled_event_id": run.scheduled, "started_event_id": run.taken}
                     run.taken = 0
                     run.write("workflow_task_timed_out", **ids)
-                    self._flushed(run)
+                    self._flush(run)
                 for activity in run.activities.values():
                     activity.attempt += activity.is_taken
                     activity.is_taken = False
             self._changed.notify_all()
 
-    def until(self, holds: Callable[[], bool], what: str) -> None:
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
         with self._changed:
-            if not self._changed.wait_for(lambda: self.broken or holds(), PATIENCE) or self.broken:
+            if not self._changed.wait_for(lambda: self.broken or holds(), TIMEOUT) or self.broken:
                 seen = {name: run.kinds[-5:] for name, run in self.runs.items() if not run.is_closed}
                 raise AssertionError(f"Waited in vain until {what}. {seen} {self.failures} {self.broken}")
 
-    def ended(self, workflow_id: str) -> Any:
+    def wait_ended(self, workflow_id: str) -> Any:
         """The result, or the failure, once there is one. Nothing, if it was cancelled."""
         run = self.runs[workflow_id]
-        self.until(lambda: run.is_closed, f"{workflow_id} ends")
+        self.wait_until(lambda: run.is_closed, f"{workflow_id} ends")
         last = run.events[-1]
         if run.kinds[-1] == "WORKFLOW_EXECUTION_FAILED":
             return last.workflow_execution_failed_event_attributes.failure
@@ -209,10 +209,10 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         payloads = last.workflow_execution_completed_event_attributes.result.payloads
         return DataConverter.default.payload_converter.from_payloads(list(payloads))[0]
 
-    def waits(self, workflow_id: str, times: int = 1) -> None:
+    def wait_parked(self, workflow_id: str, times: int = 1) -> None:
         """Until it waits for people, for this many looks."""
         run = self.runs[workflow_id]
-        self.until(
+        self.wait_until(
             lambda: run.kinds.count("TIMER_STARTED") >= times and bool(run.timers) and not run.taken,
             f"{workflow_id} waits",
         )
@@ -226,28 +226,30 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         return GetSystemInfoResponse(server_version="1.29.0", capabilities=wanted)
 
     def DescribeNamespace(self, request: Any, context: grpc.ServicerContext) -> DescribeNamespaceResponse:
-        self._checked(request, context)
+        self._check_namespace(request, context)
         made = DescribeNamespaceResponse()
         made.namespace_info.name = request.namespace
         return made
 
     def StartWorkflowExecution(self, request: Any, context: grpc.ServicerContext) -> StartWorkflowExecutionResponse:
-        self._checked(request, context)
+        self._check_namespace(request, context)
         with self._changed:
-            run = self._begun(request.workflow_id, request.workflow_type.name, request.task_queue.name, request.input)
+            run = self._start_run(
+                request.workflow_id, request.workflow_type.name, request.task_queue.name, request.input
+            )
         return StartWorkflowExecutionResponse(run_id=run.run_id, started=True)
 
     def SignalWorkflowExecution(self, request: Any, context: grpc.ServicerContext) -> SignalWorkflowExecutionResponse:
-        self._heard(request, context)
+        self._receive_signal(request, context)
         with self._changed:
             run = self.runs.get(request.workflow_execution.workflow_id)
             if run is None or run.is_closed:
                 _refuse(context, grpc.StatusCode.NOT_FOUND, "workflow execution already completed")
-            self._signaled(run, request, request.input)
+            self._signal(run, request, request.input)
         return SignalWorkflowExecutionResponse()
 
     def SignalWithStartWorkflowExecution(self, request: Any, context: grpc.ServicerContext) -> Any:
-        self._heard(request, context)
+        self._receive_signal(request, context)
         with self._changed:
             run = self.runs.get(request.workflow_id)
             if run is not None and run.is_closed:
@@ -255,8 +257,8 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
                     WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
                 ), "it would begin again"
                 _refuse(context, grpc.StatusCode.ALREADY_EXISTS, "Workflow execution already finished.")
-            run = run or self._begun(request.workflow_id, request.workflow_type.name, request.task_queue.name)
-            self._signaled(run, request, request.signal_input)
+            run = run or self._start_run(request.workflow_id, request.workflow_type.name, request.task_queue.name)
+            self._signal(run, request, request.signal_input)
         return SignalWithStartWorkflowExecutionResponse(run_id=run.run_id)
 
     def GetWorkflowExecutionHistory(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -274,7 +276,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         def found() -> Run | None:
             return next((run for run in self.runs.values() if run.due and run.queue == request.task_queue.name), None)
 
-        with self._polling(found, context) as run:
+        with self._poll(found, context) as run:
             if run is None:
                 return PollWorkflowTaskQueueResponse()
             run.taken = run.write("workflow_task_started", scheduled_event_id=run.due, request_id=str(uuid.uuid4()))
@@ -295,20 +297,20 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
 
     def RespondWorkflowTaskCompleted(self, request: Any, context: grpc.ServicerContext) -> Any:
         with self._changed:
-            run, started = self._tasked(request, context)
+            run, started = self._find_task(request, context)
             ids = {"scheduled_event_id": run.scheduled, "started_event_id": started}
             completed = run.write("workflow_task_completed", **ids, sdk_metadata=request.sdk_metadata)
             run.taken = 0
             for command in request.commands:
-                self._commanded(run, command, completed)
-            self._flushed(run)
+                self._run_command(run, command, completed)
+            self._flush(run)
             self._changed.notify_all()
         return RespondWorkflowTaskCompletedResponse()
 
     def RespondWorkflowTaskFailed(self, request: Any, context: grpc.ServicerContext) -> Any:
         """A workflow that is not deterministic, or broken: the test is told, and nothing is tried again."""
         with self._changed:
-            run, started = self._tasked(request, context)
+            run, started = self._find_task(request, context)
             self.broken.append(request.failure.message)
             ids = {"scheduled_event_id": run.scheduled, "started_event_id": started}
             run.write("workflow_task_failed", **ids, failure=request.failure)
@@ -324,7 +326,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
                         return run, activity
             return None
 
-        with self._polling(found, context) as due:
+        with self._poll(found, context) as due:
             if due is None:
                 return PollActivityTaskQueueResponse()
             run, activity = due
@@ -353,18 +355,18 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         if before is not None:
             before()
         with self._changed:
-            run, activity = self._acted(request, context)
-            self._ended(run, activity, "activity_task_completed", result=request.result)
+            run, activity = self._find_activity(request, context)
+            self._end_activity(run, activity, "activity_task_completed", result=request.result)
             self._changed.notify_all()
         return RespondActivityTaskCompletedResponse()
 
     def RespondActivityTaskFailed(self, request: Any, context: grpc.ServicerContext) -> Any:
         """Tried again at once, unless it says that it must not be."""
         with self._changed:
-            run, activity = self._acted(request, context)
+            run, activity = self._find_activity(request, context)
             self.failures.append(request.failure.message)
             if request.failure.application_failure_info.non_retryable:
-                self._ended(run, activity, "activity_task_failed", failure=request.failure)
+                self._end_activity(run, activity, "activity_task_failed", failure=request.failure)
             else:
                 activity.attempt, activity.is_taken = activity.attempt + 1, False
             self._changed.notify_all()
@@ -375,7 +377,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
 
     # Within
 
-    def _begun(self, workflow_id: str, kind: str, queue: str, given: Payloads | None = None) -> Run:
+    def _start_run(self, workflow_id: str, kind: str, queue: str, given: Payloads | None = None) -> Run:
         run = self.runs[workflow_id] = Run(workflow_id, kind, queue)
         run.write(
             "workflow_execution_started",
@@ -392,7 +394,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         self._changed.notify_all()
         return run
 
-    def _commanded(self, run: Run, command: Any, completed: int) -> None:
+    def _run_command(self, run: Run, command: Any, completed: int) -> None:
         by = {"workflow_task_completed_event_id": completed}
         match command.command_type:
             case CommandType.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
@@ -409,23 +411,23 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
             case CommandType.COMMAND_TYPE_CANCEL_TIMER:
                 timer = command.cancel_timer_command_attributes.timer_id
                 run.write("timer_canceled", timer_id=timer, started_event_id=run.timers.pop(timer), **by)
-            case kind if kind in ENDS:
+            case kind if kind in END_EVENTS:
                 told = getattr(command, command.WhichOneof("attributes"))
                 what = {name: getattr(told, name) for name in ("result", "failure", "details") if hasattr(told, name)}
-                run.write(ENDS[kind], **what, **by)
+                run.write(END_EVENTS[kind], **what, **by)
                 run.timers.clear()
             case kind:
                 raise AssertionError(f"The stand-in does not know {CommandType.Name(kind)}.")
 
-    def _flushed(self, run: Run) -> None:
+    def _flush(self, run: Run) -> None:
         """What waited behind the task comes now. A task that was lost is due again also without anything new."""
-        waiting, run.behind = run.behind, []
+        waiting, run.buffered = run.buffered, []
         for write in waiting:
-            run.happens(write)
+            run.append_event(write)
         if run.kinds[-1] == "WORKFLOW_TASK_TIMED_OUT":
             run.wake()
 
-    def _ended(self, run: Run, activity: Activity, kind: str, **attributes: Any) -> None:
+    def _end_activity(self, run: Run, activity: Activity, kind: str, **attributes: Any) -> None:
         """The event of its start is written when it has ended."""
         del run.activities[activity.scheduled]
 
@@ -434,35 +436,35 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
             started = run.write("activity_task_started", **ids, attempt=activity.attempt)
             run.write(kind, **ids, started_event_id=started, **attributes)
 
-        run.happens(write)
+        run.append_event(write)
 
-    def _signaled(self, run: Run, request: Any, given: Payloads) -> None:
+    def _signal(self, run: Run, request: Any, given: Payloads) -> None:
         if request.request_id not in run.seen:
             run.seen.add(request.request_id)
-            run.happened(
+            run.events_of_kind(
                 "workflow_execution_signaled", signal_name=request.signal_name, input=given, identity="channel"
             )
         self._changed.notify_all()
 
-    def _heard(self, request: Any, context: grpc.ServicerContext) -> None:
+    def _receive_signal(self, request: Any, context: grpc.ServicerContext) -> None:
         self.signals.append(request)
-        if self.trouble is not None:
-            _refuse(context, self.trouble.code, self.trouble.words)
-        self._checked(request, context)
+        if self.signal_failure is not None:
+            _refuse(context, self.signal_failure.code, self.signal_failure.words)
+        self._check_namespace(request, context)
 
-    def _checked(self, request: Any, context: grpc.ServicerContext) -> None:
+    def _check_namespace(self, request: Any, context: grpc.ServicerContext) -> None:
         if request.namespace != self.namespace:
             failure = NamespaceNotFoundFailure(namespace=request.namespace)
             _refuse(context, grpc.StatusCode.NOT_FOUND, f"Namespace {request.namespace} is not found.", failure)
 
-    def _tasked(self, request: Any, context: grpc.ServicerContext) -> tuple[Run, int]:
+    def _find_task(self, request: Any, context: grpc.ServicerContext) -> tuple[Run, int]:
         workflow_id, started = request.task_token.decode().split()
         run = self.runs[workflow_id]
         if run.taken != int(started):
             _refuse(context, grpc.StatusCode.NOT_FOUND, "Workflow task not found.")
         return run, int(started)
 
-    def _acted(self, request: Any, context: grpc.ServicerContext) -> tuple[Run, Activity]:
+    def _find_activity(self, request: Any, context: grpc.ServicerContext) -> tuple[Run, Activity]:
         workflow_id, scheduled, attempt = request.task_token.decode().split()
         run = self.runs[workflow_id]
         activity = run.activities.get(int(scheduled))
@@ -471,10 +473,10 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         return run, activity
 
     @contextmanager
-    def _polling(self, found: Callable[[], Any], context: grpc.ServicerContext) -> Iterator[Any]:
+    def _poll(self, found: Callable[[], Any], context: grpc.ServicerContext) -> Iterator[Any]:
         """What there is to do, or None after a while; nothing is handed to somebody who is gone."""
         with self._changed:
-            context.add_callback(self._gone)
+            context.add_callback(self._close_polls)
             self.polls += 1
             self._changed.notify_all()
             try:
@@ -486,7 +488,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
                 self.polls -= 1
                 self._changed.notify_all()
 
-    def _gone(self) -> None:
+    def _close_polls(self) -> None:
         with self._changed:
             self._changed.notify_all()
 

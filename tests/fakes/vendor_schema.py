@@ -1,4 +1,4 @@
-"""Whether what goes over the wire is what the vendor's own schema says."""
+"""Validation of wire data against the vendor's own schema."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import jsonschema_rs
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
 
 
-def misfits(vendor: str, name: str, instance: object) -> list[str]:
-    """What the schema says against it; empty if it fits."""
+def schema_errors(vendor: str, name: str, instance: object) -> list[str]:
+    """Validation errors; empty if the instance is valid."""
     return [
         f"{'/'.join(map(str, e.instance_path))}: {e.message[:300]}"
-        for e in _checker(vendor, name).iter_errors(instance)
+        for e in _validator(vendor, name).iter_errors(instance)
     ]
 
 
 @cache
-def properties(vendor: str, name: str) -> frozenset[str]:
+def schema_properties(vendor: str, name: str) -> frozenset[str]:
     """Every key that an object of this kind may have at its top."""
     return frozenset(_keys(_schema(vendor, name), _document(vendor)))
 
 
 @cache
-def _checker(vendor: str, name: str) -> Any:
+def _validator(vendor: str, name: str) -> Any:
     return jsonschema_rs.validator_for(_schema(vendor, name))
 
 

@@ -1,4 +1,4 @@
-"""What every wire format has to do for the stand-in, and the words that they share."""
+"""The interface of a model provider's wire format, and helpers that all formats share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScriptedResponse:
     """A reply and how it is to be sent: with signed thoughts before it, or ended by something else than its end."""
 
     reply: ModelReply
@@ -42,7 +42,7 @@ class Answer:
         return 100, 1 + written // 4
 
 
-class Wire(Protocol):
+class WireFormat(Protocol):
     path: str
 
     def refusals(self, body: Json, headers: Mapping[str, str]) -> Iterator[str]:
@@ -50,9 +50,9 @@ class Wire(Protocol):
 
     def prompt(self, body: Json) -> Prompt: ...
 
-    def events(self, body: Json, answer: Answer) -> Iterator[Event]: ...
+    def events(self, body: Json, answer: ScriptedResponse) -> Iterator[Event]: ...
 
-    def faults(self, event: Event) -> list[str]:
+    def schema_errors(self, event: Event) -> list[str]:
         """What the vendor's schema says against an event."""
 
     def error(self, status: int, message: str) -> Json: ...
@@ -63,7 +63,7 @@ class Wire(Protocol):
     def has_key(self, headers: Mapping[str, str]) -> bool: ...
 
 
-class Reader:
+class PromptReader:
     """Puts messages together: what an assistant said and called in a row is one reply."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Reader:
         tools = {
             wish.id: wish.tool for each in self.messages if isinstance(each, ModelReply) for wish in each.tool_requests
         }
-        self.messages.append(ToolResult(call_id, tools.get(call_id, ""), parsed(content)))
+        self.messages.append(ToolResult(call_id, tools.get(call_id, ""), parse_json(content)))
 
     def _open(self) -> ModelReply:
         if not self.messages or not isinstance(self.messages[-1], ModelReply):
@@ -95,7 +95,7 @@ def replace_reply(reply: ModelReply, **changes: Any) -> ModelReply:
     return reply._replace(**changes)
 
 
-def plain(content: object) -> str:
+def plain_text(content: object) -> str:
     """The text of a message, whichever way it was written."""
     match content:
         case str():
@@ -106,14 +106,14 @@ def plain(content: object) -> str:
             return ""
 
 
-def parsed(content: object) -> object:
+def parse_json(content: object) -> object:
     try:
-        return json.loads(plain(content))
+        return json.loads(plain_text(content))
     except ValueError:
-        return plain(content)
+        return plain_text(content)
 
 
-def odd_names(prompt: Prompt) -> Iterator[str]:
+def invalid_tool_names(prompt: Prompt) -> Iterator[str]:
     """Names of tools that are offered (documented) or were called (seen: OpenAI refuses these too)."""
     called = [wish.tool for each in prompt.messages if isinstance(each, ModelReply) for wish in each.tool_requests]
     names = [*(offer.name for offer in prompt.tools), *called]
@@ -136,7 +136,7 @@ def unanswered(messages: Sequence[PromptMessage]) -> Iterator[str]:
     yield from (f"no result for {call_id}" for call_id in waiting)
 
 
-def halves(text: str) -> tuple[str, str]:
+def split_in_half(text: str) -> tuple[str, str]:
     return text[: len(text) // 2], text[len(text) // 2 :]
 
 
@@ -146,8 +146,8 @@ def with_ids(reply: ModelReply, ids: Sequence[str]) -> ModelReply:
     )
 
 
-def shortened(answer: Answer) -> Answer:
+def truncate(answer: ScriptedResponse) -> ScriptedResponse:
     """Cut off within its last call, as by a limit of tokens."""
     *first, last = answer.reply.tool_requests
-    cut = last._replace(args=halves(last.args)[0])
+    cut = last._replace(args=split_in_half(last.args)[0])
     return replace(answer, reply=answer.reply._replace(tool_requests=(*first, cut)), ending="length")

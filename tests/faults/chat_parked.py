@@ -26,7 +26,7 @@ from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ports import ApprovalQuery
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.interlock_server import Served, serving
+from tests.interlock_server import RunningServer, run_server
 
 WORKSPACE = "default"
 TOOL = "okr_create_objective"
@@ -57,7 +57,7 @@ async def run(database: str, folder: Path, options: argparse.Namespace) -> dict[
     await services.store.open()
     parked, decided = options.threads, min(options.decided, options.threads)
     program, environ = http_server.program(options.broken)
-    with serving(database, folder, "--demo", program=program, environ=environ) as served:
+    with run_server(database, folder, "--demo", program=program, environ=environ) as served:
         await park(services, WARM)
         before = memory(served)
         begun = time.monotonic()
@@ -67,7 +67,7 @@ async def run(database: str, folder: Path, options: argparse.Namespace) -> dict[
         busy = await cpu_share(served)
         served.kill()
     await decide(services, decided)
-    with serving(database, folder, "--demo", program=program, environ=environ) as served:
+    with run_server(database, folder, "--demo", program=program, environ=environ) as served:
         began_again = time.monotonic()
         ended = await wait_for_status(services, "idle", decided)
         picked_up = time.monotonic() - began_again
@@ -157,19 +157,19 @@ async def count_threads(services: AppServices, status: str) -> int:
     return int(found[0][0])
 
 
-def memory(served: Served) -> int:
+def memory(served: RunningServer) -> int:
     """What the process holds in RAM."""
     lines = Path(f"/proc/{served.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-async def cpu_share(served: Served) -> float:
+async def cpu_share(served: RunningServer) -> float:
     used = cpu_seconds(served)
     await asyncio.sleep(IDLE)
     return (cpu_seconds(served) - used) / IDLE
 
 
-def cpu_seconds(served: Served) -> float:
+def cpu_seconds(served: RunningServer) -> float:
     fields = Path(f"/proc/{served.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -31,7 +31,7 @@ from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Re
 from interlock.core.errors import Error
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults import chat_controls, chat_reviewers
 from tests.faults.chat_agent import Chat, ExternalLog, build_chat, delegation, person
 from tests.faults.chat_invariants import find_violations
@@ -74,7 +74,7 @@ def open_database(database: str, folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder}/chat.db"
         return
     with Server() as server:
-        server.create_database(DATABASE, migrated(server))
+        server.create_database(DATABASE, migrated_template(server))
         yield server.url(DATABASE)
 
 

@@ -29,7 +29,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Approve, Reject
 from interlock.core.errors import Error
-from tests.databases import Base, File, Place, migrated
+from tests.databases import Database, ServerDatabase, SqliteFile, migrated_template
 from tests.faults import database_controls
 from tests.postgres import Server
 from tests.support import BOB, OK, START, WRITE, Clock, call
@@ -58,14 +58,14 @@ def main() -> None:
 
 
 @contextmanager
-def make_place(database: str) -> Iterator[Place]:
+def make_place(database: str) -> Iterator[Database]:
     if database == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
-            yield File(Path(folder) / "interlock.db")
+            yield SqliteFile(Path(folder) / "interlock.db")
         return
     with Server(durable=False, in_memory=True) as server:
-        server.create_database("clocks", migrated(server))
-        yield Base(server, "clocks")
+        server.create_database("clocks", migrated_template(server))
+        yield ServerDatabase(server, "clocks")
 
 
 @dataclass
@@ -77,23 +77,23 @@ class WalkCounts:
     wrong: list[str] = field(default_factory=list)
 
 
-async def run_walks(place: Place, count: int, seed: int) -> WalkCounts:
+async def run_walks(database: Database, count: int, seed: int) -> WalkCounts:
     clock, tally = Clock(), WalkCounts()
-    clock.lead(place)
-    async with open_services(place, clock) as services:
+    clock.drive(database)
+    async with open_services(database, clock) as services:
         for number in range(count):
             clock.now = START
             await ClockWalk(
-                services, place, clock, f"walk{number}", random.Random(seed * 1_000_003 + number), tally
+                services, database, clock, f"walk{number}", random.Random(seed * 1_000_003 + number), tally
             ).run()
     return tally
 
 
 @asynccontextmanager
-async def open_services(place: Place, clock: Clock) -> AsyncIterator[list[AppServices]]:
+async def open_services(database: Database, clock: Clock) -> AsyncIterator[list[AppServices]]:
     """Two programs. SQLite has no clock but the program's, so there both have the true one."""
-    other = clock if place.kind == "sqlite" else Clock(START - YEAR)
-    made = [build_services(place.url, clock), build_services(place.url, other)]
+    other = clock if database.kind == "sqlite" else Clock(START - YEAR)
+    made = [build_services(database.url, clock), build_services(database.url, other)]
     for services in made:
         await services.store.open()
     try:
@@ -106,7 +106,7 @@ async def open_services(place: Place, clock: Clock) -> AsyncIterator[list[AppSer
 @dataclass
 class ClockWalk:
     parts: list[AppServices]
-    place: Place
+    place: Database
     clock: Clock
     workspace: str
     chance: random.Random
@@ -164,9 +164,9 @@ class ClockWalk:
             if marks:
                 self.clock.now = min(marks) + self.chance.choice([-1, -1, 0, 1])
         elif self.chance.random() < 0.5:
-            self.clock.forward(self.chance.choice(CLOCK_JUMPS[:5]))
+            self.clock.advance(self.chance.choice(CLOCK_JUMPS[:5]))
         else:
-            self.clock.forward(self.chance.choice(CLOCK_JUMPS) * self.chance.choice([-1, 1]))
+            self.clock.advance(self.chance.choice(CLOCK_JUMPS) * self.chance.choice([-1, 1]))
 
     async def operate(self, approval_id: str) -> None:
         before = await self.approval(approval_id)
@@ -195,7 +195,7 @@ class ClockWalk:
 
     async def wait(self, approval: Approval) -> str:
         """Decided in time, and kept waiting for a lock until the time is over."""
-        with self.place.held():
+        with self.place.hold_lock():
             decision = asyncio.create_task(self.decide(approval))
             await asyncio.sleep(0)  # it is on its way
             self.clock.now = self.later(approval, self.clock.now)
@@ -241,7 +241,7 @@ class ClockWalk:
         waiting = [await self.approval(each) for each in self.ids[-RUSH_CALLS:]]
         decisions = [asyncio.create_task(self.approve(each)) for each in waiting]
         while not all(each.done() for each in decisions):
-            self.clock.forward(self.chance.choice([1, 100, SECOND, 60 * SECOND]))
+            self.clock.advance(self.chance.choice([1, 100, SECOND, 60 * SECOND]))
             await asyncio.sleep(0.0005)
         for old, decision in zip(waiting, decisions, strict=True):
             said = decision.exception() or decision.result()

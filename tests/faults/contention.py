@@ -27,7 +27,7 @@ from interlock.core.decision import Acknowledgement, Approve, Reject, Reviewer
 from interlock.core.errors import AlreadyDecided, AlreadyStarted, Conflict
 from interlock.core.ledger.event import Event, Moment
 from interlock.storage.postgres import batches as batching
-from tests.support import WRITE, approve, pending
+from tests.support import WRITE, approve, propose_pending
 
 LEASE = 30_000
 LEDGERS = ["north", "east", "south", "west"]
@@ -60,7 +60,7 @@ async def prepare(services: AppServices, contest: str, count: int) -> list[str]:
         return [str(count)]
     if contest == "claim":
         return [(await make_thread(services, f"thread-{n}")).id for n in range(count)]
-    ids = [await pending(services, n) for n in range(count if contest == "start" else 1)]
+    ids = [await propose_pending(services, n) for n in range(count if contest == "start" else 1)]
     if contest == "start":
         await asyncio.gather(*(approve(services, approval_id) for approval_id in ids))
     return ids
@@ -134,7 +134,7 @@ async def write(services: AppServices, name: int, share: int) -> dict[str, Any]:
     while written.batches < share:
         number += 1
         order = chance.sample(LEDGERS, len(LEDGERS))
-        asked = [pending(services, f"{name}.{number}", workspace=ledger) for ledger in order]
+        asked = [propose_pending(services, f"{name}.{number}", workspace=ledger) for ledger in order]
         made = await asyncio.gather(*asked, return_exceptions=True)
         ids = {ledger: each for ledger, each in zip(order, made, strict=True) if isinstance(each, str)}
         answers = [approve(services, ids[ledger], workspace=ledger) for ledger in reversed(order) if ledger in ids]

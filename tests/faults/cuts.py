@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults.load_runner import LoadPrograms, check_load, run_load
 from tests.postgres import Server
 
@@ -47,7 +47,7 @@ def main() -> None:
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Server(durable=False) as server:
-        server.create_database("cuts", migrated(server))
+        server.create_database("cuts", migrated_template(server))
         result = run(server, Path(folder), options)
     print(json.dumps({**result, "seconds": round(time.monotonic() - began, 1)}))
 

@@ -32,10 +32,10 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.call import propose
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.outcome import Proceed, Waiting
-from tests.fakes.http_receiver import Heard, Receiver, receiving
+from tests.fakes.http_receiver import ReceivedRequest, Receiver, run_receiver
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.support import OK, WRITE, faults
+from tests.support import OK, WRITE, ledger_violations
 
 POINTS = ("after claim", "before send", "after send", "after record")
 PLANS = tuple(f"kill:{point}#{time}" for time in (1, 2) for point in POINTS)
@@ -68,9 +68,9 @@ class DeliveryRun:
     agents: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
-    def received(self) -> list[Heard]:
+    def received(self) -> list[ReceivedRequest]:
         """What came as a whole: who is killed may hang up in the middle of a message."""
-        whole = [each for each in self.receiver.taken if len(each.body) == int(each.headers["content-length"])]
+        whole = [each for each in self.receiver.accepted if len(each.body) == int(each.headers["content-length"])]
         return [each for each in whole if each.body]
 
     @property
@@ -104,7 +104,7 @@ async def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, 
     await services.store.open()
     await services.put_policy("default", None, "ada", {})
     killed = 0
-    async with receiving() as receiver:
+    async with run_receiver() as receiver:
         (folder / "interlock.yaml").write_text(configuration(url, receiver.url))
         run_state = DeliveryRun(services, receiver, folder, options.database, options.broken, options.patience)
         try:
@@ -276,7 +276,7 @@ def check_run(run_state: DeliveryRun, kills: int) -> None:
 
 
 async def check_rows(run_state: DeliveryRun) -> None:
-    run_state.wrong += [f"the ledger: {fault}" for fault in await faults(run_state.parts)]
+    run_state.wrong += [f"the ledger: {fault}" for fault in await ledger_violations(run_state.parts)]
     for status, delivery_id in await unfinished_rows(run_state):
         run_state.wrong.append(f"delivery {delivery_id} is left as {status}")
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults.load_runner import LoadPrograms, check_load, run_load
 from tests.postgres import Server
 
@@ -102,7 +102,7 @@ def limited_file(folder: Path) -> Iterator[Disk]:
 def limited_server(folder: Path) -> Iterator[Disk]:
     """The log has short files here, so that the limit meets tables; a log that cannot be written ends the server."""
     with Server(durable=False, initdb=["--wal-segsize=1"]) as server:
-        server.create_database("disks", migrated(server))
+        server.create_database("disks", migrated_template(server))
 
         def limit(size: str) -> None:
             find = "select pid from pg_stat_activity where datname = 'disks' and application_name = 'interlock'"
@@ -137,7 +137,7 @@ def small_server(folder: Path) -> Iterator[Disk]:
         shutil.chown(room, server.data.stat().st_uid)
         with server.connect() as connection:
             connection.execute(f"create tablespace small location '{room}'".encode())
-            connection.execute(f"create database disks template {migrated(server)} tablespace small".encode())
+            connection.execute(f"create database disks template {migrated_template(server)} tablespace small".encode())
         yield Disk(server.url("disks"), lambda _: fill_mount(room), lambda _: free_mount(room))
 
 

@@ -30,7 +30,7 @@ from tests.faults.clients import PEOPLE, POLICY, RESULT, SPECS, ApprovalProgress
 from tests.faults.final_state import check_final_state
 from tests.faults.histories import LOST, Recorder, short_digest
 from tests.faults.storm import open_database
-from tests.interlock_server import Served, serving
+from tests.interlock_server import RunningServer, run_server
 from tests.models.model import ModelAnswer, Operation
 
 LANES = 32  # approvals that are under way at once
@@ -241,8 +241,8 @@ async def run_storm(database: str, folder: Path, keys: dict[str, str], options: 
     program, environ = http_server.program(options.broken)
     with ExitStack() as lives:
 
-        def start() -> Served:
-            return lives.enter_context(serving(database, folder, port=port, program=program, environ=environ))
+        def start() -> RunningServer:
+            return lives.enter_context(run_server(database, folder, port=port, program=program, environ=environ))
 
         served = await asyncio.to_thread(start)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)

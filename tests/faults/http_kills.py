@@ -31,7 +31,7 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.sdk.client import Client
 from tests.faults import http_server, load_runner
 from tests.faults.storm import open_database
-from tests.interlock_server import Served, keys_at, serving
+from tests.interlock_server import RunningServer, create_keys, run_server
 
 REVIEWERS = 6
 STUCK = 120.0  # seconds without any call that comes to its end
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--broken", choices=sorted(http_server.CONTROLS), default="")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (database, _):
-        keys = asyncio.run(keys_at(database))
+        keys = asyncio.run(create_keys(database))
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         run_state = KillRun(f"http://127.0.0.1:{port}", database, keys)
@@ -81,8 +81,10 @@ async def run(run_state: KillRun, folder: Path, port: int, options: argparse.Nam
     away: list[float] = []
     with ExitStack() as lives:
 
-        def start() -> Served:
-            return lives.enter_context(serving(run_state.database, folder, port=port, program=program, environ=environ))
+        def start() -> RunningServer:
+            return lives.enter_context(
+                run_server(run_state.database, folder, port=port, program=program, environ=environ)
+            )
 
         served = await asyncio.to_thread(start)
         agents = [

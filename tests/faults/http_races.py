@@ -27,7 +27,7 @@ from benchmarks.http.client import HttpConnection, connect, post
 from interlock.app.bootstrap import AppServices, build_services
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.interlock_server import serving
+from tests.interlock_server import run_server
 
 AT_ONCE = 200  # connections over which duplicates are sent
 PEOPLE_AT_ONCE = 100
@@ -58,7 +58,7 @@ def main() -> None:
         keys = uvloop.run(add_people(url, options.clients))
         program, environ = http_server.program(options.broken)
         servers = [
-            up.enter_context(serving(url, Path(folder), program=program, environ=environ)).url
+            up.enter_context(run_server(url, Path(folder), program=program, environ=environ)).url
             for _ in range(options.servers)
         ]
         print(json.dumps(uvloop.run(run(url, servers, keys, options))))

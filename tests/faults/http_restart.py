@@ -25,9 +25,9 @@ from benchmarks.growth import fill_postgres, fill_sqlite
 from interlock.app.bootstrap import build_services
 from tests.faults import http_server
 from tests.faults.storm import open_database
-from tests.interlock_server import keys_at, serving
+from tests.interlock_server import create_keys, run_server
 from tests.postgres import Server
-from tests.support import pending
+from tests.support import propose_pending
 
 READY_WITHIN = 3.0  # seconds
 PAGE = 50
@@ -77,7 +77,7 @@ class RestartSetup:
             port = free.getsockname()[1]
         program, environ = http_server.program(self.broken)
         before, begun = self._rows(), time.monotonic()
-        with serving(self.database, self.folder, port=port, program=program, environ=environ) as served:
+        with run_server(self.database, self.folder, port=port, program=program, environ=environ) as served:
             headers = {"authorization": f"Bearer {self.key}"}
             with httpx2.Client(base_url=served.url, headers=headers, timeout=60) as client:
                 while client.get("/readyz").status_code != 200:
@@ -110,10 +110,10 @@ def bytes_read(pid: int) -> int:
 
 async def prepare_database(database: str) -> dict[str, str]:
     """One real approval, whose terms the others share."""
-    keys = await keys_at(database)
+    keys = await create_keys(database)
     services = build_services(database)
     await services.store.open()
-    await pending(services)
+    await propose_pending(services)
     await services.store.close()
     return keys
 

@@ -21,7 +21,7 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, Error, StoreUnavailable
 from tests.faults import database_controls
-from tests.support import OK, approve, pending, status
+from tests.support import OK, approve, propose_pending, status
 
 PAUSE = 0.02  # seconds before an agent tries again
 MAX_PAUSE_BEFORE_STEP = (
@@ -84,7 +84,9 @@ class LoadAgent:
 
     async def cycle(self, number: int) -> None:
         services, args = self.parts, {"path": f"/{number}/{random.randbytes(self.bulk // 2).hex()}"}
-        made = await self.retry_until("propose", lambda: pending(services, f"{self.name}.{number}", args=args), "")
+        made = await self.retry_until(
+            "propose", lambda: propose_pending(services, f"{self.name}.{number}", args=args), ""
+        )
         self.write_line(f"{made} pending")
         await self.retry_until("decide", lambda: approve(services, made), made)
         self.write_line(f"{made} approved")

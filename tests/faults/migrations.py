@@ -32,7 +32,7 @@ from interlock.storage import migrate
 from interlock.storage.migrate import Migration
 from tests.faults.migration_databases import MigrationDatabase, PostgresDatabases, SqliteFiles
 from tests.postgres import Server
-from tests.support import OK, approve, pending
+from tests.support import OK, approve, propose_pending
 
 NEXT = Migration(
     99,
@@ -139,7 +139,7 @@ async def cycle(url: str) -> list[str]:
     """A call from its proposal to its end, on top of what was there; gives what the verifier says."""
     services = build_services(url)
     await services.store.open()
-    approval_id = await pending(services, f"after{os.getpid()}")
+    approval_id = await propose_pending(services, f"after{os.getpid()}")
     await approve(services, approval_id)
     execution = await services.gate.start("default", approval_id, "r")
     await services.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)

@@ -21,7 +21,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.databases import Base, File, Place, migrated
+from tests.databases import Database, ServerDatabase, SqliteFile, migrated_template
 from tests.faults import race_controls
 from tests.models.state_machine import ApprovalMachine
 from tests.models.systems_under_test import CoreSystem, ServicesSystem, StoreSystem, SystemUnderTest
@@ -68,20 +68,20 @@ def main() -> None:
 @contextmanager
 def systems_under_test(clock: Clock, runner: asyncio.Runner) -> Iterator[dict[str, MakeSystem]]:
     with tempfile.TemporaryDirectory() as folder, Server(in_memory=True) as server:
-        server.create_database("models", migrated(server))
-        places: list[Place] = [File(Path(folder) / "models.db"), Base(server, "models")]
+        server.create_database("models", migrated_template(server))
+        places: list[Database] = [SqliteFile(Path(folder) / "models.db"), ServerDatabase(server, "models")]
         found: dict[str, MakeSystem] = {"core": lambda: CoreSystem(clock)}
         for place in places:
-            clock.lead(place)
+            clock.drive(place)
             found[f"store on {place.kind}"] = make_system(place, clock, runner, StoreSystem)
             found[f"doors on {place.kind}"] = make_system(place, clock, runner, ServicesSystem)
         yield found
 
 
-def make_system(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[ServicesSystem]) -> MakeSystem:
+def make_system(database: Database, clock: Clock, runner: asyncio.Runner, kind: type[ServicesSystem]) -> MakeSystem:
     """A workspace of its own for every example; the clock only goes forward, so that none stands behind its ledger."""
     numbers = itertools.count()
-    return lambda: kind(place.url, clock, f"{kind.__name__}{next(numbers)}", runner)
+    return lambda: kind(database.url, clock, f"{kind.__name__}{next(numbers)}", runner)
 
 
 def run_machine(

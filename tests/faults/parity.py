@@ -34,7 +34,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery, User
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.postgres import Server
 from tests.support import START, Clock
 
@@ -88,7 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     fix_random()
     with tempfile.TemporaryDirectory() as folder, Server(durable=False) as server:
-        server.create_database("parity", migrated(server))
+        server.create_database("parity", migrated_template(server))
         began = time.monotonic()
         result = asyncio.run(compare_databases(Path(folder) / "parity.db", server.url("parity"), options))
     figures = {"operations": options.scenarios, "succeeded": result.pop("succeeded"), "faults": 0}
@@ -149,7 +149,7 @@ def follow_clock(clock: Clock, side: psycopg.Connection[Any]) -> None:
         def set_clock(self, now: int) -> None:
             side.execute("update clock_for_tests set now = %s", (now,))
 
-    clock.lead(Follower())  # type: ignore[arg-type]
+    clock.drive(Follower())  # type: ignore[arg-type]
 
 
 class ConcurrentSteps:
@@ -419,11 +419,11 @@ class Scenario:
         return approval.status == "unknown" or (approval.lease.until or self.clock() + 1) <= self.clock()
 
     async def do_wait(self) -> object:
-        self.clock.forward(self.chance.choice((0, 1, 999, 5_000, 8_000, 30_000, 60_000, 200_000)))
+        self.clock.advance(self.chance.choice((0, 1, 999, 5_000, 8_000, 30_000, 60_000, 200_000)))
         return self.clock()
 
     async def do_back(self) -> object:
-        self.clock.forward(-self.chance.choice((1, 10_000)))
+        self.clock.advance(-self.chance.choice((1, 10_000)))
         return self.clock()
 
     async def do_sweep(self) -> object:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults.cuts import SOCKET, CuttingProxy
 from tests.faults.load_runner import LoadPrograms, check_load, run_load
 from tests.postgres import Server
@@ -48,7 +48,7 @@ def extra_options(options: argparse.Namespace) -> list[str]:
 
 def by_setting(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     with Server(durable=False) as server:
-        url = server.create_database("readonly", migrated(server))
+        url = server.create_database("readonly", migrated_template(server))
         with run_load(url, folder, options.programs, *extra_options(options)) as made:
             for _ in range(options.times):
                 made.wait_for_lines(what="succeeded")
@@ -71,7 +71,7 @@ def by_failover(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Each standby has to have what its primary tells to have done, and becomes the primary of the next one."""
     with ExitStack() as stack:
         server = stack.enter_context(Server(durable=False))
-        server.create_database("readonly", migrated(server))
+        server.create_database("readonly", migrated_template(server))
         wire = stack.enter_context(CuttingProxy(folder, server.sockets / SOCKET, random.Random(0), 0))
         url = f"postgresql://postgres@/readonly?host={quote(str(folder), safe='')}"
         with run_load(url, folder, options.programs, *extra_options(options)) as made:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults.load_runner import check_load, run_load
 from tests.postgres import Server
 
@@ -28,7 +28,7 @@ def main() -> None:
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Server(settings={"wal_writer_delay": "10s"}) as server:
-        server.create_database("restarts", migrated(server))
+        server.create_database("restarts", migrated_template(server))
         result = run(server, Path(folder), options)
     print(json.dumps({**result, "seconds": round(time.monotonic() - began, 1)}))
 

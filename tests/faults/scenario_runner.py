@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from interlock.app.bootstrap import database_file
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults import chat_scenarios, processes
 from tests.faults.jobs import FaultJob
 from tests.faults.peer_process import serve_peer
 from tests.faults.processes import RequestProcess, Scenario
 from tests.faults.scenarios import run
 from tests.postgres import Server
-from tests.server_process import MEMORY
+from tests.server_process import MEMORY_FOLDER
 
 RUNS_PER_DATABASE = 100  # on one database
 LEASE = 400  # milliseconds: short where it is to lapse, and nowhere else, since a busy machine would let it lapse too
@@ -65,14 +65,14 @@ class DatabaseSource:
             server = None
             if database == "postgresql":
                 server = stack.enter_context(Server(durable=False, in_memory=True, settings={"max_connections": "300"}))
-                migrated(server)
+                migrated_template(server)
             yield DatabaseSource(folder, server)
 
     def database(self, name: str) -> str:
         """One that is ready."""
         if self._server is None:
             return f"sqlite:///{self.folder}/{name}.db"
-        return self._server.create_database(name, migrated(self._server))
+        return self._server.create_database(name, migrated_template(self._server))
 
     def missing_database(self, name: str) -> str:
         """One that has still to be made."""
@@ -241,4 +241,4 @@ class ScenarioRun:
 
 def memory_folder() -> Path | None:
     """Many databases, and no power loss: in memory they cost no disk writes."""
-    return MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
+    return MEMORY_FOLDER if MEMORY_FOLDER.is_dir() and os.access(MEMORY_FOLDER, os.W_OK) else None

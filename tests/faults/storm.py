@@ -30,7 +30,7 @@ import interlock.storage.postgres.database  # noqa: F401  loaded once: all proce
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.runtime.process_identity import make_runner_id
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults import race_controls
 from tests.faults.clients import POLICY, Client, forbidden_transitions
 from tests.faults.final_state import check_final_state
@@ -66,7 +66,7 @@ def open_database(database: str, folder: Path) -> Iterator[tuple[str, Server | N
         yield f"sqlite:///{folder}/storm.db", None
         return
     with Server() as server:
-        server.create_database(DATABASE, migrated(server))
+        server.create_database(DATABASE, migrated_template(server))
         yield server.url(DATABASE), server
 
 

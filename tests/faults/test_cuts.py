@@ -14,7 +14,7 @@ from interlock.storage.postgres.connection import retry_on_lost_connection
 from tests.faults.cuts import SOCKET, CuttingProxy
 from tests.faults.reports import is_caught, run_suite
 from tests.postgres import Server
-from tests.support import approve, faults, kinds, pending, status
+from tests.support import approve, event_kinds, ledger_violations, propose_pending, status
 
 CALLERS = 40
 
@@ -52,7 +52,7 @@ async def test_all_callers_of_a_batch_in_doubt_are_told_so_and_it_is_not_done_ag
     services = build_services(url)
     await services.store.open()
     try:
-        ids = [await pending(services, n) for n in range(CALLERS)]
+        ids = [await propose_pending(services, n) for n in range(CALLERS)]
         cut.cut_next("unanswered")
         async with asyncio.timeout(0.3 * CALLERS / 2):
             answers = await asyncio.gather(*(approve(services, each) for each in ids), return_exceptions=True)
@@ -61,8 +61,8 @@ async def test_all_callers_of_a_batch_in_doubt_are_told_so_and_it_is_not_done_ag
         now = [await status(services, each) for each in ids]
         assert "approved" in now
         assert set(now) <= {"approved", "pending"}
-        assert (await kinds(services)).count("approved") == now.count("approved")
-        assert await faults(services) == []
+        assert (await event_kinds(services)).count("approved") == now.count("approved")
+        assert await ledger_violations(services) == []
     finally:
         await services.store.close()
 
@@ -75,7 +75,7 @@ async def test_all_who_look_while_the_server_is_gone_are_told_at_once(
     services = build_services(url)
     await services.store.open()
     try:
-        approval_id = await pending(services)
+        approval_id = await propose_pending(services)
         cut.end()
         async with asyncio.timeout(0.3 * CALLERS / 2):
             looks = (status(services, approval_id) for _ in range(CALLERS))

@@ -13,7 +13,7 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.tables.pauses import LeaseHolder
-from tests.databases import Place
+from tests.databases import Database
 from tests.faults.pause_program import SCOPE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -23,15 +23,15 @@ ANSWERED = "after all is answered"  # PostgreSQL commits between what was sent a
 
 @pytest.mark.smoke
 async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_it_is_over(
-    place: Place, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:  # R9
-    services = build_services(place.url)
+    services = build_services(database.url)
     await services.store.open()
     ends = dict.fromkeys(("", "paused", "went on", "over"), 0)
     try:
-        for number, fault in enumerate(await _plans(place, tmp_path / "points")):
+        for number, fault in enumerate(await _plans(database, tmp_path / "points")):
             run_id = f"run{number}"
-            said = await _run_and_kill(place, run_id, fault)
+            said = await _run_and_kill(database, run_id, fault)
             ends[said[-1] if said else ""] += 1
             taken = await services.store.pauses.wait_ready(SCOPE, LeaseHolder("survivor", 60_000), 0, 10, is_dead)
             assert [pause.state for pause in taken] in ([], [run_id.encode()])
@@ -45,9 +45,9 @@ async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_i
     assert (ends[""], ends["paused"], ends["went on"]) >= (2, 2, 2), "it was killed in every part of its way"
 
 
-async def _plans(place: Place, points: Path) -> list[str]:
+async def _plans(database: Database, points: Path) -> list[str]:
     """Before and after every change and every commit."""
-    assert await _run_and_kill(place, "whole", f"record:{points}") == ["paused", "went on", "over"]
+    assert await _run_and_kill(database, "whole", f"record:{points}") == ["paused", "went on", "over"]
     return _sample(points)
 
 
@@ -61,9 +61,9 @@ def _sample(points: Path) -> list[str]:
     return found
 
 
-async def _run_and_kill(place: Place, run_id: str, fault: str) -> list[str]:
+async def _run_and_kill(database: Database, run_id: str, fault: str) -> list[str]:
     """What it had said before."""
-    command = [sys.executable, "-m", "tests.faults.pause_program", place.url, run_id, fault]
+    command = [sys.executable, "-m", "tests.faults.pause_program", database.url, run_id, fault]
     other = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE)
     try:
         out, _ = await other.communicate()

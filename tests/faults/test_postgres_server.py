@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from tests.postgres import ForeignServer, Server, find_binaries
-from tests.server_process import MEMORY, roomy
+from tests.server_process import MEMORY_FOLDER, has_room
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOLDER = """
@@ -62,10 +62,10 @@ def test_durable_unless_told_otherwise(postgres_server: Server, server: Server) 
     assert answers == [[("on",), ("on",)], [("off",), ("off",)]]
 
 
-@pytest.mark.skipif(not roomy(MEMORY), reason="there is not enough memory to keep a server in")
+@pytest.mark.skipif(not has_room(MEMORY_FOLDER), reason="there is not enough memory to keep a server in")
 def test_a_server_in_memory_is_kept_in_memory() -> None:
     with Server(in_memory=True) as server, server.connect():
-        assert server.data.is_relative_to(MEMORY)
+        assert server.data.is_relative_to(MEMORY_FOLDER)
 
 
 def test_each_test_gets_a_database_of_its_own(postgres_url: str, postgres_server: Server) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.databases import Base, Place, migrated
+from tests.databases import Database, ServerDatabase, migrated_template
 from tests.faults.reports import is_caught, run_suite
 from tests.postgres import Server
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def run_contention(place: Place, contest: str, count: int, *options: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.faults.contention", place.url, contest, str(count), *options]
+def run_contention(database: Database, contest: str, count: int, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.faults.contention", database.url, contest, str(count), *options]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -25,22 +25,22 @@ def run_contention(place: Place, contest: str, count: int, *options: str) -> dic
 
 
 @pytest.mark.smoke
-def test_of_processes_that_claim_a_thread_one_has_it(place: Place) -> None:  # R32
-    won = [each for report in run_contention(place, "claim", 40)["reports"] for each in report["won"]]
+def test_of_processes_that_claim_a_thread_one_has_it(database: Database) -> None:  # R32
+    won = [each for report in run_contention(database, "claim", 40)["reports"] for each in report["won"]]
     assert sorted(won) == sorted(f"thread-{number}" for number in range(40))
 
 
 @pytest.mark.smoke
-def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place) -> None:  # R46
-    one, two = run_contention(place, "start", 1000)["reports"]
+def test_two_processes_that_start_a_thousand_calls_start_each_once(database: Database) -> None:  # R46
+    one, two = run_contention(database, "start", 1000)["reports"]
     assert len(one["won"]) + len(two["won"]) == 1000
     assert set(one["won"]) == set(two["lost"])
     assert set(two["won"]) == set(one["lost"])
 
 
 @pytest.mark.smoke
-def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(place: Place) -> None:  # R24
-    reports = run_contention(place, "decide", 32)["reports"]
+def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(database: Database) -> None:  # R24
+    reports = run_contention(database, "decide", 32)["reports"]
     winners = [report["won"] for report in reports if "won" in report]
     assert len(winners) == 1
     assert {report["standing"]["by"] for report in reports if "standing" in report} == set(winners)
@@ -64,8 +64,10 @@ def test_batches_that_lock_in_another_order_would_deadlock() -> None:
 
 
 def race(server: Server, count: int, *options: str, database: str = "races") -> list[dict[str, Any]]:
-    server.create_database(database, migrated(server))
-    reports: list[dict[str, Any]] = run_contention(Base(server, database), "batches", count, *options)["reports"]
+    server.create_database(database, migrated_template(server))
+    reports: list[dict[str, Any]] = run_contention(ServerDatabase(server, database), "batches", count, *options)[
+        "reports"
+    ]
     return reports
 
 

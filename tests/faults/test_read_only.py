@@ -13,12 +13,12 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.postgres.connection import retry_on_lost_connection
-from tests.databases import File, migrated
+from tests.databases import SqliteFile, migrated_template
 from tests.faults.cuts import SOCKET, CuttingProxy
 from tests.faults.read_only import start_standby
 from tests.faults.reports import is_caught, run_suite
 from tests.postgres import Server
-from tests.support import Clock, approve, faults, opened, pending, status
+from tests.support import Clock, approve, ledger_violations, open_services, propose_pending, status
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOOK = """
@@ -51,12 +51,12 @@ async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
     """Nobody cuts the connection to the standby: it is given up because it does not take what is written."""
     monkeypatch.setattr(retry_on_lost_connection, "__defaults__", (0.3,))
     with Server(durable=False) as primary, start_standby(primary) as standby:
-        primary.create_database("readonly", migrated(primary))
+        primary.create_database("readonly", migrated_template(primary))
         with CuttingProxy(tmp_path, primary.sockets / SOCKET, random.Random(0), 0) as led:
             services = build_services(f"postgresql://postgres@/readonly?host={quote(str(tmp_path), safe='')}")
             await services.store.open()
             try:
-                approval_id = await pending(services)
+                approval_id = await propose_pending(services)
                 wait_for_standby(primary, standby)
                 led.server = standby.sockets / SOCKET
                 led.end()
@@ -65,7 +65,7 @@ async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
                     await approve(services, approval_id)
                 led.server = primary.sockets / SOCKET
                 assert await approve(services, approval_id) == "approved"
-                assert await faults(services) == []
+                assert await ledger_violations(services) == []
             finally:
                 await services.store.close()
 
@@ -82,13 +82,13 @@ def wait_for_standby(primary: Server, standby: Server) -> None:
 async def test_a_file_that_cannot_be_written_is_said_to_be_so_and_opens_again_later(
     tmp_path: Path, clock: Clock
 ) -> None:
-    place = File(tmp_path / "interlock.db")
-    async with opened(place, clock) as services:
-        approval_id = await pending(services)
-    assert "interlock.db.lock cannot be opened: " in run_look(tmp_path, place.url)
-    async with opened(place, clock) as services:
+    database = SqliteFile(tmp_path / "interlock.db")
+    async with open_services(database, clock) as services:
+        approval_id = await propose_pending(services)
+    assert "interlock.db.lock cannot be opened: " in run_look(tmp_path, database.url)
+    async with open_services(database, clock) as services:
         assert await approve(services, approval_id) == "approved"
-        assert await faults(services) == []
+        assert await ledger_violations(services) == []
 
 
 def run_look(folder: Path, url: str) -> str:

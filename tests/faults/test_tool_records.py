@@ -11,35 +11,35 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import build_services
-from tests.counter_program import count_up
-from tests.databases import Place
+from tests.counter_program import increment
+from tests.databases import Database
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mean that nothing was tried
 
 
 @pytest.mark.smoke
-async def test_a_change_that_is_killed_anywhere_is_made_once(place: Place) -> None:  # R7
-    services = build_services(place.url)
+async def test_a_change_that_is_killed_anywhere_is_made_once(database: Database) -> None:  # R7
+    services = build_services(database.url)
     await services.store.open()
     records = services.store.records("default")
     kept = killed = 0
     try:
         for number in count(1):
-            died = await _run_and_kill(place, f"key{number}", f"kill:{number}")
-            kept += place.sql("select count(*) from applied where key = ?", f"key{number}") == [(1,)]
-            assert await records.change(f"key{number}", count_up) == number, "once, by whoever did it"
+            died = await _run_and_kill(database, f"key{number}", f"kill:{number}")
+            kept += database.sql("select count(*) from applied where key = ?", f"key{number}") == [(1,)]
+            assert await records.change(f"key{number}", increment) == number, "once, by whoever did it"
             if not died:
                 break
             killed += 1
     finally:
         await services.store.close()
-    assert killed >= LEAST[place.kind]
+    assert killed >= LEAST[database.kind]
     assert 1 < kept <= killed, "some died after it was done, and some before"
 
 
-async def _run_and_kill(place: Place, key: str, fault: str) -> bool:
-    command = [sys.executable, "-m", "tests.counter_program", place.url, key, fault]
+async def _run_and_kill(database: Database, key: str, fault: str) -> bool:
+    command = [sys.executable, "-m", "tests.counter_program", database.url, key, fault]
     pipe = asyncio.subprocess.PIPE
     other = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdin=pipe, stdout=pipe)
     try:

@@ -14,9 +14,9 @@ import pytest
 from interlock.core.errors import Misconfigured
 from interlock.storage import migrate
 from interlock.storage.postgres.pipeline import placeholders
-from tests.databases import Place
+from tests.databases import Database
 from tests.faults.reports import is_caught, run_suite
-from tests.support import Clock, opened, pending
+from tests.support import Clock, open_services, propose_pending
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXPANDED = """-- since: 3
@@ -56,30 +56,30 @@ def test_a_migration_that_takes_away_what_old_programs_use_would_be_noticed() ->
 
 
 async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
-    place: Place, clock: Clock, newer_source: Path
+    database: Database, clock: Clock, newer_source: Path
 ) -> None:
-    async with opened(place, clock) as services:
-        await pending(services)
+    async with open_services(database, clock) as services:
+        await propose_pending(services)
     for kind in ("sqlite", "postgres"):
         (newer_source / "interlock/storage/migrations" / kind / "0099_contracted.sql").write_text(CONTRACTED)
-    done = interlock(newer_source, "migrate", "--database", place.url)
+    done = interlock(newer_source, "migrate", "--database", database.url)
     assert "colours, contracted" in done.stdout, done.stderr
     with pytest.raises(Misconfigured, match="Upgrade this program"):
-        async with opened(place, clock):
+        async with open_services(database, clock):
             pass
 
 
 @pytest.mark.smoke
-def test_every_statement_of_older_programs_still_fits(place: Place) -> None:
+def test_every_statement_of_older_programs_still_fits(database: Database) -> None:
     """Released statements are kept in tests/upgrades; a migration with a lower `since` must not break them."""
-    newest = migrate.load_migrations(place.kind)[-1]
+    newest = migrate.load_migrations(database.kind)[-1]
     releases = [
         path for path in sorted((REPOSITORY / "tests/upgrades").glob("*.sql")) if int(path.stem) >= newest.since
     ]
     assert releases
     for release in releases:
         for name, statement in statements(release.read_text()).items():
-            prepare(place, name, statement)
+            prepare(database, name, statement)
 
 
 def statements(text: str) -> dict[str, str]:
@@ -87,14 +87,14 @@ def statements(text: str) -> dict[str, str]:
     return {name: statement.strip() for name, statement in zip(services[::2], services[1::2], strict=True)}
 
 
-def prepare(place: Place, name: str, statement: str) -> None:
-    if place.kind == "sqlite":
+def prepare(database: Database, name: str, statement: str) -> None:
+    if database.kind == "sqlite":
         raw = sqlite3.connect(":memory:", isolation_level=None)
         migrate.migrate_sqlite(raw, 0)
         raw.execute(f"explain {statement}", [None] * statement.count("?")).fetchall()
         raw.close()
         return
-    with psycopg.connect(place.url, autocommit=True) as connection:
+    with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute(f"prepare old_{name} as {placeholders(statement)}".encode())
 
 

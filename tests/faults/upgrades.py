@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.databases import migrated
+from tests.databases import migrated_template
 from tests.faults.load_runner import REPOSITORY, check_load, run_load, start_program
 from tests.postgres import Server
 
@@ -57,7 +57,7 @@ def make_database(database: str, folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder}/interlock.db"
         return
     with Server(durable=False) as server:
-        yield server.create_database("upgrades", migrated(server))
+        yield server.create_database("upgrades", migrated_template(server))
 
 
 def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:

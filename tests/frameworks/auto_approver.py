@@ -1,4 +1,4 @@
-"""A person who approves at once whatever waits: for tests of what is around the question, not of the question."""
+"""A reviewer who approves every pending call at once, for tests about something else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from interlock.core.errors import Error
 from interlock.core.ports import ApprovalQuery
 from tests.support import approve
 
-LOOK = 0.02  # seconds between two looks
+POLL_SECONDS = 0.02  # seconds between two looks
 
 
 @contextmanager
-def approving(database: str) -> Iterator[list[str]]:
-    """Gives the tools that were approved, in order."""
+def auto_approve(database: str) -> Iterator[list[str]]:
+    """Approve in a thread; yields the approved tools, in order."""
     approved: list[str] = []
     stop = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_approve(database, approved, stop)), name="person")
@@ -30,18 +30,18 @@ def approving(database: str) -> Iterator[list[str]]:
 
 
 async def _approve(database: str, approved: list[str], stop: threading.Event) -> None:
-    parts = build_services(database)
-    await parts.store.open()
+    services = build_services(database)
+    await services.store.open()
     try:
         while not stop.is_set():
-            await _look(parts, approved)
-            await asyncio.sleep(LOOK)
+            await _approve_pending(services, approved)
+            await asyncio.sleep(POLL_SECONDS)
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
-async def _look(parts: AppServices, approved: list[str]) -> None:
-    for stored in (await parts.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items:
+async def _approve_pending(services: AppServices, approved: list[str]) -> None:
+    for stored in (await services.inbox.list("default", ApprovalQuery(statuses=("pending",)))).items:
         with suppress(Error):  # whoever called may have gone meanwhile
-            await approve(parts, stored.approval.id)
+            await approve(services, stored.approval.id)
             approved.append(stored.approval.subject.tool)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.framework_program import Effects
+from tests.frameworks.framework_program import EffectServer
 from tests.journeys.shell import Shell
 
-PATIENCE = 600  # seconds for a test: it starts several programs, and importing a framework takes long on a busy machine
+PATIENCE = (
+    600  # seconds for a test: it starts several programs, and importing a framework takes long on a loaded machine
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,8 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def effects() -> Iterator[Effects]:
-    with Effects().counting() as counted:
+def effects() -> Iterator[EffectServer]:
+    with EffectServer().serve() as counted:
         yield counted
 
 

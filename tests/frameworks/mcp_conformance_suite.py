@@ -19,7 +19,7 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 SUITE = "@modelcontextprotocol/conformance/dist/index.js"
 PASSED = "SUCCESS"
 FAILED = ("FAILURE", "WARNING")
-PATIENCE = 300.0  # seconds that a whole run may take on a busy machine: it takes 3 to 6
+TIMEOUT = 300.0  # seconds that a whole run may take on a loaded machine: it takes 3 to 6
 # The suite listens to a stream for 0.8 seconds, whatever else the machine does: what failed is run again by itself.
 SCENARIO_MS = "60000"
 ATTEMPTS = 3
@@ -51,24 +51,24 @@ class Checks:
         }
 
 
-def checked(url: str, revision: str, folder: Path, matters: Callable[[str], bool] = lambda _: True) -> Checks:
+def run_suite(url: str, revision: str, folder: Path, matters: Callable[[str], bool] = lambda _: True) -> Checks:
     """What a revision requires, and what is only reported. A scenario in which something failed is run again."""
-    statuses = _ran(folder / "all", "--url", url, "--requirements", revision)
+    statuses = _suite_results(folder / "all", "--url", url, "--requirements", revision)
     for attempt in range(1, ATTEMPTS):
         failed = {check for check, status in statuses.items() if status in FAILED and matters(check)}
         for name in sorted({check.partition(":")[0] for check in failed}):
-            again = scenario(url, revision, name, folder / f"{name}-{attempt}")
+            again = run_scenario(url, revision, name, folder / f"{name}-{attempt}")
             statuses |= {check: status for check, status in again.items() if statuses.get(check) != PASSED}
     return Checks(revision, statuses)
 
 
-def scenario(url: str, revision: str, name: str, folder: Path) -> dict[str, str]:
-    return _ran(folder, "--url", url, "--scenario", name, "--spec-version", revision, "--force")
+def run_scenario(url: str, revision: str, name: str, folder: Path) -> dict[str, str]:
+    return _suite_results(folder, "--url", url, "--scenario", name, "--spec-version", revision, "--force")
 
 
-def _ran(folder: Path, *options: str) -> dict[str, str]:
+def _suite_results(folder: Path, *options: str) -> dict[str, str]:
     command = MCP.command(SUITE, "server", *options, "--timeout", SCENARIO_MS, "--output-dir", str(folder))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     found = {check: status for path in sorted(folder.glob("*/checks.json")) for check, status in _read(path)}
     assert found, f"The suite wrote nothing.\n{done.stdout}\n{done.stderr}"
     return found
@@ -84,7 +84,7 @@ def _read(path: Path) -> Iterator[tuple[str, str]]:
         yield f"{named[1]}:{check['id']}" + (f"#{count}" if count > 1 else ""), check["status"]
 
 
-def explained(document: Path) -> set[Difference]:
+def documented_differences(document: Path) -> set[Difference]:
     """The rows of the document's table of differences; each has to say why."""
     rows = set()
     for line in document.read_text().splitlines():
@@ -96,20 +96,20 @@ def explained(document: Path) -> set[Difference]:
 
 
 @contextmanager
-def process(command: list[str], log: Path, **options: Any) -> Iterator[str]:
+def run_server(command: list[str], log: Path, **options: Any) -> Iterator[str]:
     """A server that says its address when it takes requests: gives the address."""
     with log.open("w") as out:
         started = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, **options)
         try:
-            wait_until(lambda: bool(_address(log)) or started.poll() is not None, "the server says its address")
-            assert _address(log), f"It ended: {started.wait()}\n{log.read_text()}"
-            yield _address(log)
+            wait_until(lambda: bool(_read_address(log)) or started.poll() is not None, "the server says its address")
+            assert _read_address(log), f"It ended: {started.wait()}\n{log.read_text()}"
+            yield _read_address(log)
         finally:
             started.terminate()
             started.wait(30)
 
 
-def _address(log: Path) -> str:
+def _read_address(log: Path) -> str:
     """Of a line that is written to its end."""
     found = re.search(r"(http://127\.0\.0\.1:\d+/\S+)\n", log.read_text())
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""The gate as people start it, in front of the small MCP server, and a client of the protocol's own SDK."""
+"""The MCP gate as a process in front of the MCP test server, and a client of the SDK."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from interlock.core.ports import ApprovalQuery
 from tests.support import ADA
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0  # seconds, on a busy machine
+TIMEOUT = 60.0  # seconds, on a loaded machine
 POLICY = "version: 1\ndefaults:\n  undo_window: 0s\n  expires_in: {chat: 120s, queue: 5m, paused: 30m}\n"
 GATE = (sys.executable, "-m", "interlock", "mcp-gate")
 PAGES = "https://interlock.example.com"
@@ -37,20 +37,20 @@ Question = ElicitationFnT
 
 
 @dataclass
-class Scene:
-    """A database, a folder in which the server counts its effects, and how the gate is started."""
+class McpGateScenario:
+    """A database, the folder in which the server counts its effects, and the gate's command."""
 
     folder: Path
-    parts: AppServices
+    services: AppServices
     servers: Sequence[str] = field(default_factory=list)
 
     @property
-    def ran(self) -> list[str]:
+    def written_notes(self) -> list[str]:
         """The notes that were really written."""
         file = self.folder / "ran"
         return file.read_text().splitlines() if file.exists() else []
 
-    def define(self, **tools: Any) -> None:
+    def define_tools(self, **tools: Any) -> None:
         """From now on the server says that its tools are these."""
         (self.folder / "tools.json").write_text(json.dumps(tools))
 
@@ -65,23 +65,23 @@ class Scene:
 
     # People
 
-    async def waiting(self) -> list[Approval]:
-        page = await self.parts.store.list("default", ApprovalQuery(statuses=("pending",)))
+    async def pending_approvals(self) -> list[Approval]:
+        page = await self.services.store.list("default", ApprovalQuery(statuses=("pending",)))
         return [stored.approval for stored in page.items]
 
-    async def one_waits(self) -> str:
+    async def wait_pending(self) -> str:
         """The id of the one that waits, as soon as there is one."""
-        await until(self.waiting)
-        (found,) = await self.waiting()
+        await wait_until(self.pending_approvals)
+        (found,) = await self.pending_approvals()
         return found.id
 
     async def decide(self, approval_id: str, decision: Decision | None = None) -> None:
-        approval = (await self.parts.store.get("default", approval_id)).approval
+        approval = (await self.services.store.get("default", approval_id)).approval
         agreed = Approve(Acknowledgement(approval.args_sha256, approval.findings.alarms))
-        await self.parts.inbox.decide("default", approval_id, decision or agreed, ADA)
+        await self.services.inbox.decide("default", approval_id, decision or agreed, ADA)
 
     async def status(self, approval_id: str) -> str:
-        return (await self.parts.store.get("default", approval_id)).approval.status
+        return (await self.services.store.get("default", approval_id)).approval.status
 
     # Clients
 
@@ -100,19 +100,19 @@ class Scene:
                 ) as client:
                     yield client
             return
-        with listening(command) as (_, url):
-            async with client_at(url, mode, ask) as client:
+        with run_http_gate(command) as (_, url):
+            async with open_http_client(url, mode, ask) as client:
                 yield client
 
 
 @asynccontextmanager
-async def client_at(url: str, mode: str = "auto", ask: Question | None = None) -> AsyncIterator[Client]:
+async def open_http_client(url: str, mode: str = "auto", ask: Question | None = None) -> AsyncIterator[Client]:
     async with Client(streamable_http_client(url), mode=mode, cache=None, elicitation_callback=ask) as client:
         yield client
 
 
 @contextmanager
-def listening(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def run_http_gate(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The gate over HTTP, and its address."""
     where = command.index("--") if "--" in command else len(command)
     whole = [*command[:where], "--http", "--port", "0", *command[where:]]
@@ -123,7 +123,7 @@ def listening(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], s
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT)
         process.stdout.close()
 
 
@@ -132,18 +132,18 @@ def environment() -> dict[str, str]:
 
 
 @asynccontextmanager
-async def scene_in(folder: Path, policy: str = POLICY) -> AsyncIterator[Scene]:
-    parts = build_services(f"sqlite:///{folder / 'interlock.db'}")
-    await parts.store.open()
+async def open_mcp_gate_scenario(folder: Path, policy: str = POLICY) -> AsyncIterator[McpGateScenario]:
+    services = build_services(f"sqlite:///{folder / 'interlock.db'}")
+    await services.store.open()
     try:
-        await parts.put_policy("default", policy, "ada", {})
-        yield Scene(folder, parts)
+        await services.put_policy("default", policy, "ada", {})
+        yield McpGateScenario(folder, services)
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
-class Raw:
-    """A client without any knowledge: frames as they are, over standard streams."""
+class RawClient:
+    """A client that sends raw frames over standard streams."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -153,33 +153,33 @@ class Raw:
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n")
         await self.process.stdin.drain()
 
-    async def hear(self) -> dict[str, Any]:
+    async def read_frame(self) -> dict[str, Any]:
         assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             line = await self.process.stdout.readline()
         assert line, "it ended"
         return dict(json.loads(line))
 
-    async def ask(self, number: int | str, method: str, **params: Any) -> dict[str, Any]:
+    async def request(self, number: int | str, method: str, **params: Any) -> dict[str, Any]:
         await self.send(id=number, method=method, params=params)
         while True:
-            frame = await self.hear()
+            frame = await self.read_frame()
             if frame.get("id") == number and "method" not in frame:
                 return frame
 
-    async def greet(self, version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
+    async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
         about = {
             "protocolVersion": version,
             "capabilities": capabilities,
             "clientInfo": {"name": "raw", "version": "1"},
         }
-        answer = await self.ask(0, "initialize", **about)
+        answer = await self.request(0, "initialize", **about)
         await self.send(method="notifications/initialized")
         return answer
 
 
 @asynccontextmanager
-async def raw(command: Sequence[str]) -> AsyncIterator[Raw]:
+async def open_raw_client(command: Sequence[str]) -> AsyncIterator[RawClient]:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
@@ -190,27 +190,29 @@ async def raw(command: Sequence[str]) -> AsyncIterator[Raw]:
         limit=2**24,
     )
     try:
-        yield Raw(process)
+        yield RawClient(process)
     finally:
         assert process.stdin is not None
         process.stdin.close()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await process.wait()
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE):
+async def wait_until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(TIMEOUT):
         while not await condition():  # noqa: ASYNC110  what changes is in another process
             await asyncio.sleep(0.02)
 
 
-def text(result: types.CallToolResult) -> str:
+def result_text(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 
 
-def approval_of(result: types.CallToolResult) -> str:
+def find_approval_id(result: types.CallToolResult) -> str:
     assert result.meta is not None
     return str(result.meta["interlock/approval"])
 
 
-WAYS = [pytest.param(f"{how} {mode}", id=f"{how}-{mode}") for how in ("stdio", "http") for mode in ("legacy", "auto")]
+TRANSPORTS = [
+    pytest.param(f"{how} {mode}", id=f"{how}-{mode}") for how in ("stdio", "http") for mode in ("legacy", "auto")
+]

@@ -1,4 +1,4 @@
-"""Real MCP servers, as people start them: what each is asked, and where its effects are seen."""
+"""Real MCP servers: their command, their calls, and where their effects show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Real:
+class RealServer:
     """A server at work in a folder: `told` is in what its read says, `done` in what its write says when it ran once.
 
     `seen` gives what its writes left behind, which is different if one ran twice.
@@ -39,8 +39,8 @@ class Real:
     name: str
     command: list[str]
     read: Call
-    told: str
-    done: str = ""
+    expected_read: str
+    expected_write: str = ""
     write: Call | None = None
     other: Call | None = None
     seen: Callable[[], object] = lambda: None
@@ -49,11 +49,11 @@ class Real:
     modern: bool = False
 
 
-def filesystem(folder: Path) -> Real:
+def filesystem(folder: Path) -> RealServer:
     file = folder / "notes.txt"
     file.write_text("one\n")
     edits = [{"oldText": "one", "newText": "one one"}]
-    return Real(
+    return RealServer(
         "filesystem",
         MCP.command("@modelcontextprotocol/server-filesystem/dist/index.js", str(folder)),
         Call("read_text_file", {"path": str(file)}),
@@ -67,14 +67,14 @@ def filesystem(folder: Path) -> Real:
     )
 
 
-def memory(folder: Path) -> Real:
+def memory(folder: Path) -> RealServer:
     file = folder / "memory.jsonl"
     file.write_text('{"type":"entity","name":"ada","entityType":"person","observations":["a reviewer"]}\n')
 
     def entity(name: str) -> Json:
         return {"entities": [{"name": name, "entityType": "person", "observations": ["an operator"]}]}
 
-    return Real(
+    return RealServer(
         "memory",
         ["env", f"MEMORY_FILE_PATH={file}", *MCP.command("@modelcontextprotocol/server-memory/dist/index.js")],
         Call("read_graph", {}),
@@ -88,9 +88,9 @@ def memory(folder: Path) -> Real:
     )
 
 
-def everything(_folder: Path) -> Real:
+def everything(_folder: Path) -> RealServer:
     """What it changes is inside of it: called twice, its tool would say that it stopped what it had started."""
-    return Real(
+    return RealServer(
         "everything",
         MCP.command("@modelcontextprotocol/server-everything/dist/index.js"),
         Call("get-sum", {"a": 2, "b": 3}),
@@ -107,7 +107,7 @@ def everything_over_http() -> list[str]:
     return [node, "--import", str(Path(__file__).parent / "loopback.mjs"), *words]
 
 
-def git(folder: Path) -> Real:
+def git(folder: Path) -> RealServer:
     for words in (["init", "-q"], ["config", "user.name", "ada"], ["config", "user.email", "ada@example.com"]):
         subprocess.run(["git", "-C", str(folder), *words], check=True)
     (folder / "notes.txt").write_text("one\n")
@@ -120,7 +120,7 @@ def git(folder: Path) -> Real:
         command = ["git", "-C", str(folder), "log", "--format=%s"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
-    return Real(
+    return RealServer(
         "git",
         [sys.executable, "-m", "mcp_server_git", "--repository", str(folder)],
         Call("git_log", {"repo_path": str(folder)}),
@@ -135,9 +135,9 @@ def git(folder: Path) -> Real:
     )
 
 
-def time(_folder: Path) -> Real:
+def time(_folder: Path) -> RealServer:
     """It only reads."""
-    return Real(
+    return RealServer(
         "time",
         [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"],
         Call("convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}),
@@ -146,12 +146,12 @@ def time(_folder: Path) -> Real:
     )
 
 
-MAKERS: dict[str, Callable[[Path], Real]] = {
+MAKERS: dict[str, Callable[[Path], RealServer]] = {
     made.__name__: made for made in (filesystem, memory, everything, git, time)
 }
 
 
-def listed(command: list[str], revision: str, folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+def list_tools(command: list[str], revision: str, folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Each tool as the wire has it, keys sorted, by name: read without any client that could drop something."""
     with subprocess.Popen(
         command,
@@ -175,16 +175,16 @@ def _pages(to: IO[str], back: IO[str], revision: str) -> Iterator[Json]:
     meta: Json = {"_meta": ENVELOPE} if revision == "2026-07-28" else {}
     if not meta:
         hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": CLIENT}
-        _asked(to, back, 1, "initialize", hello)
+        _request(to, back, 1, "initialize", hello)
         _send(to, {"method": "notifications/initialized"})
     count, cursor = 2, None
     while count == 2 or cursor:
-        page = _asked(to, back, count, "tools/list", meta | ({"cursor": cursor} if cursor else {}))
+        page = _request(to, back, count, "tools/list", meta | ({"cursor": cursor} if cursor else {}))
         yield from page["tools"]
         count, cursor = count + 1, page.get("nextCursor")
 
 
-def _asked(to: IO[str], back: IO[str], count: int, method: str, params: Json) -> Json:
+def _request(to: IO[str], back: IO[str], count: int, method: str, params: Json) -> Json:
     _send(to, {"id": count, "method": method, "params": params})
     for line in back:
         answer = json.loads(line)

@@ -1,4 +1,4 @@
-"""People at the same database, without a process for every word of theirs."""
+"""A reviewer who works on the database directly, without a process for each command."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ANN = Reviewer("ann")
 WORKSPACE = "default"
 
 
-class Desk:
+class DatabaseReviewer:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    def policy(self, text: str) -> None:
-        async def work(parts: AppServices) -> None:
-            await parts.put_policy(WORKSPACE, text, ANN.name, {})
+    def put_policy(self, text: str) -> None:
+        async def work(services: AppServices) -> None:
+            await services.put_policy(WORKSPACE, text, ANN.name, {})
 
-        self._with(work)
+        self._with_services(work)
 
-    def listed(self, status: str) -> list[dict[str, Any]]:
-        """Every approval of this status by the clock, or "all" of them, the newest first."""
+    def list_approvals(self, status: str) -> list[dict[str, Any]]:
+        """Approvals of this effective status, or "all", newest first."""
 
-        async def work(parts: AppServices) -> list[dict[str, Any]]:
-            page = await parts.store.list(WORKSPACE, ApprovalQuery(limit=200))
-            now = parts.clock()
+        async def work(services: AppServices) -> list[dict[str, Any]]:
+            page = await services.store.list(WORKSPACE, ApprovalQuery(limit=200))
+            now = services.clock()
             items = [
                 {
                     "id": each.approval.id,
@@ -48,27 +48,27 @@ class Desk:
             ]
             return [item for item in items if status in ("all", item["status"])]
 
-        return self._with(work)
+        return self._with_services(work)
 
     def decide(self, approval_id: str, verb: str, *words: str) -> None:
         """As at the command line: edit --args JSON, respond MESSAGE, reject [--reason R]. Raises what a person sees."""
 
-        async def work(parts: AppServices) -> None:
-            await parts.refresh_policy(WORKSPACE, {})
-            approval = (await parts.store.get(WORKSPACE, approval_id)).approval
+        async def work(services: AppServices) -> None:
+            await services.refresh_policy(WORKSPACE, {})
+            approval = (await services.store.get(WORKSPACE, approval_id)).approval
             seen = Acknowledgement(approval.args_sha256, approval.findings.alarms)
-            await parts.inbox.decide(WORKSPACE, approval_id, _decision(verb, words, seen), ANN)
+            await services.inbox.decide(WORKSPACE, approval_id, _decision(verb, words, seen), ANN)
 
-        self._with(work)
+        self._with_services(work)
 
-    def _with(self, work: Callable[[AppServices], Awaitable[T]]) -> T:
+    def _with_services(self, work: Callable[[AppServices], Awaitable[T]]) -> T:
         async def run() -> T:
-            parts = build_services(self._url)
-            await parts.store.open()
+            services = build_services(self._url)
+            await services.store.open()
             try:
-                return await work(parts)
+                return await work(services)
             finally:
-                await parts.store.close()
+                await services.store.close()
 
         return asyncio.run(run())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.framework_program import PROGRAMS, printed, started
+from tests.frameworks.framework_program import PROGRAMS, read_json, start_program
 
 Scenes = dict[str, Any]
 NAME = "agent_framework"
@@ -19,7 +19,7 @@ NAME = "agent_framework"
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     folder = tmp_path_factory.mktemp("scenes")
-    return printed(started(NAME, PROGRAMS / f"{NAME}_scenarios.py", folder, folder=folder))
+    return read_json(start_program(NAME, PROGRAMS / f"{NAME}_scenarios.py", folder, folder=folder))
 
 
 def test_without_interlock_a_tool_runs_twice_when_its_session_is_resumed_twice(scenes: Scenes) -> None:
@@ -86,7 +86,7 @@ def test_an_id_that_the_model_uses_again_is_another_call(scenes: Scenes) -> None
 
 
 # R13
-def test_an_agent_that_is_a_tool_in_the_framework_s_own_way_waits_where_it_stands_under_its_path(
+def test_agent_as_a_tool_waits_inline_under_its_path(
     scenes: Scenes,
 ) -> None:
     seen = scenes["sub_agent"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.framework_program import PROGRAMS, printed, started
+from tests.frameworks.framework_program import PROGRAMS, read_json, start_program
 
 Scenes = dict[str, Any]
 NAME = "agno"
@@ -19,7 +19,7 @@ NAME = "agno"
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     folder = tmp_path_factory.mktemp("scenes")
-    return printed(started(NAME, PROGRAMS / f"{NAME}_scenarios.py", folder, folder=folder))
+    return read_json(start_program(NAME, PROGRAMS / f"{NAME}_scenarios.py", folder, folder=folder))
 
 
 def test_without_interlock_a_tool_runs_twice_when_its_run_is_continued_twice(scenes: Scenes) -> None:
@@ -97,12 +97,12 @@ def test_what_the_user_fills_in_is_asked_about(scenes: Scenes) -> None:
     assert scenes["with_input_of_the_user"] == {"told": ["sent to carol"], "ran": ["mail to carol"]}
 
 
-def test_without_a_db_it_waits_where_it_stands(scenes: Scenes) -> None:
+def test_without_a_db_it_waits_inline(scenes: Scenes) -> None:
     assert scenes["without_a_db"] == {"told": ["sent to bob"], "ran": ["mail to bob"]}
 
 
 # R9
-def test_a_read_that_asks_waits_where_it_stands(scenes: Scenes) -> None:
+def test_read_that_asks_waits_inline(scenes: Scenes) -> None:
     assert scenes["a_read_that_asks"] == {"told": ["A1 is paid"], "ran": ["look up A1"]}
 
 

@@ -7,28 +7,28 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.framework_program import PROGRAMS, Effects, Framework, printed, started
+from tests.frameworks.framework_program import PROGRAMS, EffectServer, Framework, read_json, start_program
 from tests.journeys.shell import Shell
 
 
 @pytest.fixture
-def scenes(shell: Shell, effects: Effects) -> tuple[dict[str, Any], Framework]:
+def scenes(shell: Shell, effects: EffectServer) -> tuple[dict[str, Any], Framework]:
     framework = Framework("crewai", shell, effects, inline=True)
     job = {"url": shell.url, "effects": effects.url, "run": "run-1", "story": "", "folder": str(shell.folder)}
-    program = started("crewai", PROGRAMS / "crewai_scenarios.py", json.dumps(job), folder=shell.folder)
-    return printed(program), framework
+    program = start_program("crewai", PROGRAMS / "crewai_scenarios.py", json.dumps(job), folder=shell.folder)
+    return read_json(program), framework
 
 
 # R54, R13, R46: one process for all of them, since its import takes longest
 def test_a_crew_at_the_gate(scenes: tuple[dict[str, Any], Framework]) -> None:
     told, framework = scenes
-    sent = [args["to"].partition("@")[0] for args in framework.effects.of("send_mail")]
+    sent = [args["to"].partition("@")[0] for args in framework.effects.calls_to("send_mail")]
 
     # A tool that fails. Without a gate one wish of the model has several effects; with one it has one, and is recorded.
     assert told["a_tool_that_fails"] == {"bare": 1, "gated": 1}
     assert sent.count("fail") == 6, "CrewAI has changed: the page says how often it runs it again"
     assert sent.count("once") == 1
-    failed = [item for item in framework.listed("failed") if item["tool"] == "send_mail"]
+    failed = [item for item in framework.list_approvals("failed") if item["tool"] == "send_mail"]
     assert len(failed) == 1
 
     # A hook of CrewAI that cannot ask lets the tool run.
@@ -43,7 +43,7 @@ def test_a_crew_at_the_gate(scenes: tuple[dict[str, Any], Framework]) -> None:
 
     # Delegation: the call has the path of the agent that made it.
     assert sent.count("bob") == 1
-    paths = {tuple(item["agent_path"]) for item in framework.listed("succeeded")}
+    paths = {tuple(item["agent_path"]) for item in framework.list_approvals("succeeded")}
     assert ("crew", "writer") in paths
     assert ("crew", "head") not in paths
 
@@ -52,8 +52,8 @@ def test_a_crew_at_the_gate(scenes: tuple[dict[str, Any], Framework]) -> None:
     assert "sent to async@example.com" in told["in_async"]
 
     # A secret reaches the tool, and nobody sees it.
-    assert {"to": "safe@example.com", "text": "tok-123"} in framework.effects.of("send_mail")
-    (kept,) = [item for item in framework.listed("succeeded") if item["agent"] == "keeper"]
+    assert {"to": "safe@example.com", "text": "tok-123"} in framework.effects.calls_to("send_mail")
+    (kept,) = [item for item in framework.list_approvals("succeeded") if item["agent"] == "keeper"]
     shown = framework.shell("approvals", "show", kept["id"], "--json")
     assert "safe@example.com" in shown.out
     assert "tok-123" not in shown.out

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.framework_program import PROGRAMS, printed, started
+from tests.frameworks.framework_program import PROGRAMS, read_json, start_program
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What LangChain's own step did in each case."""
     folder: Path = tmp_path_factory.mktemp("own")
-    return printed(started("langchain", PROGRAMS / "langchain_baseline.py", folder=folder))
+    return read_json(start_program("langchain", PROGRAMS / "langchain_baseline.py", folder=folder))
 
 
 def test_without_interlock_a_tool_runs_twice_when_it_is_resumed_twice(own: dict[str, Any]) -> None:

@@ -9,8 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.databases import Place
-from tests.frameworks.framework_program import PATIENCE, PROGRAMS, Effects, finished, printed, said, started
+from tests.databases import Database
+from tests.frameworks.framework_program import (
+    PROGRAMS,
+    TIMEOUT,
+    EffectServer,
+    read_json,
+    read_result,
+    start_program,
+    wait_finished,
+)
 from tests.frameworks.test_every_framework import ASKING
 from tests.journeys.shell import Shell, wait_until
 
@@ -22,7 +30,7 @@ REJECTED = '"status": "rejected"'
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder: Path = tmp_path_factory.mktemp("cases")
-    return printed(started("langchain", PROGRAMS / "langchain_scenarios.py", folder, folder=folder))
+    return read_json(start_program("langchain", PROGRAMS / "langchain_scenarios.py", folder, folder=folder))
 
 
 # R16
@@ -45,7 +53,7 @@ def test_a_pause_can_be_shown_in_the_old_shape(seen: dict[str, Any]) -> None:
 
 
 # R34
-def test_whatever_a_thread_is_resumed_with_nothing_runs_without_a_decision(seen: dict[str, Any]) -> None:
+def test_no_resume_value_runs_a_call_without_a_decision(seen: dict[str, Any]) -> None:
     assert seen["lies"] == {"waiting": [1] * 6, "ran": [], "asked the model": 1}
 
 
@@ -252,13 +260,13 @@ def test_middleware_behind_the_gate_can_neither_repeat_a_call_nor_change_it(seen
     assert "Put the gate last" in case["meddles error"]
 
 
-class Threads:
+class ThreadPrograms:
     """The program with its threads in a database, as processes; people decide at the command line."""
 
-    def __init__(self, place: Place, effects: Effects, folder: Path) -> None:
+    def __init__(self, database: Database, effects: EffectServer, folder: Path) -> None:
         self.effects = effects
         self.shell = Shell(folder)
-        self.shell.url = place.url
+        self.shell.url = database.url
         (folder / "policy.yaml").write_text(ASKING)
         assert self.shell("policy", "put", "policy.yaml").code == 0
 
@@ -267,9 +275,9 @@ class Threads:
         return json.dumps({**job, "folder": str(self.shell.folder), **more})
 
     def start(self, role: str, story: str = "mail", **more: Any) -> subprocess.Popen[str]:
-        return started("langchain", THREADS, role, self.job(story, **more), folder=self.shell.folder)
+        return start_program("langchain", THREADS, role, self.job(story, **more), folder=self.shell.folder)
 
-    def resuming(self, story: str) -> subprocess.Popen[str]:
+    def start_resume(self, story: str) -> subprocess.Popen[str]:
         """`interlock runs resume`, until it is told to stop."""
         (self.shell.folder / "job.json").write_text(self.job(story))
         words = [
@@ -281,9 +289,9 @@ class Threads:
             "--agent",
             "clerk",
         ]
-        return started("langchain", *words, "--database", self.shell.url, folder=self.shell.folder)
+        return start_program("langchain", *words, "--database", self.shell.url, folder=self.shell.folder)
 
-    def standing(self) -> int:
+    def paused_threads(self) -> int:
         return len(self.shell("runs", "list", "--json").json["items"])
 
     def approve(self) -> None:
@@ -292,34 +300,34 @@ class Threads:
 
 
 @pytest.fixture
-def threads(place: Place, effects: Effects, tmp_path: Path) -> Threads:
-    return Threads(place, effects, tmp_path)
+def threads(database: Database, effects: EffectServer, tmp_path: Path) -> ThreadPrograms:
+    return ThreadPrograms(database, effects, tmp_path)
 
 
 # R46, R54
-def test_a_process_of_its_own_goes_on_with_a_thread_when_all_is_decided(threads: Threads) -> None:
-    assert said(threads.start("by hand", "two mails")).paused
-    assert threads.standing() == 1
-    keeper = threads.resuming("two mails")
+def test_a_process_of_its_own_goes_on_with_a_thread_when_all_is_decided(threads: ThreadPrograms) -> None:
+    assert read_result(threads.start("by hand", "two mails")).paused
+    assert threads.paused_threads() == 1
+    keeper = threads.start_resume("two mails")
     threads.approve()
     threads.approve()
-    wait_until(lambda: threads.standing() == 0, "the thread went on", PATIENCE)
+    wait_until(lambda: threads.paused_threads() == 0, "the thread went on", TIMEOUT)
     keeper.terminate()
-    out, err = finished(keeper)
+    out, err = wait_finished(keeper)
     assert (keeper.returncode, "thread-1 went on." in out) == (0, True), f"{out}\n{err}"
-    end = said(threads.start("by hand", "two mails"))
+    end = read_result(threads.start("by hand", "two mails"))
     assert (end.paused, end.results) == (False, ["sent to bob@example.com", "sent to eve@example.com"])
-    assert len(threads.effects.of("send_mail")) == 2
+    assert len(threads.effects.calls_to("send_mail")) == 2
 
 
 # R24, R46
-def test_a_thread_that_two_processes_and_a_keeper_resume_at_once_runs_its_call_once(threads: Threads) -> None:
-    assert said(threads.start("by hand")).paused
+def test_a_thread_that_two_processes_and_a_keeper_resume_at_once_runs_its_call_once(threads: ThreadPrograms) -> None:
+    assert read_result(threads.start("by hand")).paused
     threads.approve()
     programs = [threads.start("by hand", meet=True) for _ in range(2)]
     programs.append(threads.start("keep"))
-    ends = [finished(program) for program in programs]
-    assert len(threads.effects.of("send_mail")) == 1, ends
+    ends = [wait_finished(program) for program in programs]
+    assert len(threads.effects.calls_to("send_mail")) == 1, ends
     assert programs[2].returncode == 0, ends
     assert 0 in [program.returncode for program in programs[:2]], ends
-    assert said(threads.start("by hand")).results == ["sent to bob@example.com"]
+    assert read_result(threads.start("by hand")).results == ["sent to bob@example.com"]

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.auto_approver import approving
+from tests.frameworks.auto_approver import auto_approve
 from tests.frameworks.framework_program import ROOT
-from tests.frameworks.mcp_conformance_suite import REVISIONS, Checks, checked, explained, process, scenario
+from tests.frameworks.mcp_conformance_suite import (
+    REVISIONS,
+    Checks,
+    documented_differences,
+    run_scenario,
+    run_server,
+    run_suite,
+)
 from tests.journeys.shell import Shell
 from tests.node_packages import MCP, MISSING
 
@@ -51,23 +58,23 @@ def is_offered(check: str) -> bool:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("server") / "log"
-    with process([sys.executable, "-m", "tests.fakes.mcp_conformance_server"], log, cwd=ROOT) as address:
+    with run_server([sys.executable, "-m", "tests.fakes.mcp_conformance_server"], log, cwd=ROOT) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def alone(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Checks]:
     folder = tmp_path_factory.mktemp("alone")
-    return {revision: checked(server, revision, folder / revision, is_offered) for revision in REVISIONS}
+    return {revision: run_suite(server, revision, folder / revision, is_offered) for revision in REVISIONS}
 
 
 @pytest.fixture(scope="module")
 def gated(server: str, alone: dict[str, Checks], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Checks]:
     folder = tmp_path_factory.mktemp("gated")
-    known = {difference.check for difference in explained(DOCUMENT)}
-    with process(*gate(folder, server, FREE)) as address:
+    known = {difference.check for difference in documented_differences(DOCUMENT)}
+    with run_server(*gate(folder, server, FREE)) as address:
         return {
-            revision: checked(address, revision, folder / revision, (alone[revision].passed - known).__contains__)
+            revision: run_suite(address, revision, folder / revision, (alone[revision].passed - known).__contains__)
             for revision in REVISIONS
         }
 
@@ -85,7 +92,7 @@ def test_behind_the_gate_what_passed_passes_or_the_document_says_why_not(  # R54
 ) -> None:
     kept = alone[revision].passed & gated[revision].passed
     assert alone[revision].differences(gated[revision]) == {
-        difference for difference in explained(DOCUMENT) if difference.revision == revision
+        difference for difference in documented_differences(DOCUMENT) if difference.revision == revision
     }
     assert len(kept) >= LEAST * len(alone[revision].passed)
     assert f"| {revision} | {len(alone[revision].passed)} | {len(kept)} |" in DOCUMENT.read_text()
@@ -95,9 +102,12 @@ def test_behind_the_gate_what_passed_passes_or_the_document_says_why_not(  # R54
 def test_a_call_that_asks_is_answered_as_it_would_be_once_a_person_approved_it(  # R54
     server: str, tmp_path: Path, revision: str
 ) -> None:
-    with process(*gate(tmp_path, server, ASKING)) as address, approving(f"sqlite:///{tmp_path / 'gate.db'}") as seen:
+    with (
+        run_server(*gate(tmp_path, server, ASKING)) as address,
+        auto_approve(f"sqlite:///{tmp_path / 'gate.db'}") as seen,
+    ):
         for name in ASKED[revision]:
-            statuses = scenario(address, revision, name, tmp_path / name)
+            statuses = run_scenario(address, revision, name, tmp_path / name)
             assert set(statuses.values()) == {"SUCCESS"}, statuses
     assert len(seen) >= len(ASKED[revision])
 
@@ -106,11 +116,11 @@ def test_a_second_server_behind_the_same_gate_changes_nothing(  # R54
     server: str, alone: dict[str, Checks], tmp_path: Path
 ) -> None:
     """Of 2025-11-25 some scenarios are run, since every one of their sessions starts the second server anew."""
-    known = {difference.check for difference in explained(DOCUMENT)}
+    known = {difference.check for difference in documented_differences(DOCUMENT)}
     wanted = alone["2026-07-28"].passed - known
-    with process(*gate(tmp_path, server, FREE, time=[sys.executable, "-m", "mcp_server_time"])) as address:
-        joined = checked(address, "2026-07-28", tmp_path / "all", wanted.__contains__)
-        older = [scenario(address, "2025-11-25", name, tmp_path / name) for name in JOINED]
+    with run_server(*gate(tmp_path, server, FREE, time=[sys.executable, "-m", "mcp_server_time"])) as address:
+        joined = run_suite(address, "2026-07-28", tmp_path / "all", wanted.__contains__)
+        older = [run_scenario(address, "2025-11-25", name, tmp_path / name) for name in JOINED]
     assert wanted <= joined.passed
     assert {status for statuses in older for status in statuses.values()} == {"SUCCESS"}
 

@@ -88,7 +88,7 @@ def test_a_state_under_another_key_is_none_of_ours() -> None:  # R54
     assert not is_sealed(None)
 
 
-class Somebody:
+class FakeClient:
     """A client that may give up in the middle, before a tool that takes its time."""
 
     def __init__(self, tool: UpstreamTool) -> None:
@@ -117,14 +117,14 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
     policy = {"version": 1, "rules": [{"name": "free", "tools": ["note"], "then": "allow"}]}
     with Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", policy=policy, agent="gate") as lock:
         desk = ToolCallHandler(lock.agent(), KEY, wait=0)
-        first = Somebody(tool)
+        first = FakeClient(tool)
         calling = asyncio.create_task(desk.answer(first, {"name": "note", "arguments": {}}))
         async with asyncio.timeout(60):
             await begun.wait()
         first.cancelled.set()
         go.set()
         await calling
-        answers = [await desk.answer(Somebody(tool), {"name": "note"}) for _ in range(2)]
+        answers = [await desk.answer(FakeClient(tool), {"name": "note"}) for _ in range(2)]
     assert [answer["content"][0]["text"] for answer in answers] == ["1", "2"]
     assert len(ran) == 2
 
@@ -132,36 +132,36 @@ async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_co
 # --- what the client is told ------------------------------------------------------------------------------------------
 
 
-def told(outcome: Any, *, has_shape: bool = False) -> dict[str, Any]:
+def model_message(outcome: Any, *, has_shape: bool = False) -> dict[str, Any]:
     return outcome_result(outcome, "note", has_output_schema=has_shape, earlier=False)
 
 
 def test_every_end_of_a_call_is_a_result_that_clients_can_show() -> None:  # R35 R54
     stored = {"content": [{"type": "text", "text": "noted"}], "structuredContent": {"n": 1}}
-    assert told(Finished("succeeded", stored)) == stored
-    assert told(Finished("succeeded", "cut short"))["content"][0]["text"] == "cut short"
-    assert told(Finished("failed", None, "no such file"))["isError"]
-    assert "nobody knows how it ended" in told(Finished("unknown"))["content"][0]["text"]
-    assert told(Refused("no"))["_meta"] == {"interlock/status": "denied"}
-    assert not told(Answered("later"))["isError"]
+    assert model_message(Finished("succeeded", stored)) == stored
+    assert model_message(Finished("succeeded", "cut short"))["content"][0]["text"] == "cut short"
+    assert model_message(Finished("failed", None, "no such file"))["isError"]
+    assert "nobody knows how it ended" in model_message(Finished("unknown"))["content"][0]["text"]
+    assert model_message(Refused("no"))["_meta"] == {"interlock/status": "denied"}
+    assert not model_message(Answered("later"))["isError"]
     with pytest.raises(TypeError, match="nothing to tell"):
-        told(Waiting("id"))
+        model_message(Waiting("id"))
 
 
 def test_where_a_tool_promises_a_shape_plain_words_are_an_error_and_an_object_is_the_result() -> None:  # R54
-    assert told(Answered("later"), has_shape=True)["isError"]
-    given = told(Answered({"sum": 3}), has_shape=True)
+    assert model_message(Answered("later"), has_shape=True)["isError"]
+    given = model_message(Answered({"sum": 3}), has_shape=True)
     assert (given["isError"], given["structuredContent"]) == (False, {"sum": 3})
 
 
 # --- servers ----------------------------------------------------------------------------------------------------------
 
 
-async def nothing(*_: object) -> None: ...
+async def do_nothing(*_: object) -> None: ...
 
 
 def upstream(name: str, **more: Any) -> Upstream:
-    return Upstream(name, McpServerSettings(**more), nothing, nothing)
+    return Upstream(name, McpServerSettings(**more), do_nothing, do_nothing)
 
 
 def test_only_names_that_two_servers_have_get_the_name_of_their_server() -> None:  # R54

@@ -14,8 +14,8 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCResponse
 
 from interlock.integrations.mcp_gate.http import MAX_KEPT_BYTES, ReplayBuffer
-from tests.frameworks.auto_approver import approving
-from tests.frameworks.mcp_conformance_suite import process
+from tests.frameworks.auto_approver import auto_approve
+from tests.frameworks.mcp_conformance_suite import run_server
 from tests.frameworks.real_mcp_servers import CLIENT, git
 from tests.journeys.shell import Shell, wait_until
 
@@ -32,19 +32,19 @@ def test_the_answer_waits_for_a_client_that_comes_back(folder: Path, shell: Shel
     real = git(folder)
     assert real.write is not None
     gate = shell.command("mcp-gate", "--http", "--port", "0", "--", *real.command)
-    served = process(gate, shell.folder / "gate.log", env=shell.env(), cwd=shell.folder)
-    with served as address, closing(Raw(address)) as client:
+    served = run_server(gate, shell.folder / "gate.log", env=shell.env(), cwd=shell.folder)
+    with served as address, closing(HttpClient(address)) as client:
         place = client.call_and_leave(real.write.tool, real.write.args)
         assert real.seen() == real.before
-        with approving(shell.url):
+        with auto_approve(shell.url):
             wait_until(lambda: real.seen() == real.after, "the approved call ran")
-        answer = client.come_back(place)
-        assert real.done in json.dumps(answer["result"])
-        assert client.come_back(place) == answer
+        answer = client.reconnect(place)
+        assert real.expected_write in json.dumps(answer["result"])
+        assert client.reconnect(place) == answer
     assert real.seen() == real.after
 
 
-class Raw:
+class HttpClient:
     """A client that can hang up at any time."""
 
     def __init__(self, address: str) -> None:
@@ -61,7 +61,7 @@ class Raw:
         with self.http.stream("POST", "", json=call, headers=self.headers) as stream:
             return next(place for place, _ in events(stream))
 
-    def come_back(self, place: str) -> dict[str, Any]:
+    def reconnect(self, place: str) -> dict[str, Any]:
         with self.http.stream("GET", "", headers={**self.headers, "last-event-id": place}) as stream:
             return next(json.loads(data) for _, data in events(stream) if data)
 

@@ -14,13 +14,13 @@ import pytest
 from tests.frameworks.framework_program import (
     PROGRAMS,
     ROOT,
-    Effects,
+    EffectServer,
     Framework,
-    Said,
-    finished,
-    printed,
-    said,
-    started,
+    ProgramResult,
+    read_json,
+    read_result,
+    start_program,
+    wait_finished,
 )
 from tests.journeys.shell import Shell
 
@@ -34,7 +34,7 @@ EDITED = "A reviewer changed the arguments before it ran"
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     folder = tmp_path_factory.mktemp("scenes")
-    return printed(started(ENVIRONMENT, PROGRAMS / "openai_agents_scenarios.py", folder, folder=folder))
+    return read_json(start_program(ENVIRONMENT, PROGRAMS / "openai_agents_scenarios.py", folder, folder=folder))
 
 
 # R13
@@ -260,46 +260,46 @@ def test_red_control_the_sdk_alone_runs_a_tool_as_often_as_its_state_is_resumed(
 
 
 @pytest.fixture
-def apart(shell: Shell, effects: Effects) -> Callable[..., Any]:
+def apart(shell: Shell, effects: EffectServer) -> Callable[..., Any]:
     job = {"url": shell.url, "effects": effects.url, "run": "run-1", "story": "mail", "folder": str(shell.folder)}
 
     def start(name: str, **more: Any) -> Any:
         words = (PROGRAMS / "openai_agents_processes.py", name, json.dumps({**job, **more}))
-        return started(ENVIRONMENT, *words, folder=shell.folder)
+        return start_program(ENVIRONMENT, *words, folder=shell.folder)
 
     return start
 
 
 # R24, R46
 def test_two_processes_run_the_same_state_at_once_and_the_tool_runs_once(
-    apart: Callable[..., Any], shell: Shell, effects: Effects
+    apart: Callable[..., Any], shell: Shell, effects: EffectServer
 ) -> None:
-    said(apart("begin"))
+    read_result(apart("begin"))
     Framework(ENVIRONMENT, shell, effects, inline=False).decide("approve")
     programs = [apart("approve", meet=True) for _ in range(2)]
-    ends = [said(program).results for program in programs]
+    ends = [read_result(program).results for program in programs]
     assert ends == [["sent to bob@example.com"]] * 2, "both are told the one result"
-    assert effects.of("send_mail") == [MAILED]
+    assert effects.calls_to("send_mail") == [MAILED]
 
 
 # R23, R54
 def test_a_helper_process_goes_on_when_the_decision_is_there(
-    apart: Callable[..., Any], shell: Shell, effects: Effects
+    apart: Callable[..., Any], shell: Shell, effects: EffectServer
 ) -> None:
-    said(apart("begin"))
+    read_result(apart("begin"))
     helper = apart("resume_all")
     Framework(ENVIRONMENT, shell, effects, inline=False).decide("approve")
-    end: Said = said(helper)
+    end: ProgramResult = read_result(helper)
     assert end.results == ["sent to bob@example.com"]
-    assert effects.of("send_mail") == [MAILED]
+    assert effects.calls_to("send_mail") == [MAILED]
 
 
 # R54
 def test_the_program_on_its_page_asks(shell: Shell) -> None:
     (shell.folder / "policy.yaml").write_text("version: 1\nrules: [{name: money, tools: [refund], then: ask}]\n")
     page = ROOT / "docs" / "frameworks" / "openai-agents.md"
-    program = started(ENVIRONMENT, PROGRAMS / "openai_agents_page.py", page, folder=shell.folder)
-    out, err = finished(program)
+    program = start_program(ENVIRONMENT, PROGRAMS / "openai_agents_page.py", page, folder=shell.folder)
+    out, err = wait_finished(program)
     assert program.returncode == 0, err
     assert out.strip() == "['refund']"
     shell.url = f"sqlite:///{shell.folder / 'interlock.db'}"

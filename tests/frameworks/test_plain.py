@@ -15,8 +15,8 @@ from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Decision
 from interlock.core.ports import ApprovalQuery
 from interlock.sdk.agent import Agent
-from tests.databases import File
-from tests.fakes.vendor_schema import misfits
+from tests.databases import SqliteFile
+from tests.fakes.vendor_schema import schema_errors
 from tests.frameworks.framework_program import ROOT
 from tests.support import BOB
 
@@ -29,16 +29,16 @@ Tell = Callable[[Agent, str, object, Callable[..., Any]], Any]
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[AppServices]:
-    parts = build_services(File(tmp_path / "interlock.db").url)
-    await parts.store.open()
-    await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
-    yield parts
-    await parts.store.close()
+    services = build_services(SqliteFile(tmp_path / "interlock.db").url)
+    await services.store.open()
+    await services.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
+    yield services
+    await services.store.close()
 
 
 @pytest.fixture
 def agent(desk: AppServices, tmp_path: Path) -> Any:
-    with Interlock(File(tmp_path / "interlock.db").url, agent="mailer") as lock:
+    with Interlock(SqliteFile(tmp_path / "interlock.db").url, agent="mailer") as lock:
         yield lock.agent()
 
 
@@ -53,7 +53,7 @@ def tell(request: pytest.FixtureRequest) -> Tell:
     return told
 
 
-async def answer(desk: AppServices, decide: Callable[[Acknowledgement], Decision]) -> None:
+async def answer_pending(desk: AppServices, decide: Callable[[Acknowledgement], Decision]) -> None:
     async with asyncio.timeout(60), desk.store.watch("default") as watch:
         while not (found := (await desk.store.list("default", ApprovalQuery(statuses=("pending",)))).items):
             await watch.wait(1)
@@ -73,7 +73,7 @@ async def test_the_model_gets_what_came_of_its_call_once_people_decided(
     decisions: list[Callable[[Acknowledgement], Decision]] = [Approve, lambda seen: Edit({"to": "cat"}, seen)]
     for number, decide in enumerate([*decisions, lambda seen: Reject("Not on Sundays", seen)]):
         running = asyncio.ensure_future(tell(agent, str(number), {"to": "bob"}, send))
-        await answer(desk, decide)
+        await answer_pending(desk, decide)
         await running
     again = [await tell(agent, str(number), {"to": "bob"}, send) for number in range(3)]
     assert again[:2] == ["sent to bob", "sent to cat"]
@@ -88,7 +88,7 @@ async def test_what_a_function_raises_is_raised_once_and_told_from_then_on(
         raise OSError("The line was busy.")
 
     running = asyncio.ensure_future(tell(agent, "1", {"to": "bob"}, send))
-    await answer(desk, Approve)
+    await answer_pending(desk, Approve)
     with pytest.raises(OSError, match="busy"):
         await running
     assert (await tell(agent, "1", {"to": "bob"}, send))["error"] == "OSError: The line was busy."
@@ -113,14 +113,14 @@ async def test_an_async_function_is_awaited(agent: Agent, desk: AppServices) -> 
 
 def test_the_scripts_of_the_examples_speak_as_the_vendors_do() -> None:  # R54
     begun, told = [{"role": "user"}], [{"role": "user"}, {"role": "tool"}]
-    openai, anthropic = (loaded(name).scripted for name in ("15_openai_loop", "16_anthropic_loop"))
+    openai, anthropic = (load_example(name).scripted for name in ("15_openai_loop", "16_anthropic_loop"))
     for messages in (begun, told):
         asked = {"model": "any", "messages": messages}
-        assert misfits("openai/chat", "CreateChatCompletionResponse", openai(asked)) == []
-        assert misfits("anthropic", "message", anthropic(asked)) == []
+        assert schema_errors("openai/chat", "CreateChatCompletionResponse", openai(asked)) == []
+        assert schema_errors("anthropic", "message", anthropic(asked)) == []
 
 
-def loaded(name: str) -> Any:
+def load_example(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

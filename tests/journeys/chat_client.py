@@ -1,4 +1,4 @@
-"""A chat as people have it: a stream that is read event by event, cards that are decided, and a model behind a wire."""
+"""A chat client: streams read event by event, decisions, and a scripted model behind a wire format."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import httpx2
 
 from interlock.core.chat.transcript import ModelReply, Prompt, PromptUserMessage, ToolRequest, ToolResult
 from interlock.demo.scripted_model import make_reply as scripted
-from tests.databases import Place
-from tests.fakes.model_server import Models, models
-from tests.interlock_server import Served
+from tests.databases import Database
+from tests.fakes.model_server import ModelServer, run_models
+from tests.interlock_server import RunningServer
 from tests.journeys.shell import Shell, wait_until
 
 Json = dict[str, Any]
-LAST = ("done", "error")
-WIRES = ("openai", "anthropic")
-ON_WIRES = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+LAST_REPLY = ("done", "error")
+WIRE_FORMATS = ("openai", "anthropic")
+ON_WIRE_FORMATS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
 
 class Event(NamedTuple):
@@ -34,8 +34,8 @@ class Event(NamedTuple):
     data: Json
 
 
-class Talk:
-    """One open stream of a thread. What was read is in `seen`; leaving it closes the connection."""
+class ThreadStream:
+    """One open stream of a thread; `seen` holds the events read so far."""
 
     def __init__(self, client: httpx2.Client, method: str, path: str, **request: Any) -> None:
         self._context = client.stream(method, path, **request)
@@ -52,43 +52,43 @@ class Talk:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.drop()
+        self.close()
 
-    def drop(self) -> None:
+    def close(self) -> None:
         """As a browser does that is closed."""
         self._context.__exit__(None, None, None)
 
-    def next(self) -> Event:
+    def next_event(self) -> Event:
         return next(self._events)
 
-    def until(self, *names: str) -> Event:
+    def read_until(self, *names: str) -> Event:
         """The next event of one of these names; everything before it is in `seen`."""
         for event in self._events:
             if event.name in names:
                 return event
         raise AssertionError(f"The stream ended without {' or '.join(names)}: {self.names}")
 
-    def rest(self) -> list[Event]:
+    def read_all(self) -> list[Event]:
         """All events of this turn, those that were read before included."""
-        if not self.seen or self.seen[-1].name not in LAST:
-            self.until(*LAST)
+        if not self.seen or self.seen[-1].name not in LAST_REPLY:
+            self.read_until(*LAST_REPLY)
         return self.seen
 
     @property
     def names(self) -> list[str]:
         """Pieces of text in a row count as one."""
-        return squeezed(self.seen)
+        return merge_deltas(self.seen)
 
     @property
     def text(self) -> str:
         return "".join(event.data["content"] for event in self.seen if event.name == "delta")
 
-    def of(self, name: str) -> list[Json]:
+    def events_named(self, name: str) -> list[Json]:
         return [event.data for event in self.seen if event.name == name]
 
     @property
     def results(self) -> list[Any]:
-        return [data["tool_call"]["result"] for data in self.of("tool_call_result")]
+        return [data["tool_call"]["result"] for data in self.events_named("tool_call_result")]
 
     def _read(self) -> Iterator[Event]:
         fields: dict[str, str] = {}
@@ -106,24 +106,26 @@ class Talk:
             fields = {}
 
 
-def squeezed(events: list[Event]) -> list[str]:
+def merge_deltas(events: list[Event]) -> list[str]:
     names = [event.name for event in events]
     return [name for n, name in enumerate(names) if name != "delta" or n == 0 or names[n - 1] != "delta"]
 
 
-class Person:
-    """Somebody with a key, in front of the chat or the inbox."""
+class ChatUser:
+    """A person with a key, in the chat or the inbox."""
 
     def __init__(self, client: httpx2.Client) -> None:
         self.client = client
 
-    def say(self, text: str, agent: str = "", thread: str = "") -> Talk:
+    def say(self, text: str, agent: str = "", thread: str = "") -> ThreadStream:
         body = {"message": text, "agent": agent, "thread_id": thread}
-        return Talk(self.client, "POST", "/api/chat", json={name: value for name, value in body.items() if value})
+        return ThreadStream(
+            self.client, "POST", "/api/chat", json={name: value for name, value in body.items() if value}
+        )
 
-    def follow(self, thread: str, after: str = "") -> Talk:
+    def follow(self, thread: str, after: str = "") -> ThreadStream:
         headers = {"last-event-id": after} if after else {}
-        return Talk(self.client, "GET", f"/api/threads/{thread}/events", headers=headers)
+        return ThreadStream(self.client, "GET", f"/api/threads/{thread}/events", headers=headers)
 
     def decide(self, approval: Json, kind: str, **more: object) -> Json:
         body = {"kind": kind, "args_sha256": approval["args_sha256"], **more}
@@ -139,37 +141,37 @@ class Person:
     def thread(self, thread: str) -> Json:
         return self.get(f"/api/threads/{thread}")
 
-    def lines(self, thread: str, kind: str) -> list[Json]:
+    def entries(self, thread: str, kind: str) -> list[Json]:
         return [line["body"] for line in self.thread(thread)["lines"] if line["kind"] == kind]
 
     def stop(self, thread: str) -> Json:
         return self.post(f"/api/threads/{thread}/stop", {})
 
     def get(self, path: str) -> Any:
-        return told(self.client.get(path))
+        return read_json(self.client.get(path))
 
     def post(self, path: str, body: Json) -> Any:
-        return told(self.client.post(path, json=body))
+        return read_json(self.client.post(path, json=body))
 
 
-def told(answer: httpx2.Response) -> Any:
+def read_json(answer: httpx2.Response) -> Any:
     assert answer.status_code == 200, f"{answer.request.method} {answer.request.url}: {answer.text}"
     return answer.json()
 
 
 @dataclass
-class Mind:
-    """What thinks behind the wires, and what it was told each time, as the wire brought it."""
+class ScriptedModel:
+    """The model behind the wire formats, with every prompt that it got."""
 
-    think: Callable[[Prompt], ModelReply] = scripted
+    reply: Callable[[Prompt], ModelReply] = scripted
     prompts: list[Prompt] = field(default_factory=list)
 
     def __call__(self, prompt: Prompt) -> ModelReply:
         self.prompts.append(prompt)
-        return self.think(prompt)
+        return self.reply(prompt)
 
     @property
-    def told(self) -> list[Any]:
+    def tool_results(self) -> list[Any]:
         """The results that the last prompt ends with."""
         messages = self.prompts[-1].messages
         behind = max(n for n, each in enumerate(messages) if isinstance(each, ModelReply))
@@ -182,7 +184,7 @@ def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "I try.") -> Mo
     )
 
 
-def plays(*replies: ModelReply) -> Callable[[Prompt], ModelReply]:
+def scripted_replies(*replies: ModelReply) -> Callable[[Prompt], ModelReply]:
     """A mind that says these one after another, whatever it is told; in the end it has nothing more to do."""
 
     def think(prompt: Prompt) -> ModelReply:
@@ -192,94 +194,94 @@ def plays(*replies: ModelReply) -> Callable[[Prompt], ModelReply]:
     return think
 
 
-def last_said(prompt: Prompt) -> str:
+def last_user_text(prompt: Prompt) -> str:
     return next(message.text for message in reversed(prompt.messages) if isinstance(message, PromptUserMessage))
 
 
 @contextmanager
-def models_beside() -> Iterator[Models]:
-    """The stand-in in a thread of its own, so that a test can change its mind while a server talks to it."""
-    ready: Future[tuple[Models, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+def run_models_in_thread() -> Iterator[ModelServer]:
+    """Run the fake model server in a thread, so that a test can change its replies."""
+    ready: Future[tuple[ModelServer, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
         stop = asyncio.Event()
-        async with models() as stand_in:
-            ready.set_result((stand_in, asyncio.get_running_loop(), stop))
+        async with run_models() as model_server:
+            ready.set_result((model_server, asyncio.get_running_loop(), stop))
             await stop.wait()
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), name="models")
     thread.start()
-    stand_in, loop, stop = ready.result(timeout=30)
+    model_server, loop, stop = ready.result(timeout=30)
     try:
-        yield stand_in
+        yield model_server
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
 
 
 @dataclass
-class Ground:
-    """A server with its database, its people and the stand-in that its models are at."""
+class ChatServer:
+    """A server with its database, its users and its fake model server."""
 
-    place: Place
+    database: Database
     folder: Path
-    served: Served
-    models: Models
-    bob: Person
-    ada: Person
+    server: RunningServer
+    models: ModelServer
+    bob: ChatUser
+    ada: ChatUser
     keys: dict[str, str]
 
     def records(self, kind: str) -> dict[str, Json]:
-        rows = self.place.sql("select id, body from records where workspace = 'default' and kind = ?", kind)
+        rows = self.database.sql("select id, body from records where workspace = 'default' and kind = ?", kind)
         return {name: json.loads(bytes(body)) for name, body in rows}
 
     def put(self, kind: str, name: str, body: Json) -> None:
         text = "insert into records (workspace, kind, id, body, at) values ('default', ?, ?, ?, 0)"
-        self.place.sql(text, kind, name, json.dumps(body).encode())
+        self.database.sql(text, kind, name, json.dumps(body).encode())
 
-    def titled(self, title: str) -> int:
+    def count_titled(self, title: str) -> int:
         """How many issues and objectives there are of this title: effects, counted where they are."""
         kept = [*self.records("linear_issue").values(), *self.records("objective").values()]
         return sum(body["title"] == title for body in kept)
 
     def assert_valid_ledger(self) -> None:
         shell = Shell(self.folder)
-        shell.url = self.place.url
+        shell.url = self.database.url
         done = shell("audit", "verify")
         assert (done.code, done.out.partition(":")[0]) == (0, "valid"), done
 
 
 @dataclass
-class World:
-    """One test's view: `agent` is whom it chats with, over a wire of its own; `name` is in all that it makes."""
+class ChatScenario:
+    """One test on a chat server: `agent` is its agent, `name` is in everything that it creates."""
 
-    ground: Ground
+    server: ChatServer
     agent: str
     name: str
-    mind: Mind
+    model: ScriptedModel
     threads: list[str] = field(default_factory=list)
-    cut_off: int = 0  # turns that a stop at the same moment may have cut off, so that no reply is kept
+    interrupted: int = 0  # turns that a stop at the same moment may have cut off, so that no reply is kept
     unrecorded: int = 0  # turns that leave no reply in a thread: answers to reviewers, and failures that ended a turn
-    begun: int = 0
+    started: int = 0
 
     @property
-    def bob(self) -> Person:
-        return self.ground.bob
+    def bob(self) -> ChatUser:
+        return self.server.bob
 
     @property
-    def ada(self) -> Person:
-        return self.ground.ada
+    def ada(self) -> ChatUser:
+        return self.server.ada
 
-    def say(self, text: str, thread: str = "", agent: str = "") -> Talk:
+    def say(self, text: str, thread: str = "", agent: str = "") -> ThreadStream:
         talk = self.bob.say(text, "" if thread else agent or self.agent, thread)
         if talk.thread not in self.threads:
             self.threads.append(talk.thread)
         return talk
 
-    def titled(self, word: str) -> int:
-        return self.ground.titled(f"{word} {self.name}")
+    def count_titled(self, word: str) -> int:
+        return self.server.count_titled(f"{word} {self.name}")
 
-    def wait_for_rest(self, thread: str) -> Json:
+    def wait_idle(self, thread: str) -> Json:
         found: list[Json] = []
 
         def at_rest() -> bool:
@@ -291,21 +293,21 @@ class World:
 
     def assert_sound(self) -> None:
         """Every call has exactly one result, and every turn at the model is a line of a thread."""
-        lines = [line for thread in self._all_threads() for line in self.wait_for_rest(thread)["lines"]]
+        lines = [line for thread in self._all_threads() for line in self.wait_idle(thread)["lines"]]
         wishes = [call["id"] for line in lines if line["kind"] == "replied" for call in line["body"]["calls"]]
         results = [line["body"]["call"] for line in lines if line["kind"] == "resulted"]
         assert sorted(wishes) == sorted(results)
-        assert self.ground.models.violations == []
-        if self.agent in ON_WIRES:
-            turns = self.ground.models.turns[self.begun :]
-            assert {turn.wire for turn in turns} <= {ON_WIRES[self.agent]}
+        assert self.server.models.violations == []
+        if self.agent in ON_WIRE_FORMATS:
+            turns = self.server.models.turns[self.started :]
+            assert {turn.wire for turn in turns} <= {ON_WIRE_FORMATS[self.agent]}
             counted = sum(line["kind"] in ("replied", "failed") for line in lines)
-            assert counted + self.unrecorded <= len(turns) <= counted + self.unrecorded + self.cut_off
+            assert counted + self.unrecorded <= len(turns) <= counted + self.unrecorded + self.interrupted
         assert [self.ada.pending(thread) for thread in self.threads] == [[] for _ in self.threads]
 
     def _all_threads(self) -> list[str]:
         found, todo = list[str](), list(self.threads)
         while todo:
             found.append(todo.pop())
-            todo += [body["thread"] for body in self.ada.lines(found[-1], "delegated")]
+            todo += [body["thread"] for body in self.ada.entries(found[-1], "delegated")]
         return found

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.databases import Place
-from tests.fakes.model_server import Models
-from tests.interlock_server import keys_at, serving
-from tests.journeys.chat_client import Ground, Person
+from tests.databases import Database
+from tests.fakes.model_server import ModelServer
+from tests.interlock_server import create_keys, run_server
+from tests.journeys.chat_client import ChatServer, ChatUser
 
 POLICY = """\
   version: 1
@@ -65,11 +65,13 @@ def policy() -> str:
 
 
 @contextmanager
-def ground_on(place: Place, folder: Path, models: Models, *options: str, more: str = "") -> Iterator[Ground]:
+def run_chat_server(
+    database: Database, folder: Path, models: ModelServer, *options: str, more: str = ""
+) -> Iterator[ChatServer]:
     """A server on a database that is ready, in a process of its own. Bob chats, ada is an admin."""
     (folder / "interlock.yaml").write_text(configuration(models.url) + more)
-    keys = asyncio.run(keys_at(place.url))
+    keys = asyncio.run(create_keys(database.url))
     with ExitStack() as stack:
-        served = stack.enter_context(serving(place.url, folder, "--demo", *options))
-        bob, ada = (Person(stack.enter_context(served.client(keys[role]))) for role in ("reviewer", "admin"))
-        yield Ground(place, folder, served, models, bob, ada, keys)
+        served = stack.enter_context(run_server(database.url, folder, "--demo", *options))
+        bob, ada = (ChatUser(stack.enter_context(served.client(keys[role]))) for role in ("reviewer", "admin"))
+        yield ChatServer(database, folder, served, models, bob, ada, keys)

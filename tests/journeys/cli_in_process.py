@@ -1,4 +1,4 @@
-"""The command, called in the process of the tests: the entry point of the program, with streams of its own."""
+"""The command line, called in the test process with its own streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIMIT = 60.0  # seconds; a command that ends by itself takes a hundredth of that
-UNTIL_TOLD = ("serve", "worker", "mcp-gate")
+ENDLESS_COMMANDS = ("serve", "worker", "mcp-gate")
 SIZE = {"COLUMNS": "80", "LINES": "25"}  # what Rich and Typer take where no stream is a terminal
 
 _one_at_a_time = threading.Lock()
@@ -38,11 +38,11 @@ def run_main(words: Sequence[str], stdin: str, env: Mapping[str, str], folder: P
 
     It runs in a thread of its own, since whoever calls may have an event loop that runs.
     """
-    refuse_what_does_not_end(words)
+    refuse_endless_command(words)
     streams = Streams(*(io.TextIOWrapper(io.BytesIO(given), encoding="utf-8") for given in (stdin.encode(), b"", b"")))
     ended: Future[int] = Future()
     thread = threading.Thread(target=lambda: ended.set_result(exit_status()), name="interlock", daemon=True)
-    with _one_at_a_time, surroundings(words, streams, env, folder):
+    with _one_at_a_time, process_state(words, streams, env, folder):
         thread.start()
         try:
             code = ended.result(LIMIT)
@@ -52,24 +52,24 @@ def run_main(words: Sequence[str], stdin: str, env: Mapping[str, str], folder: P
     return code, *streams.written
 
 
-def refuse_what_does_not_end(words: Sequence[str]) -> None:
+def refuse_endless_command(words: Sequence[str]) -> None:
     is_watch = "watch" in words[:2] and "--once" not in words
-    if words and (words[0] in UNTIL_TOLD or is_watch or tuple(words[:2]) == ("runs", "resume")):
+    if words and (words[0] in ENDLESS_COMMANDS or is_watch or tuple(words[:2]) == ("runs", "resume")):
         raise ValueError(f"{words[0]} runs until it is told to stop: take Shell.start, or Shell.process if it refuses.")
 
 
 @contextmanager
-def surroundings(words: Sequence[str], streams: Streams, env: Mapping[str, str], folder: Path) -> Iterator[None]:
+def process_state(words: Sequence[str], streams: Streams, env: Mapping[str, str], folder: Path) -> Iterator[None]:
     """All that a process has for itself and the threads of one process share."""
     before = dict(os.environ), Path.cwd(), sys.argv, Streams(sys.stdin, sys.stdout, sys.stderr)
     try:
-        put(env | SIZE, folder, ["interlock", *words], streams)
+        set_process_state(env | SIZE, folder, ["interlock", *words], streams)
         yield
     finally:
-        put(*before)
+        set_process_state(*before)
 
 
-def put(env: Mapping[str, str], folder: Path, argv: list[str], streams: Streams) -> None:
+def set_process_state(env: Mapping[str, str], folder: Path, argv: list[str], streams: Streams) -> None:
     os.environ.clear()
     os.environ.update(env)
     time.tzset()

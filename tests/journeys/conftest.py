@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import Base, File, Place, migrated
-from tests.fakes.model_server import Models
-from tests.journeys.chat_client import WIRES, Ground, Mind, World, models_beside
-from tests.journeys.chat_server import ground_on
+from tests.databases import Database, ServerDatabase, SqliteFile, migrated_template
+from tests.fakes.model_server import ModelServer
+from tests.journeys.chat_client import WIRE_FORMATS, ChatScenario, ChatServer, ScriptedModel, run_models_in_thread
+from tests.journeys.chat_server import run_chat_server
 from tests.journeys.shell import Shell
 
 NUMBERS = itertools.count(1)
@@ -26,48 +26,50 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.fixture(scope="session")
-def stand_in() -> Iterator[Models]:
-    with models_beside() as stand_in:
-        yield stand_in
+def model_server() -> Iterator[ModelServer]:
+    with run_models_in_thread() as model_server:
+        yield model_server
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgres"])
-def chat_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def chat_database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """A database for as long as the tests run: what is in it grows, as in life."""
     if request.param == "sqlite":
-        yield File(tmp_path_factory.mktemp("chat") / "interlock.db")
+        yield SqliteFile(tmp_path_factory.mktemp("chat") / "interlock.db")
         return
     server = request.getfixturevalue("postgres_server")
     name = f"test_{uuid.uuid4().hex}"
-    server.create_database(name, migrated(server))
-    yield Base(server, name)
+    server.create_database(name, migrated_template(server))
+    yield ServerDatabase(server, name)
     server.drop_database(name)
 
 
 @pytest.fixture(scope="session")
-def shared_ground(chat_place: Place, stand_in: Models, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with ground_on(chat_place, tmp_path_factory.mktemp("serve"), stand_in) as ground:
+def shared_server(
+    chat_database: Database, model_server: ModelServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ChatServer]:
+    with run_chat_server(chat_database, tmp_path_factory.mktemp("serve"), model_server) as ground:
         yield ground
 
 
 @pytest.fixture(scope="module")
-def ground(shared_ground: Ground) -> Iterator[Ground]:
+def server(shared_server: ChatServer) -> Iterator[ChatServer]:
     """After each module the ledger is checked by the command that people use for it."""
-    yield shared_ground
-    shared_ground.assert_valid_ledger()
+    yield shared_server
+    shared_server.assert_valid_ledger()
 
 
-@pytest.fixture(params=WIRES)
+@pytest.fixture(params=WIRE_FORMATS)
 def wire(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def world(ground: Ground, wire: str) -> Iterator[World]:
-    mind = Mind()
-    ground.models.brain = mind
-    ground.models.pause = 0.0
-    ground.models.faults.clear()
-    world = World(ground, wire, f"{wire}-{next(NUMBERS)}", mind, begun=len(ground.models.turns))
-    yield world
-    world.assert_sound()
+def scenario(server: ChatServer, wire: str) -> Iterator[ChatScenario]:
+    mind = ScriptedModel()
+    server.models.reply = mind
+    server.models.pause = 0.0
+    server.models.faults.clear()
+    scenario = ChatScenario(server, wire, f"{wire}-{next(NUMBERS)}", mind, started=len(server.models.turns))
+    yield scenario
+    scenario.assert_sound()

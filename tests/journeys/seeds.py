@@ -1,4 +1,4 @@
-"""Approvals to decide about, made through the agent's door."""
+"""Pending approvals, created through the gate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from interlock.app.bootstrap import wall_clock
 from interlock.core.call import QUESTION_SPEC, QUESTION_TOOL, ToolSpec
 from interlock.core.outcome import Waiting
 from tests.journeys.shell import Shell
-from tests.support import Clock, approve, call, opened, pending
+from tests.support import Clock, approve, call, open_services, propose_pending
 
 MAIL = ToolSpec("send_mail", "write", describe="Mail {to}")
 PAY = ToolSpec(
@@ -41,29 +41,33 @@ NO_UNDO = "defaults: {undo_window: 0s}"
 DECEIT = {"to": "ada@b\u0430nk.example\u202e"}
 
 
-async def mail(shell: Shell, number: int = 1, *, ago: int = 0, policy: str = "", **more: object) -> str:
+async def propose_mail(shell: Shell, number: int = 1, *, ago: int = 0, policy: str = "", **more: object) -> str:
     """The id of a pending mail that was proposed `ago` milliseconds before now."""
-    async with opened(shell.path, Clock(wall_clock() - ago), policy) as parts:
-        return await pending(parts, number, MAIL, **{"args": {"to": "bob"}, "agent": "writer", **more})
+    async with open_services(shell.path, Clock(wall_clock() - ago), policy) as services:
+        return await propose_pending(services, number, MAIL, **{"args": {"to": "bob"}, "agent": "writer", **more})
 
 
-async def pay(shell: Shell, args: Mapping[str, object], number: int = 1) -> str:
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        return await pending(parts, number, PAY, args=args, agent="planner", requester="ada", agent_says="Trust me.")
+async def propose_payment(shell: Shell, args: Mapping[str, object], number: int = 1) -> str:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        return await propose_pending(
+            services, number, PAY, args=args, agent="planner", requester="ada", agent_says="Trust me."
+        )
 
 
-async def question(shell: Shell, **args: object) -> str:
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        outcome = await parts.gate.ask(call("q", {"question": "How many?", **args}, tool=QUESTION_TOOL), QUESTION_SPEC)
+async def ask_question(shell: Shell, **args: object) -> str:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        outcome = await services.gate.ask(
+            call("q", {"question": "How many?", **args}, tool=QUESTION_TOOL), QUESTION_SPEC
+        )
         assert isinstance(outcome, Waiting)
         return outcome.approval_id
 
 
-async def lost(shell: Shell) -> str:
-    """A call that was started, and of which nobody knows how it ended."""
+async def start_lost_call(shell: Shell) -> str:
+    """A started call whose outcome is unknown."""
     clock = Clock(wall_clock() - 600_000)
-    async with opened(shell.path, clock) as parts:
-        approval_id = await pending(parts, 1, MAIL, args={"to": "bob"})
-        await approve(parts, approval_id)
-        await parts.gate.start("default", approval_id, "a machine far away", 1_000)
+    async with open_services(shell.path, clock) as services:
+        approval_id = await propose_pending(services, 1, MAIL, args={"to": "bob"})
+        await approve(services, approval_id)
+        await services.gate.start("default", approval_id, "a machine far away", 1_000)
         return approval_id

@@ -1,4 +1,4 @@
-"""The command, called in this process; and programs as a person or a script starts them, with pipes or a terminal."""
+"""The command line in this process; and programs as processes, with pipes or a terminal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ import pyte
 from tests.journeys.cli_in_process import run_main
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-Stream = int | IO[bytes]
+OutputStream = int | IO[bytes]
 ALTERNATE_SCREEN = b"\x1b[?1049h"
-PATIENCE = 120.0  # seconds that a condition may take on a busy machine; nothing waits that long when all is well
+TIMEOUT = 120.0  # seconds that a condition may take on a loaded machine; nothing waits that long when all is well
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?")
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     code: int
     out: str
     err: str
@@ -52,19 +52,19 @@ class Shell:
         self.extra: dict[str, str] = {}
         self._started: list[subprocess.Popen[Any]] = []
 
-    def __call__(self, *words: str, stdin: str = "") -> Done:
+    def __call__(self, *words: str, stdin: str = "") -> CommandResult:
         """In this process. What does not end by itself, and whatever is about being a process, is a real one."""
-        return Done(*run_main(words, stdin, self.env(), self.folder))
+        return CommandResult(*run_main(words, stdin, self.env(), self.folder))
 
-    def process(self, *words: str, stdin: str = "") -> Done:
+    def process(self, *words: str, stdin: str = "") -> CommandResult:
         """The same in a process of its own, with pipes."""
         command, pipe = self.command(*words), subprocess.PIPE
         process = self.program(*command, stdin=pipe, stdout=pipe, stderr=pipe)
-        out, err = process.communicate(stdin.encode(), timeout=PATIENCE)
-        return Done(process.returncode, out.decode(), err.decode())
+        out, err = process.communicate(stdin.encode(), timeout=TIMEOUT)
+        return CommandResult(process.returncode, out.decode(), err.decode())
 
     def start(
-        self, *words: str, out: Stream = subprocess.PIPE, err: Stream = subprocess.PIPE
+        self, *words: str, out: OutputStream = subprocess.PIPE, err: OutputStream = subprocess.PIPE
     ) -> subprocess.Popen[bytes]:
         return self.program(*self.command(*words), stdout=out, stderr=err)
 
@@ -128,17 +128,17 @@ class Terminal:
         return self.assert_becomes(lambda screen: all(text in screen for text in texts), f"{texts} on the screen")
 
     def assert_becomes(self, holds: Callable[[str], bool], what: str) -> str:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not holds(self.screen()):
             if time.monotonic() > end or not self._read():
                 raise AssertionError(f"Waited in vain for {what}. The screen:\n{self.screen()}")
         return self.screen()
 
     def exit_code(self) -> int:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while self._read() and time.monotonic() < end:
             pass
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT)
 
     def is_restored(self) -> bool:
         """Whether keys are echoed, lines are edited, and the screen is the one from before."""
@@ -174,7 +174,7 @@ def end_group(process: subprocess.Popen[Any]) -> None:
             stream.close()
 
 
-def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE, pause: float = 0.01) -> None:
+def wait_until(holds: Callable[[], bool], what: str, patience: float = TIMEOUT, pause: float = 0.01) -> None:
     """A condition that costs something to look at takes a longer pause."""
     end = time.monotonic() + patience
     while not holds():

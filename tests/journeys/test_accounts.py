@@ -8,8 +8,8 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.errors import Unauthenticated
-from tests.journeys.shell import Done, Shell
-from tests.support import Clock, opened
+from tests.journeys.shell import CommandResult, Shell
+from tests.support import Clock, open_services
 
 pytestmark = pytest.mark.smoke
 
@@ -17,7 +17,7 @@ PASSWORD = "correct horse battery"
 KEY = re.compile(r"ilk_[a-z0-9]{8}_[A-Za-z0-9_-]{43}")
 
 
-def assert_refused(done: Done, code: int, *words: str) -> None:
+def assert_refused(done: CommandResult, code: int, *words: str) -> None:
     assert (done.code, done.out) == (code, ""), done
     assert done.err.startswith("Error: "), done.err
     assert done.err.count("\n") == 1, done.err
@@ -29,9 +29,9 @@ async def test_a_key_is_made_listed_used_and_revoked(shell: Shell) -> None:
     assert (made.code, made.err) == (0, "")
     secret = made.out.splitlines()[-1]
     assert KEY.fullmatch(secret)
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        assert (await parts.accounts.authenticate_key(secret)).actor == "agent:office"
-        await parts.accounts.drain()
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        assert (await services.accounts.authenticate_key(secret)).actor == "agent:office"
+        await services.accounts.drain()
     (item,) = shell("keys", "list", "--json").json["items"]
     assert (item["id"], item["name"], item["role"], item["user"]) == (secret[:12], "office", "agent", "")
     assert item["used_at"] is not None
@@ -41,9 +41,9 @@ async def test_a_key_is_made_listed_used_and_revoked(shell: Shell) -> None:
     assert secret[13:] not in listed + shell("keys", "list", "--json").out + shell("audit", "export").out
     assert shell("keys", "revoke", secret[:12]).out.startswith(f"Revoked {secret[:12]} (office).")
     assert "nothing changed" in shell("keys", "revoke", secret[:12]).out
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         with pytest.raises(Unauthenticated):
-            await parts.accounts.authenticate_key(secret)
+            await services.accounts.authenticate_key(secret)
     assert shell("keys", "list", "--json").json["items"] == []
     assert shell("keys", "list", "--all", "--json").json["items"][0]["revoked_at"] is not None
     assert_refused(shell("keys", "revoke", "ilk_nothing0"), 1, "There is no key ilk_nothing0")
@@ -117,8 +117,8 @@ async def test_workspaces_are_apart(shell: Shell) -> None:
     assert shell("workspaces", "add", "acme").out == "Added the workspace acme.\n"
     assert "already" in shell("workspaces", "add", "acme").out
     secret = shell("keys", "create", "--name", "shop", "--role", "agent", "--workspace", "acme").out.splitlines()[-1]
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        assert (await parts.accounts.authenticate_key(secret)).workspace == "acme"
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        assert (await services.accounts.authenticate_key(secret)).workspace == "acme"
     assert_refused(shell("keys", "revoke", secret[:12]), 1, "in the workspace 'default'")
     assert shell("keys", "revoke", secret[:12], "--workspace", "acme").code == 0
     assert [item["name"] for item in shell("workspaces", "list", "--json").json["items"]] == ["acme"]
@@ -138,13 +138,13 @@ async def test_a_person_gets_a_password_a_link_and_an_end(shell: Shell) -> None:
     named = shell("users", "link", "ann", "--url", "https://interlock.example/")
     assert named.out.splitlines()[-1].startswith("https://interlock.example/welcome#")
     assert named.err == ""
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        assert (await parts.accounts.sign_in("default", "ann", PASSWORD))[0].name == "ann"
-        assert (await parts.accounts.use_link(token))[0].name == "ann"
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        assert (await services.accounts.sign_in("default", "ann", PASSWORD))[0].name == "ann"
+        assert (await services.accounts.use_link(token))[0].name == "ann"
     assert shell("users", "sign-out", "ann", "--json").json == {"user": "ann", "sessions": 2, "keys": 0}
     assert shell("users", "password", "ann", stdin="another password\r\n").code == 0
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        assert (await parts.accounts.sign_in("default", "ann", "another password"))[0].name == "ann"
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        assert (await services.accounts.sign_in("default", "ann", "another password"))[0].name == "ann"
     assert shell("users", "remove", "ann").code == 0
     assert shell("users", "list", "--json").json["items"] == []
     assert shell("users", "add", "ann").out.startswith("Added ann")
@@ -159,8 +159,8 @@ async def test_a_link_invites_somebody_who_is_not_there_yet(shell: Shell) -> Non
     link = shell("users", "link", "carol", "--role", "viewer", "--team", "ops", "--json").json["link"]
     base, _, token = link.partition("#")
     assert base == "https://interlock.example/welcome"
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        who, _ = await parts.accounts.use_link(token, "", PASSWORD)
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        who, _ = await services.accounts.use_link(token, "", PASSWORD)
         assert (who.name, who.role, who.teams) == ("carol", "viewer", frozenset({"ops"}))
 
 

@@ -16,18 +16,18 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.core.ledger.chain import Head, make_entry
 from interlock.core.ledger.event import Event
-from tests.journeys.seeds import mail, pay
-from tests.journeys.shell import PATIENCE, Done, Shell
-from tests.support import Clock, opened, pending
+from tests.journeys.seeds import propose_mail, propose_payment
+from tests.journeys.shell import TIMEOUT, CommandResult, Shell
+from tests.support import Clock, open_services, propose_pending
 
 pytestmark = pytest.mark.smoke
 
 
-async def recorded(shell: Shell) -> tuple[str, str]:
+async def record_calls(shell: Shell) -> tuple[str, str]:
     """An edited and approved mail, and a pending payment with a secret: 5 entries."""
-    sent = await mail(shell)
+    sent = await propose_mail(shell)
     shell("approvals", "edit", sent, "--args", '{"to": "carol"}')
-    waiting = await pay(shell, {"amount": 5, "key": "hunter2"}, 2)
+    waiting = await propose_payment(shell, {"amount": 5, "key": "hunter2"}, 2)
     shell("approvals", "approve", waiting, "--user", "ada", "--comment", "x" * 501)
     return sent, waiting
 
@@ -42,14 +42,14 @@ def tamper(shell: Shell, *statements: str) -> None:
     connection.close()
 
 
-def assert_invalid(done: Done, *words: str) -> None:
+def assert_invalid(done: CommandResult, *words: str) -> None:
     assert done.code == 1, done
     assert "INVALID" in done.out
     assert [word for word in words if word not in done.out] == [], done.out
 
 
 async def test_a_sound_record_is_valid(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     head = shell("audit", "head").json
     done = shell("audit", "verify")
     assert (done.code, done.out) == (0, f"valid: {head['seq']} entries, head {head['link']}\n")
@@ -98,13 +98,13 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
     ],
 )
 async def test_tampering_is_found(shell: Shell, statement: str, words: str) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     tamper(shell, statement)
     assert_invalid(shell("audit", "verify"), words)
 
 
 async def test_a_row_of_which_the_ledger_knows_nothing_is_found(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     tamper(
         shell,
         "create temp table copy as select * from approvals where status = 'pending'",
@@ -115,9 +115,9 @@ async def test_a_row_of_which_the_ledger_knows_nothing_is_found(shell: Shell) ->
 
 
 async def test_a_cut_tail_is_found_with_a_head_that_was_kept_elsewhere(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     short = shell("audit", "head").out
-    await mail(shell, 2)
+    await propose_mail(shell, 2)
     (shell.folder / "head.json").write_text(shell("audit", "head").out)
     assert shell("audit", "verify", "--head", "head.json").code == 0
     old = json.loads(short)
@@ -133,9 +133,9 @@ async def test_a_cut_tail_is_found_with_a_head_that_was_kept_elsewhere(shell: Sh
 
 
 async def test_a_head_that_is_older_than_the_ledger_still_fits(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     (shell.folder / "head.json").write_text(shell("audit", "head").out)
-    await mail(shell, 2)
+    await propose_mail(shell, 2)
     assert shell("audit", "verify", "--head", "head.json").code == 0
 
 
@@ -164,7 +164,7 @@ async def erase(shell: Shell, approval_id: str, *ranges: tuple[int, int], told: 
 
 
 async def test_what_was_erased_is_said_and_leaves_the_record_valid(shell: Shell) -> None:
-    sent, _ = await recorded(shell)
+    sent, _ = await record_calls(shell)
     await erase(shell, sent, (1, 3))
     done = shell("audit", "verify")
     assert (done.code, done.err) == (0, "")
@@ -191,7 +191,7 @@ async def test_what_was_erased_is_said_and_leaves_the_record_valid(shell: Shell)
 async def test_what_nobody_says_was_erased_is_found(
     shell: Shell, ranges: list[tuple[int, int]], told: bool, row: bool, words: str
 ) -> None:
-    sent, _ = await recorded(shell)
+    sent, _ = await record_calls(shell)
     await erase(shell, sent, *ranges, told=told, row=row)
     assert_invalid(shell("audit", "verify"), words)
 
@@ -213,13 +213,13 @@ def test_a_head_that_is_none_is_refused(shell: Shell, text: str, words: str) -> 
 
 
 async def test_a_record_that_others_go_on_writing_is_valid(shell: Shell) -> None:
-    await mail(shell, 0)
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    await propose_mail(shell, 0)
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         verifying = shell.start("audit", "verify")
         number = 0
         while verifying.poll() is None:
             number += 1
-            await pending(parts, f"busy{number}")
+            await propose_pending(services, f"busy{number}")
     out, err = verifying.communicate()
     assert (verifying.returncode, err) == (0, b""), out
     assert out.startswith(b"valid: ")
@@ -231,7 +231,7 @@ async def test_a_record_that_others_go_on_writing_is_valid(shell: Shell) -> None
 
 @pytest.mark.nightly
 async def test_several_processes_find_the_same(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     verify = ("audit", "verify", "--jobs")
     assert shell.process(*verify, "3", "--json").json == shell(*verify, "1", "--json").json
     tamper(shell, "update events set actor = 'mallory' where seq = 2")
@@ -244,7 +244,7 @@ async def test_several_processes_find_the_same(shell: Shell) -> None:
 
 @pytest.mark.nightly
 async def test_more_processes_than_entries_are_no_harm(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     assert shell.process("audit", "verify", "--jobs", "8").code == 0
 
 
@@ -256,7 +256,7 @@ def keygen(shell: Shell, name: str) -> str:
 
 
 async def test_a_signed_head_is_trusted_by_its_key_alone(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     key, other = keygen(shell, "key.pem"), keygen(shell, "other.pem")
     (shell.folder / "key.pub").write_text(key + "\n")
     (shell.folder / "unsigned.json").write_text(shell("audit", "head").out)
@@ -281,7 +281,7 @@ async def test_a_signed_head_is_trusted_by_its_key_alone(shell: Shell) -> None:
 
 
 async def test_without_a_trusted_key_a_signature_shows_integrity_and_not_origin(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     key = keygen(shell, "key.pem")
     (shell.folder / "interlock.yaml").write_text("audit: {signing_key: key.pem}")
     (shell.folder / "head.json").write_text(shell("audit", "head").out)
@@ -303,7 +303,7 @@ def test_a_key_is_made_once_and_for_its_owner(shell: Shell) -> None:
 
 
 async def test_a_signing_key_that_cannot_be_used_is_refused(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     shell.extra["INTERLOCK_SIGNING_KEY"] = "nowhere.pem"
     for words in (["head"], ["export"]):
         done = shell("audit", *words)
@@ -322,7 +322,7 @@ def test_a_key_without_anything_signed_is_wrong_use(shell: Shell) -> None:
 
 
 async def test_an_export_is_verified_without_the_database(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     shell.extra["INTERLOCK_SIGNING_KEY"] = "key.pem"
     key = keygen(shell, "key.pem")
     (shell.folder / "head.json").write_text(shell("audit", "head").out)
@@ -340,9 +340,9 @@ async def test_an_export_is_verified_without_the_database(shell: Shell) -> None:
 
 
 async def test_exports_chain_on(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     shell("audit", "export", "--out", "a.tsv")
-    await mail(shell, 7)
+    await propose_mail(shell, 7)
     shell("audit", "export", "--since", "4", "--out", "b.tsv")
     shell("audit", "export", "--since", "2", "--out", "late.tsv")
     assert shell("audit", "verify", "--export", "a.tsv", "--export", "b.tsv").code == 0
@@ -359,7 +359,7 @@ async def test_exports_chain_on(shell: Shell) -> None:
 
 
 async def test_a_damaged_export_is_found(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     lines = shell("audit", "export").out.splitlines(keepends=True)
     (shell.folder / "cut.tsv").write_text("".join(lines[:3]))
     assert_invalid(shell("audit", "verify", "--export", "cut.tsv"), "entry 2: cut.tsv ends without its head")
@@ -382,7 +382,7 @@ async def test_a_damaged_export_is_found(shell: Shell) -> None:
     ],
 )
 async def test_an_export_that_fails_leaves_no_file_and_replaces_none(shell: Shell, statement: str) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     shell("audit", "export", "--out", "e.tsv")
     before = (shell.folder / "e.tsv").read_bytes()
     tamper(shell, statement)
@@ -395,7 +395,7 @@ async def test_an_export_that_fails_leaves_no_file_and_replaces_none(shell: Shel
 
 
 async def test_a_ledger_whose_tail_was_cut_is_exported_with_the_head_that_shows_it(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     tamper(shell, "delete from events where seq = 4")
     shell("audit", "export", "--out", "e.tsv")
     words = "The head at the end of e.tsv is of entry 4 and does not fit entry 3, the last one here"
@@ -403,17 +403,17 @@ async def test_a_ledger_whose_tail_was_cut_is_exported_with_the_head_that_shows_
 
 
 async def test_a_reader_who_has_seen_enough_is_no_error(shell: Shell) -> None:
-    await recorded(shell)
+    await record_calls(shell)
     reader, writer = os.pipe()
     exporting = shell.start("audit", "export", out=writer)
     os.close(writer)
     os.close(reader)
-    _, err = exporting.communicate(timeout=PATIENCE)
+    _, err = exporting.communicate(timeout=TIMEOUT)
     assert (exporting.returncode, err) == (0, b"")
 
 
 async def test_exports_of_another_workspace_are_told_apart(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     shell("audit", "export", "--workspace", "other", "--out", "other.tsv")
     assert shell("audit", "verify", "--export", "other.tsv").code == 0
     done = shell("audit", "verify", "--export", "other.tsv", "--workspace", "third")
@@ -444,7 +444,7 @@ def test_the_programs_in_the_documentation_verify_an_export(shell: Shell) -> Non
     shell.extra["INTERLOCK_SIGNING_KEY"] = "key.pem"
     shell("audit", "export", "--out", "export.tsv")
     head = shell("audit", "head").json
-    assert run(shell, chain + signature) == Done(0, f"3 {head['link']}\n", "")
+    assert run(shell, chain + signature) == CommandResult(0, f"3 {head['link']}\n", "")
     whole = (shell.folder / "export.tsv").read_text()
     for old, new, words in (
         ('"user":"carol"', '"user":"eve"', "entry 3 was altered"),
@@ -457,8 +457,8 @@ def test_the_programs_in_the_documentation_verify_an_export(shell: Shell) -> Non
         assert (altered.code, words in altered.err) == (1, True), altered.err
 
 
-def run(shell: Shell, program: str) -> Done:
+def run(shell: Shell, program: str) -> CommandResult:
     pipe = subprocess.PIPE
     running = shell.program(sys.executable, "-c", program, stdout=pipe, stderr=pipe, text=True)
-    out, err = running.communicate(timeout=PATIENCE)
-    return Done(running.returncode, out, err)
+    out, err = running.communicate(timeout=TIMEOUT)
+    return CommandResult(running.returncode, out, err)

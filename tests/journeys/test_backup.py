@@ -18,27 +18,29 @@ from interlock.app import audit
 from interlock.app.bootstrap import build_services, wall_clock
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.storage.sqlite import database as backup
-from tests.databases import migrated
-from tests.journeys.seeds import MAIL, mail
+from tests.databases import migrated_template
+from tests.journeys.seeds import MAIL, propose_mail
 from tests.journeys.shell import Shell
 from tests.postgres import Server
-from tests.support import Clock, opened, pending
+from tests.support import Clock, open_services, propose_pending
 
 pytestmark = pytest.mark.smoke
 
 CUT = "The chain ends before the head"
 
 
-def nothing(done: int, pages: int) -> None:
+def ignore_progress(done: int, pages: int) -> None:
     """For those who need not be told."""
 
 
 async def fill(shell: Shell, count: int) -> None:
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        await asyncio.gather(*(pending(parts, f"full{n}", MAIL, args={"to": "x" * 500}) for n in range(count)))
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        await asyncio.gather(
+            *(propose_pending(services, f"full{n}", MAIL, args={"to": "x" * 500}) for n in range(count))
+        )
 
 
-def put_back(shell: Shell, copy: str) -> None:
+def restore(shell: Shell, copy: str) -> None:
     """As the page on backups says: nobody has it open, and the old files are moved away together."""
     for suffix in ("", "-wal", "-shm"):
         old = Path(f"{shell.path}{suffix}")
@@ -57,16 +59,16 @@ async def test_a_copy_made_while_others_write_is_one_moment_of_the_database(
     """After each step of the copying somebody commits; without one moment held fast, it would start over each time."""
     monkeypatch.setattr(backup, "PAGES_PER_STEP", 20)
     await fill(shell, 300)
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        before, loop, seen = await parts.store.head("default"), asyncio.get_running_loop(), []
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        before, loop, seen = await services.store.head("default"), asyncio.get_running_loop(), []
 
         def told(done: int, pages: int) -> None:
             seen.append(done)
-            written = asyncio.run_coroutine_threadsafe(pending(parts, f"busy{len(seen)}"), loop)
+            written = asyncio.run_coroutine_threadsafe(propose_pending(services, f"busy{len(seen)}"), loop)
             written.result(30)
 
         copy = await asyncio.to_thread(backup.make_backup, shell.path, shell.folder / "copy.db", told)
-        assert (await parts.store.head("default")).seq == before.seq + len(seen)
+        assert (await services.store.head("default")).seq == before.seq + len(seen)
     assert len(seen) > 5
     assert seen == sorted(set(seen))
     assert copy.heads == (before,)
@@ -79,11 +81,11 @@ async def test_a_copy_made_while_others_write_is_one_moment_of_the_database(
 
 async def test_the_command_copies_while_others_write(shell: Shell) -> None:
     await fill(shell, 100)
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         copying, number = shell.start("backup", "copy.db"), 0
         while copying.poll() is None:
             number += 1
-            await pending(parts, f"busy{number}")
+            await propose_pending(services, f"busy{number}")
     out, err = copying.communicate()
     assert (copying.returncode, err) == (0, b"")
     assert number > 1
@@ -92,7 +94,7 @@ async def test_the_command_copies_while_others_write(shell: Shell) -> None:
 
 
 async def test_a_backup_is_one_file_for_its_owner_alone(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     done = shell("backup", "copy.db", "--json")
     head = shell("audit", "head").json
     copy = shell.folder / "copy.db"
@@ -105,23 +107,23 @@ async def test_a_backup_is_one_file_for_its_owner_alone(shell: Shell) -> None:
 
 
 async def test_work_goes_on_from_a_restored_backup(shell: Shell) -> None:  # R49
-    waiting = await mail(shell)
+    waiting = await propose_mail(shell)
     (shell.folder / "head.json").write_text(head_line(shell("backup", "copy.db").out))
     shell.path.write_bytes(b"a disk died")
-    put_back(shell, "copy.db")
+    restore(shell, "copy.db")
     assert shell("audit", "verify", "--head", "head.json").code == 0
     assert shell("approvals", "approve", waiting).code == 0
-    await mail(shell, 2)
+    await propose_mail(shell, 2)
     assert shell("audit", "verify", "--head", "head.json").code == 0
     assert shell("doctor").code == 0
 
 
 async def test_an_older_backup_is_noticed_by_a_newer_head(shell: Shell) -> None:  # R49
-    waiting = await mail(shell)
+    waiting = await propose_mail(shell)
     shell("backup", "copy.db")
     shell("approvals", "approve", waiting)
     (shell.folder / "head.json").write_text(shell("audit", "head").out)
-    put_back(shell, "copy.db")
+    restore(shell, "copy.db")
     assert shell("audit", "verify").code == 0
     done = shell("audit", "verify", "--head", "head.json")
     assert done.code == 1
@@ -153,12 +155,12 @@ def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("create table heads (name text)")
     with pytest.raises(Misconfigured, match="not a database of Interlock"):
-        backup.make_backup(tmp_path / "other.db", tmp_path / "copy.db", nothing)
+        backup.make_backup(tmp_path / "other.db", tmp_path / "copy.db", ignore_progress)
     assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
 
 
 async def test_a_copy_that_was_stopped_leaves_nothing(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
 
     def stop(done: int, pages: int) -> None:
         raise InterruptedError
@@ -167,12 +169,12 @@ async def test_a_copy_that_was_stopped_leaves_nothing(shell: Shell) -> None:
         backup.make_backup(shell.path, shell.folder / "copy.db", stop)
     assert [path.name for path in shell.folder.iterdir() if path.name.startswith("copy")] == []
     with pytest.raises(InvalidRequest):
-        backup.make_backup(shell.path, shell.path, nothing)
+        backup.make_backup(shell.path, shell.path, ignore_progress)
 
 
 async def test_a_database_is_copied_as_it_is_before_an_upgrade(shell: Shell) -> None:
     """An older one must not be brought up to date by the backup that is made for going back."""
-    await mail(shell)
+    await propose_mail(shell)
     with closing(sqlite3.connect(shell.path)) as connection, connection:
         connection.execute("delete from migrations where number > 1")
     assert shell("backup", "copy.db").code == 0
@@ -187,7 +189,7 @@ async def test_a_database_is_copied_as_it_is_before_an_upgrade(shell: Shell) -> 
 def based(shell: Shell, postgres_server: Server, postgres_database: str) -> Shell:
     """The command on a database of PostgreSQL."""
     postgres_server.drop_database(postgres_database)
-    postgres_server.create_database(postgres_database, migrated(postgres_server))
+    postgres_server.create_database(postgres_database, migrated_template(postgres_server))
     shell.extra["INTERLOCK_DATABASE_URL"] = postgres_server.url(postgres_database)
     return shell
 
@@ -209,12 +211,12 @@ def restored(based: Shell, postgres_server: Server) -> Iterator[Callable[[str], 
 
 
 async def mail_there(shell: Shell, number: int = 1) -> str:
-    parts = build_services(shell.extra["INTERLOCK_DATABASE_URL"])
-    await parts.store.open()
+    services = build_services(shell.extra["INTERLOCK_DATABASE_URL"])
+    await services.store.open()
     try:
-        return await pending(parts, number, MAIL, args={"to": "bob"})
+        return await propose_pending(services, number, MAIL, args={"to": "bob"})
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 def dump(shell: Shell, server: Server, name: str) -> None:

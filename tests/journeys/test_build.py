@@ -16,12 +16,12 @@ from site import getsitepackages
 
 import pytest
 
-from tests.interlock_server import serving
+from tests.interlock_server import run_server
 from tests.journeys.shell import end_group, wait_until
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = Path("src", "interlock", "server", "ui")
-TAKEN = (
+INCLUDED = (
     "src",
     "ui",
     "scripts",
@@ -32,7 +32,7 @@ TAKEN = (
     ".gitignore",
     ".editorconfig",
 )
-NOT_TAKEN = shutil.ignore_patterns("node_modules", "__pycache__")
+EXCLUDED = shutil.ignore_patterns("node_modules", "__pycache__")
 BARE = (sys.executable, "-I", "-S")  # a Python in which nothing is installed, Node neither
 NOWHERE = {"PATH": "/nowhere"}
 
@@ -43,10 +43,10 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def checkout(tmp_path: Path) -> Path:
     """A copy of this one, with the page as it is built there."""
     made = tmp_path / "checkout"
-    for name in TAKEN:
+    for name in INCLUDED:
         place = TOP / name
         if place.is_dir():
-            shutil.copytree(place, made / name, ignore=NOT_TAKEN)
+            shutil.copytree(place, made / name, ignore=EXCLUDED)
         else:
             shutil.copy(place, made / name)
     return made
@@ -55,7 +55,9 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.fixture
 def equipped(checkout: Path) -> Path:
     """What npm installed is taken from here."""
-    shutil.copytree(TOP / "ui" / "node_modules", checkout / "ui" / "node_modules", copy_function=linked, symlinks=True)
+    shutil.copytree(
+        TOP / "ui" / "node_modules", checkout / "ui" / "node_modules", copy_function=link_tree, symlinks=True
+    )
     return checkout
 
 
@@ -68,7 +70,7 @@ def run(checkout: Path) -> Run:
     return run
 
 
-def built(checkout: Path, run: Run) -> str:
+def build_page(checkout: Path, run: Run) -> str:
     """What it said."""
     done = run(sys.executable, "hatch_build.py")
     assert done.returncode == 0, done.stderr
@@ -76,14 +78,14 @@ def built(checkout: Path, run: Run) -> str:
 
 
 def test_the_page_is_built_again_if_a_source_changed_and_not_otherwise(equipped: Path, run: Run) -> None:
-    assert built(equipped, run) == ""
+    assert build_page(equipped, run) == ""
     (equipped / "ui" / "src" / "more.test.ts").write_text("export {};\n")
-    assert built(equipped, run) == ""
+    assert build_page(equipped, run) == ""
     page = equipped / "ui" / "index.html"
     page.write_text(page.read_text().replace("<title>Interlock</title>", "<title>Another</title>"))
-    assert "Building the page" in built(equipped, run)
+    assert "Building the page" in build_page(equipped, run)
     assert "<title>Another</title>" in (equipped / PAGE / "index.html").read_text()
-    assert built(equipped, run) == ""
+    assert build_page(equipped, run) == ""
 
 
 def test_a_build_that_was_cut_off_starts_again(equipped: Path, run: Run) -> None:
@@ -95,7 +97,7 @@ def test_a_build_that_was_cut_off_starts_again(equipped: Path, run: Run) -> None
     finally:
         end_group(process)
     assert not (equipped / PAGE / ".built").exists()
-    assert "Building the page" in built(equipped, run)
+    assert "Building the page" in build_page(equipped, run)
     assert names(equipped / PAGE) == whole
 
 
@@ -153,10 +155,10 @@ def test_the_wheel_and_the_source_archive_carry_the_page(equipped: Path, run: Ru
     assert not (unpacked / "ui" / "node_modules").exists()
     again = subprocess.run([*BARE, "hatch_build.py"], cwd=unpacked, env=NOWHERE, capture_output=True, check=False)
     assert (again.returncode, again.stderr) == (0, b"")  # what was unpacked has no need of Node
-    assert_serves(installed(wheel, tmp_path / "venv"), tmp_path, page)
+    assert_serves(install_wheel(wheel, tmp_path / "venv"), tmp_path, page)
 
 
-def installed(wheel: Path, place: Path) -> Path:
+def install_wheel(wheel: Path, place: Path) -> Path:
     """In an environment of its own; what the wheel needs is borrowed from this one, so that nothing is downloaded."""
     venv.create(place, with_pip=False)
     [packages] = place.glob("lib/python*/site-packages")
@@ -168,7 +170,7 @@ def installed(wheel: Path, place: Path) -> Path:
 
 def assert_serves(program: Path, folder: Path, page: set[str]) -> None:
     database = f"sqlite:///{folder / 'interlock.db'}"
-    with serving(database, folder, program=[str(program)], environ=NOWHERE) as served, served.client() as client:
+    with run_server(database, folder, program=[str(program)], environ=NOWHERE) as served, served.client() as client:
         shell = client.get("/")
         assert shell.status_code == 200
         wanted = re.findall(r'"/(assets/[^"]+)"', shell.text)
@@ -176,7 +178,7 @@ def assert_serves(program: Path, folder: Path, page: set[str]) -> None:
         assert [client.get(f"/{name}").status_code for name in wanted] == [200] * len(wanted)
 
 
-def linked(source: str, target: str) -> None:
+def link_tree(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:  # on another disk

@@ -9,11 +9,11 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.notify.delivery import DeliveryTarget, make_test_delivery, mark_dead
-from tests.fakes.http_receiver import receiving
-from tests.journeys.seeds import mail
-from tests.journeys.shell import Done, Shell
+from tests.fakes.http_receiver import run_receiver
+from tests.journeys.seeds import propose_mail
+from tests.journeys.shell import CommandResult, Shell
 from tests.journeys.test_accounts import assert_refused
-from tests.support import Clock, approve, opened
+from tests.support import Clock, approve, open_services
 
 pytestmark = pytest.mark.smoke
 
@@ -30,14 +30,14 @@ def configure(shell: Shell, url: str) -> None:
     shell("migrate")
 
 
-async def run(shell: Shell, *words: str) -> Done:
+async def run(shell: Shell, *words: str) -> CommandResult:
     """Beside the receiver, which has to answer meanwhile."""
     return await asyncio.to_thread(shell, *words)
 
 
 # R25
 async def test_a_channel_is_listed_and_tested_without_a_server(shell: Shell) -> None:
-    async with receiving() as receiver:
+    async with run_receiver() as receiver:
         configure(shell, receiver.url)
         listed = await run(shell, "channels", "list", "--json")
         dashboard, hook = listed.json["items"]
@@ -45,7 +45,7 @@ async def test_a_channel_is_listed_and_tested_without_a_server(shell: Shell) -> 
         assert (hook["is_default"], hook["teams"], hook["due"], hook["off"]) == (True, ["finance"], 0, None)
         done = await run(shell, "channels", "test", "hook")
         assert (done.code, done.out, done.err) == (0, "Sent a test through hook.\n", "")
-        [heard] = receiver.taken
+        [heard] = receiver.accepted
         assert json.loads(heard.body)["type"].endswith("test")
         text = (await run(shell, "channels", "list")).out + listed.out
         assert [word for word in (SECRET[6:], receiver.url) if word in text] == []
@@ -71,7 +71,7 @@ workspaces:
 
 
 async def test_a_workspace_has_channels_of_its_own(shell: Shell) -> None:  # R60
-    async with receiving() as ours, receiving() as theirs:
+    async with run_receiver() as ours, run_receiver() as theirs:
         configure(shell, ours.url)
         with (shell.folder / "interlock.yaml").open("a") as file:
             file.write(OWN.format(url=theirs.url, secret=SECRET.replace("aHV", "bHV")))
@@ -79,7 +79,7 @@ async def test_a_workspace_has_channels_of_its_own(shell: Shell) -> None:  # R60
             await run(shell, "workspaces", "add", name)
         done = await run(shell, "channels", "test", "hook", "--workspace", "lab")
         assert (done.code, done.out) == (0, "Sent a test through hook.\n")
-        assert (len(ours.taken), len(theirs.taken)) == (0, 1)
+        assert (len(ours.accepted), len(theirs.accepted)) == (0, 1)
         refused = await run(shell, "channels", "test", "hook", "--workspace", "zebra")
         assert_refused(refused, 1, "There is no channel 'hook'. Configured are: none.")
         doctor = await run(shell, "doctor", "--json", "--workspace", "lab")
@@ -97,8 +97,8 @@ async def test_a_workspace_has_channels_of_its_own(shell: Shell) -> None:  # R60
 # R25
 async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        await parts.store.deliveries.disable_channel(
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        await services.store.deliveries.disable_channel(
             "default", "hook", "The webhook said that this address is gone (410)."
         )
     assert "off since" in shell("channels", "list").out
@@ -114,22 +114,22 @@ async def test_a_channel_is_switched_off_by_a_person_who_is_on_record(shell: She
     assert done.out == "Switched hook off. On again: interlock channels enable hook\n"
     assert shell("channels", "disable", "hook").out == "hook is off already; nothing changed.\n"
     assert shell("channels", "disable", "hook", "--json").json["off"]["why"] == "The webhook moves."
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        [entries] = [batch async for batch in parts.store.entries("default")]
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        [entries] = [batch async for batch in services.store.entries("default")]
     [off] = [entry for entry in entries if entry.kind == "channel_off"]
     assert off.actor not in ("", "interlock")
     assert shell("channels", "enable", "hook").out.startswith("Switched hook on.")
 
 
 # R25
-async def test_what_was_given_up_is_listed_and_sent_again(shell: Shell) -> None:
+async def test_dead_deliveries_are_listed_and_retried(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
     assert shell("deliveries", "list").out == "No message is parked.\n"
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         lost = make_test_delivery(
             "default", "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6", DeliveryTarget("hook", "", "ada"), "ada", wall_clock()
         )
-        await parts.store.deliveries.add(mark_dead(lost, "The webhook refused it (400)."))
+        await services.store.deliveries.add(mark_dead(lost, "The webhook refused it (400)."))
     listed = shell("deliveries", "list")
     assert [word for word in ("a4b5c6", "hook", "ada", "The webhook refused it (400).") if word not in listed.out] == []
     (item,) = shell("deliveries", "list", "--status", "parked", "--channel", "hook", "--json").json["items"]
@@ -146,11 +146,11 @@ async def test_what_was_given_up_is_listed_and_sent_again(shell: Shell) -> None:
 async def test_the_live_list_is_the_inbox_and_what_waits_for_one_if_wanted(shell: Shell) -> None:
     shell("users", "add", "ada", "--role", "admin")
     shell("users", "add", "vic", "--role", "viewer")
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     with shell.terminal("approvals", "watch", "--mine", "--user", "vic") as terminal:
         terminal.assert_shows("0 calls wait")
     with shell.terminal("approvals", "watch", "--mine", "--user", "ada") as terminal:
         terminal.assert_shows("1 call waits", approval_id[-8:])
-        async with opened(shell.path, Clock(wall_clock())) as parts:
-            await approve(parts, approval_id)
+        async with open_services(shell.path, Clock(wall_clock())) as services:
+            await approve(services, approval_id)
             terminal.assert_shows("0 calls wait", "approved by bob")

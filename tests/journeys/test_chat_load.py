@@ -8,21 +8,21 @@ from collections import Counter
 
 import httpx2
 
-from tests.journeys.chat_client import Ground, Json, Mind
+from tests.journeys.chat_client import ChatServer, Json, ScriptedModel
 
 THREADS = 200
 DECIDERS = 8
-BOUND = 100.0  # seconds; on an idle machine it takes a tenth of that
+TIME_LIMIT = 100.0  # seconds; on an idle machine it takes a tenth of that
 
 
-async def test_two_hundred_threads_at_once_end_well(ground: Ground) -> None:  # R3 R6
-    ground.models.brain = Mind()
-    begun, cards = len(ground.models.turns), asyncio.Queue[Json]()
-    headers = {"authorization": f"Bearer {ground.keys['reviewer']}"}
+async def test_two_hundred_threads_at_once_end_well(server: ChatServer) -> None:  # R3 R6
+    server.models.reply = ScriptedModel()
+    begun, cards = len(server.models.turns), asyncio.Queue[Json]()
+    headers = {"authorization": f"Bearer {server.keys['reviewer']}"}
     limits = httpx2.Limits(max_connections=THREADS + DECIDERS)
     async with (
-        httpx2.AsyncClient(base_url=ground.served.url, headers=headers, timeout=BOUND, limits=limits) as client,
-        asyncio.timeout(BOUND),
+        httpx2.AsyncClient(base_url=server.server.url, headers=headers, timeout=TIME_LIMIT, limits=limits) as client,
+        asyncio.timeout(TIME_LIMIT),
         asyncio.TaskGroup() as group,
     ):
         deciders = [group.create_task(decide(client, cards)) for _ in range(DECIDERS)]
@@ -30,13 +30,13 @@ async def test_two_hundred_threads_at_once_end_well(ground: Ground) -> None:  # 
         threads = await asyncio.gather(*chats)
         for each in deciders:
             each.cancel()
-    titles = Counter(body["title"] for body in ground.records("objective").values())
+    titles = Counter(body["title"] for body in server.records("objective").values())
     assert [titles[f"Crowd {number}"] for number in range(THREADS)] == [1] * THREADS
     assert len(set(threads)) == THREADS
-    assert ground.models.violations == []
-    assert Counter(turn.whole for turn in ground.models.turns[begun:]) == {True: 2 * THREADS}
+    assert server.models.violations == []
+    assert Counter(turn.is_complete for turn in server.models.turns[begun:]) == {True: 2 * THREADS}
     for thread in threads[::20]:
-        kinds = [line["kind"] for line in ground.bob.thread(thread)["lines"]]
+        kinds = [line["kind"] for line in server.bob.thread(thread)["lines"]]
         assert kinds == ["said", "replied", "asked", "decided", "resulted", "replied", "ended"]
 
 

@@ -13,9 +13,19 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.core.ports import User
-from tests.journeys.seeds import ASK_ADA, DECEIT, NO_MAIL_TO_EVE, NO_UNDO, TWO_PEOPLE, lost, mail, pay, question
-from tests.journeys.shell import PATIENCE, Done, Shell
-from tests.support import Clock, opened, pending
+from tests.journeys.seeds import (
+    ASK_ADA,
+    DECEIT,
+    NO_MAIL_TO_EVE,
+    NO_UNDO,
+    TWO_PEOPLE,
+    ask_question,
+    propose_mail,
+    propose_payment,
+    start_lost_call,
+)
+from tests.journeys.shell import TIMEOUT, CommandResult, Shell
+from tests.support import Clock, open_services, propose_pending
 
 pytestmark = pytest.mark.smoke
 
@@ -26,7 +36,7 @@ ITEM = (
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def assert_refused(done: Done, code: int, *words: str) -> None:
+def assert_refused(done: CommandResult, code: int, *words: str) -> None:
     """One plain line on standard error, nothing on standard output, no traceback."""
     assert (done.code, done.out) == (code, ""), done
     assert done.err.startswith("Error: "), done.err
@@ -34,25 +44,25 @@ def assert_refused(done: Done, code: int, *words: str) -> None:
     assert [word for word in words if word not in done.err] == [], done.err
 
 
-def status_of(shell: Shell, approval_id: str) -> str:
+def read_status(shell: Shell, approval_id: str) -> str:
     return str(shell("approvals", "show", approval_id, "--json").json["status"])
 
 
-async def with_finance(shell: Shell) -> None:
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+async def add_finance_team(shell: Shell) -> None:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         for name, role, team in (
             ("ada", "reviewer", "finance"),
             ("bob", "reviewer", "finance"),
             ("vic", "viewer", "x"),
         ):
-            await parts.store.put_user("default", User(name, role, teams=frozenset({team})), "test")
+            await services.store.put_user("default", User(name, role, teams=frozenset({team})), "test")
 
 
 # Looking
 
 
 async def test_a_pending_call_is_listed_shown_and_approved(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     listed = shell("approvals", "list")
     assert listed.code == 0
     for word in (approval_id[-8:], "Mail bob", "send_mail", "writer", "pending", "medium", "0 of 1"):
@@ -62,11 +72,11 @@ async def test_a_pending_call_is_listed_shown_and_approved(shell: Shell) -> None
     assert approved.code == 0
     assert "Approved" in approved.out
     assert shell("approvals", "list").out == "Nothing waits for a decision.\n"
-    assert status_of(shell, approval_id) == "approved"
+    assert read_status(shell, approval_id) == "approved"
 
 
 async def test_a_list_in_json_has_the_fields_of_the_interface(shell: Shell) -> None:
-    approval_id = await mail(shell, thread_id="t1")
+    approval_id = await propose_mail(shell, thread_id="t1")
     body = shell("approvals", "list", "--json").json
     assert body["next"] is None
     (item,) = body["items"]
@@ -77,7 +87,7 @@ async def test_a_list_in_json_has_the_fields_of_the_interface(shell: Shell) -> N
 
 
 async def test_one_approval_in_json_has_card_votes_decision_and_timeline(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     shell("approvals", "approve", approval_id, "--user", "ada", "--comment", "fine")
     body = shell("approvals", "show", approval_id, "--json").json
     assert body["args"] == {"to": "bob"}
@@ -90,7 +100,7 @@ async def test_one_approval_in_json_has_card_votes_decision_and_timeline(shell: 
 
 
 async def test_a_card_comes_in_its_order_with_everything_on_it(shell: Shell) -> None:
-    approval_id = await pay(shell, {"amount": 5, "to": "x" * 3_000, "key": "hunter2"})
+    approval_id = await propose_payment(shell, {"amount": 5, "to": "x" * 3_000, "key": "hunter2"})
     out = shell("approvals", "show", approval_id).out
     marks = ["HIGH RISK", "pay", "Pay 5", "requester", "rule", "left", "Arguments", "amount", "Preview", "unverified"]
     places = [out.index(mark) for mark in [*marks, "Timeline", "proposed  agent:planner"]]
@@ -104,7 +114,7 @@ async def test_a_card_comes_in_its_order_with_everything_on_it(shell: Shell) -> 
 
 
 async def test_pages_continue_where_the_last_one_ended(shell: Shell) -> None:
-    ids = [await mail(shell, number) for number in range(3)]
+    ids = [await propose_mail(shell, number) for number in range(3)]
     first = shell("approvals", "list", "--limit", "2", "--json").json
     rest = shell("approvals", "list", "--limit", "2", "--cursor", first["next"], "--json").json
     assert [item["id"] for item in first["items"] + rest["items"]] == ids
@@ -112,14 +122,14 @@ async def test_pages_continue_where_the_last_one_ended(shell: Shell) -> None:
 
 
 async def test_lists_are_filtered(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     for option, value in (("--tool", "send_mail"), ("--agent", "writer"), ("--run", "run")):
         assert len(shell("approvals", "list", option, value, "--json").json["items"]) == 1
         assert shell("approvals", "list", option, "another", "--json").json["items"] == []
 
 
 async def test_without_a_server_an_expired_call_shows_as_expired(shell: Shell) -> None:
-    approval_id = await mail(shell, ago=25 * 3_600_000)
+    approval_id = await propose_mail(shell, ago=25 * 3_600_000)
     assert shell("approvals", "list", "--json").json["items"] == []
     (item,) = shell("approvals", "list", "--status", "expired", "--json").json["items"]
     assert item["id"] == approval_id
@@ -127,7 +137,7 @@ async def test_without_a_server_an_expired_call_shows_as_expired(shell: Shell) -
 
 
 async def test_another_workspace_sees_nothing(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     assert shell("approvals", "list", "--workspace", "other", "--json").json["items"] == []
     assert_refused(shell("approvals", "show", approval_id, "--workspace", "other"), 1, "There is no approval")
 
@@ -136,22 +146,22 @@ async def test_another_workspace_sees_nothing(shell: Shell) -> None:
 
 
 async def test_an_id_is_known_by_its_beginning_and_by_its_end(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     for part in (approval_id[:4], approval_id[:9].upper(), approval_id[-8:]):
         assert shell("approvals", "show", part, "--json").json["id"] == approval_id
 
 
 async def test_an_id_that_fits_two_names_both(shell: Shell) -> None:
-    ids = [await mail(shell, number) for number in (1, 2)]
+    ids = [await propose_mail(shell, number) for number in (1, 2)]
     common = ids[0][:6]
     assert_refused(shell("approvals", "approve", common), 1, "could be several approvals", *ids)
     body = shell("approvals", "approve", common, "--json").json
     assert sorted(body["candidates"]) == sorted(ids)
-    assert status_of(shell, ids[0]) == "pending"
+    assert read_status(shell, ids[0]) == "pending"
 
 
 async def test_an_id_that_is_unknown_or_too_short_is_refused(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     assert_refused(shell("approvals", "show", "ffffffff"), 1, "There is no approval", "approvals list")
     assert_refused(shell("approvals", "show", approval_id[:3]), 2, "at least 4 characters")
 
@@ -160,23 +170,23 @@ async def test_an_id_that_is_unknown_or_too_short_is_refused(shell: Shell) -> No
 
 
 async def test_a_rejection_says_until_when_it_can_be_undone_and_is_undone(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     rejected = shell("approvals", "reject", approval_id, "--reason", "not now")
     assert rejected.code == 0
     assert f"until then: interlock approvals undo {approval_id[-8:]}" in rejected.out
     assert shell("approvals", "undo", approval_id).out.startswith("Undone")
-    assert status_of(shell, approval_id) == "pending"
+    assert read_status(shell, approval_id) == "pending"
     assert_refused(shell("approvals", "undo", approval_id), 1, "Only a rejection can be undone")
 
 
 async def test_a_rejection_of_which_the_agent_was_told_stays(shell: Shell) -> None:
-    approval_id = await mail(shell, policy=NO_UNDO)
+    approval_id = await propose_mail(shell, policy=NO_UNDO)
     shell("approvals", "reject", approval_id)
     assert_refused(shell("approvals", "undo", approval_id), 1, "Too late to undo")
 
 
 async def test_a_second_decision_is_refused_and_says_who_decided(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     shell("approvals", "approve", approval_id, "--user", "ada")
     assert_refused(shell("approvals", "reject", approval_id), 1, "Already decided: ada")
     refused = shell("approvals", "reject", approval_id, "--json")
@@ -184,7 +194,7 @@ async def test_a_second_decision_is_refused_and_says_who_decided(shell: Shell) -
 
 
 async def test_an_edit_shows_what_changes_and_runs_with_it(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     edited = shell("approvals", "edit", approval_id, "--args", '{"to": "carol", "cc": ["dan"]}')
     assert edited.code == 0
     assert "Approved with your changes" in edited.out
@@ -193,7 +203,7 @@ async def test_an_edit_shows_what_changes_and_runs_with_it(shell: Shell) -> None
 
 
 async def test_arguments_of_an_edit_come_from_a_file_or_from_standard_input(shell: Shell) -> None:
-    first, second = [await mail(shell, number) for number in (1, 2)]
+    first, second = [await propose_mail(shell, number) for number in (1, 2)]
     (shell.folder / "args.json").write_text('{"to": "from a file"}')
     assert shell("approvals", "edit", first, "--args", "@args.json").code == 0
     assert shell("approvals", "edit", second, "--args", "-", stdin='{"to": "from a pipe"}').code == 0
@@ -202,12 +212,12 @@ async def test_arguments_of_an_edit_come_from_a_file_or_from_standard_input(shel
 
 
 async def test_an_edit_keeps_the_secret_whose_fingerprint_it_returns(shell: Shell) -> None:
-    approval_id = await pay(shell, {"amount": 5, "key": "hunter2"})
+    approval_id = await propose_payment(shell, {"amount": 5, "key": "hunter2"})
     args = shell("approvals", "show", approval_id, "--json").json["args"]
     done = shell("approvals", "edit", approval_id, "--args", json.dumps({**args, "amount": 4}))
     assert done.code == 0, done
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        kept = (await parts.store.get("default", approval_id)).payload.args
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        kept = (await services.store.get("default", approval_id)).payload.args
     assert json.loads(kept or b"") == {"amount": 4, "key": "hunter2"}
 
 
@@ -223,33 +233,33 @@ async def test_an_edit_keeps_the_secret_whose_fingerprint_it_returns(shell: Shel
     ],
 )
 async def test_an_edit_that_cannot_be_is_refused(shell: Shell, args: str, code: int, words: str) -> None:
-    approval_id = await mail(shell, policy=NO_MAIL_TO_EVE)
+    approval_id = await propose_mail(shell, policy=NO_MAIL_TO_EVE)
     refused = shell("approvals", "edit", approval_id, "--args", args)
     assert refused.code == code
     assert refused.out == ""
     assert words in refused.err.splitlines()[-1]
     assert "Traceback" not in refused.err
-    assert status_of(shell, approval_id) == "pending"
+    assert read_status(shell, approval_id) == "pending"
 
 
 async def test_a_call_that_the_policy_denies_by_now_is_not_approved(shell: Shell) -> None:  # R59
-    approval_id = await mail(shell, args={"to": "eve"})
-    async with opened(shell.path, Clock(wall_clock()), NO_MAIL_TO_EVE):
+    approval_id = await propose_mail(shell, args={"to": "eve"})
+    async with open_services(shell.path, Clock(wall_clock()), NO_MAIL_TO_EVE):
         pass
     refused = shell("approvals", "approve", approval_id, "--yes")
     assert_refused(refused, 1, "denies this call", "not to eve", "Eve gets no mail.")
-    assert status_of(shell, approval_id) == "pending"
+    assert read_status(shell, approval_id) == "pending"
 
 
 async def test_an_edit_that_does_not_fit_the_tool_is_refused_with_the_place(shell: Shell) -> None:
-    approval_id = await pay(shell, {"amount": 5})
+    approval_id = await propose_payment(shell, {"amount": 5})
     refused = shell("approvals", "edit", approval_id, "--args", '{"amount": "much"}', "--json")
     assert (refused.code, refused.json["error"]) == (1, "invalid_decision")
     assert refused.json["problems"][0]["pointer"] == "/amount"
 
 
 async def test_an_answer_replaces_the_call(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     assert "Answered" in shell("approvals", "respond", approval_id, "ask me tomorrow").out
     body = shell("approvals", "show", approval_id, "--json").json
     assert (body["status"], body["result"]) == ("responded", "ask me tomorrow")
@@ -267,21 +277,21 @@ async def test_an_answer_replaces_the_call(shell: Shell) -> None:
 async def test_an_answer_is_data_where_the_question_has_a_schema(
     shell: Shell, schema: object, words: list[str], result: object
 ) -> None:
-    approval_id = await question(shell, **({"schema": schema} if schema else {}))
+    approval_id = await ask_question(shell, **({"schema": schema} if schema else {}))
     assert shell("approvals", "respond", approval_id, *words).code == 0
     assert shell("approvals", "show", approval_id, "--json").json["result"] == result
 
 
 async def test_an_answer_that_does_not_fit_is_refused(shell: Shell) -> None:
-    approval_id = await question(shell, choices=["yes", "no"])
+    approval_id = await ask_question(shell, choices=["yes", "no"])
     assert_refused(shell("approvals", "respond", approval_id, "maybe"), 1, "does not fit the question")
     assert_refused(shell("approvals", "approve", approval_id), 1, "cannot be answered by approve")
     assert_refused(shell("approvals", "respond", approval_id), 2, "MESSAGE or --answer")
 
 
 async def test_two_people_have_to_agree_and_one_counts_once(shell: Shell) -> None:
-    approval_id = await mail(shell, policy=TWO_PEOPLE)
-    await with_finance(shell)
+    approval_id = await propose_mail(shell, policy=TWO_PEOPLE)
+    await add_finance_team(shell)
     assert "1 of 2" in shell("approvals", "approve", approval_id, "--user", "ada").out
     again = shell("approvals", "approve", approval_id, "--user", "ada")
     assert "already, so nothing changed" in again.out
@@ -291,13 +301,13 @@ async def test_two_people_have_to_agree_and_one_counts_once(shell: Shell) -> Non
 
 
 async def test_a_viewer_may_not_decide(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    await with_finance(shell)
+    approval_id = await propose_mail(shell)
+    await add_finance_team(shell)
     assert_refused(shell("approvals", "approve", approval_id, "--user", "vic"), 1, "vic may not decide")
 
 
 async def test_a_delegate_decides_in_the_place_of_another(shell: Shell) -> None:
-    approval_id = await mail(shell, policy=ASK_ADA)
+    approval_id = await propose_mail(shell, policy=ASK_ADA)
     assert_refused(shell("approvals", "approve", approval_id, "--user", "bob"), 1, "bob may not decide")
     told = shell("approvals", "delegate", approval_id, "--to-user", "bob", "--user", "ada")
     assert told.out == "bob may now decide this in place of ada.\n"
@@ -307,7 +317,7 @@ async def test_a_delegate_decides_in_the_place_of_another(shell: Shell) -> None:
 
 
 async def test_a_call_of_which_nobody_knows_is_resolved_by_somebody_who_looked(shell: Shell) -> None:
-    approval_id = await lost(shell)
+    approval_id = await start_lost_call(shell)
     assert shell("approvals", "list", "--status", "unknown", "--json").json["items"][0]["id"] == approval_id
     assert_refused(shell("approvals", "resolve", approval_id), 2, "--succeeded or --failed")
     assert_refused(shell("approvals", "resolve", approval_id, "--failed", "--result", "1"), 2, "--note")
@@ -319,7 +329,7 @@ async def test_a_call_of_which_nobody_knows_is_resolved_by_somebody_who_looked(s
 
 
 async def test_a_comment_is_bounded(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     assert_refused(shell("approvals", "approve", approval_id, "--comment", "x" * 501), 1, "more than 500 characters")
 
 
@@ -327,7 +337,7 @@ async def test_a_comment_is_bounded(shell: Shell) -> None:
 
 
 async def test_deceptive_arguments_are_shown_as_code_points(shell: Shell) -> None:
-    approval_id = await mail(shell, args=DECEIT, agent_says="\x1b[2Jall is well")
+    approval_id = await propose_mail(shell, args=DECEIT, agent_says="\x1b[2Jall is well")
     for done in (shell("approvals", "list"), shell("approvals", "show", approval_id)):
         assert "\\u{202e}" in done.out
         assert not set("\u202e\x1b") & set(done.out + done.err)
@@ -338,7 +348,7 @@ async def test_deceptive_arguments_are_shown_as_code_points(shell: Shell) -> Non
 
 
 async def test_deceptive_arguments_are_not_approved_until_acknowledged(shell: Shell) -> None:
-    approval_id = await mail(shell, args=DECEIT)
+    approval_id = await propose_mail(shell, args=DECEIT)
     assert_refused(shell("approvals", "approve", approval_id), 1, "bidi:/to", "lookalike:/to")
     half = shell("approvals", "approve", approval_id, "--acknowledge", "bidi:/to")
     assert_refused(half, 1, "lookalike:/to")
@@ -347,14 +357,14 @@ async def test_deceptive_arguments_are_not_approved_until_acknowledged(shell: Sh
 
 
 async def test_what_is_acknowledged_wholesale_is_shown_first(shell: Shell) -> None:
-    approval_id = await mail(shell, args=DECEIT)
+    approval_id = await propose_mail(shell, args=DECEIT)
     done = shell("approvals", "approve", approval_id, "--acknowledge-all")
     assert done.code == 0
     assert "RIGHT-TO-LEFT OVERRIDE" in done.err
 
 
 async def test_a_finding_is_acknowledged_as_it_is_shown(shell: Shell) -> None:
-    approval_id = await mail(shell, args={"t\u200bo": "bob"})
+    approval_id = await propose_mail(shell, args={"t\u200bo": "bob"})
     out = shell("approvals", "show", approval_id).out
     (shown,) = re.findall(r"ALARM  (\S+)", out)
     assert shown.isascii()
@@ -362,10 +372,10 @@ async def test_a_finding_is_acknowledged_as_it_is_shown(shell: Shell) -> None:
 
 
 async def test_an_edit_into_deceit_is_refused_until_acknowledged(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     args = ["--args", json.dumps(DECEIT)]
     assert "acknowledge" in shell("approvals", "edit", approval_id, *args).err
-    assert status_of(shell, approval_id) == "pending"
+    assert read_status(shell, approval_id) == "pending"
     assert shell("approvals", "edit", approval_id, *args, "--acknowledge-all").code == 0
 
 
@@ -433,7 +443,7 @@ def test_the_help_names_the_commands_and_loads_neither_store_nor_rules(shell: Sh
         "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    assert shell.program(sys.executable, "-c", program, stdout=subprocess.DEVNULL).wait(PATIENCE) == 0
+    assert shell.program(sys.executable, "-c", program, stdout=subprocess.DEVNULL).wait(TIMEOUT) == 0
 
 
 def test_the_version_is_told(shell: Shell) -> None:
@@ -495,7 +505,7 @@ def test_the_doctor_shows_no_secrets(shell: Shell) -> None:
 
 
 async def test_the_doctor_finds_a_clock_that_went_back(shell: Shell) -> None:
-    await mail(shell, ago=-3_600_000)
+    await propose_mail(shell, ago=-3_600_000)
     done = shell("doctor")
     assert done.code == 1
     assert "fail  clock" in done.out
@@ -542,11 +552,11 @@ def test_a_policy_is_checked_with_its_lines(shell: Shell) -> None:
 async def test_a_policy_with_an_unknown_team_is_refused_where_there_are_teams(shell: Shell) -> None:
     (shell.folder / "policy.yaml").write_text(TWO_PEOPLE.replace("finance]", "finanze]"))
     assert shell("policy", "check", "policy.yaml").code == 0
-    await with_finance(shell)
+    await add_finance_team(shell)
     assert_refused(shell("policy", "check", "policy.yaml"), 2, "finanze", "finance")
 
 
-def explained(shell: Shell, call: object, *words: str) -> Done:
+def explain(shell: Shell, call: object, *words: str) -> CommandResult:
     (shell.folder / "call.json").write_text(json.dumps(call))
     return shell("policy", "explain", "call.json", *words)
 
@@ -554,21 +564,21 @@ def explained(shell: Shell, call: object, *words: str) -> Done:
 def test_a_call_is_explained_by_the_rule_it_meets(shell: Shell) -> None:
     (shell.folder / "policy.yaml").write_text(TWO_PEOPLE)
     call = {"tool": "send_mail", "args": {"to": "bob"}, "effect": "write", "initiated_by": "ada"}
-    told = explained(shell, call, "--policy", "policy.yaml")
+    told = explain(shell, call, "--policy", "policy.yaml")
     assert told.code == 0
     for words in ("two of finance", "2 people: team finance", "waits for people"):
         assert words in told.out
-    body = explained(shell, call, "--policy", "policy.yaml", "--json").json
+    body = explain(shell, call, "--policy", "policy.yaml", "--json").json
     assert (body["verdict"], body["rule"], body["terms"]["stages"][0]["quorum"]) == ("ask", "two of finance", 2)
 
 
 async def test_without_a_file_the_policy_in_force_explains(shell: Shell) -> None:
     read = {"tool": "read_file", "args": {}, "effect": "read"}
-    assert explained(shell, read, "--json").json["verdict"] == "allow"
+    assert explain(shell, read, "--json").json["verdict"] == "allow"
     (shell.folder / "interlock.yaml").write_text("policy: {rules: [{name: closed, then: deny}]}")
-    assert explained(shell, read, "--json").json["rule"] == "closed"
-    await mail(shell, policy=NO_MAIL_TO_EVE)
-    body = explained(shell, {"tool": "send_mail", "args": {"to": "eve"}}, "--json").json
+    assert explain(shell, read, "--json").json["rule"] == "closed"
+    await propose_mail(shell, policy=NO_MAIL_TO_EVE)
+    body = explain(shell, {"tool": "send_mail", "args": {"to": "eve"}}, "--json").json
     assert (body["verdict"], body["reason"]) == ("deny", "Eve gets no mail.")
 
 
@@ -584,14 +594,14 @@ async def test_without_a_file_the_policy_in_force_explains(shell: Shell) -> None
     ],
 )
 def test_a_call_that_cannot_be_is_refused(shell: Shell, call: object, words: str) -> None:
-    assert_refused(explained(shell, call), 2, words)
+    assert_refused(explain(shell, call), 2, words)
 
 
 # Configuration
 
 
 async def test_the_configuration_names_the_database_and_the_option_wins(shell: Shell, tmp_path: Path) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     shell.extra = {"INTERLOCK_DATABASE_URL": ""}
     (tmp_path / "interlock.yaml").write_text("storage: {url: 'sqlite:///approvals.db'}")
     assert len(shell("approvals", "list", "--json").json["items"]) == 1
@@ -599,9 +609,9 @@ async def test_the_configuration_names_the_database_and_the_option_wins(shell: S
 
 
 async def test_pending_calls_of_all_statuses_are_listed_newest_first(shell: Shell) -> None:
-    async with opened(shell.path, Clock(wall_clock() - 1_000)) as parts:
-        first = await pending(parts, 1)
-    second = await mail(shell, 2)
+    async with open_services(shell.path, Clock(wall_clock() - 1_000)) as services:
+        first = await propose_pending(services, 1)
+    second = await propose_mail(shell, 2)
     shell("approvals", "reject", second)
     items = shell("approvals", "list", "--status", "all", "--json").json["items"]
     assert [(item["id"], item["status"]) for item in items] == [(second, "rejected"), (first, "pending")]

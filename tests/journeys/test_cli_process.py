@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from interlock.cli import app
-from tests.journeys.cli_in_process import UNTIL_TOLD
-from tests.journeys.seeds import NO_UNDO, mail
+from tests.journeys.cli_in_process import ENDLESS_COMMANDS
+from tests.journeys.seeds import NO_UNDO, propose_mail
 from tests.journeys.shell import Shell
 
 pytestmark = pytest.mark.smoke
@@ -41,7 +41,7 @@ SAID = {
 @pytest.fixture
 async def office(shell: Shell) -> Shell:
     """With people, a policy, and a mail about which nothing changes any more."""
-    approval_id = await mail(shell, policy=NO_UNDO)
+    approval_id = await propose_mail(shell, policy=NO_UNDO)
     shell("approvals", "reject", approval_id, "--reason", "no")
     shell("users", "add", "Çelik")
     (shell.folder / "copy.db").touch()
@@ -50,7 +50,7 @@ async def office(shell: Shell) -> Shell:
 
 def test_every_command_has_a_process_here_or_runs_until_it_is_told_to_stop() -> None:
     commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
-    elsewhere = {*UNTIL_TOLD, "hook"}
+    elsewhere = {*ENDLESS_COMMANDS, "hook"}
     assert commands == {*SAID, *elsewhere}
 
 
@@ -62,7 +62,7 @@ async def test_a_process_says_what_a_call_in_this_process_says(office: Shell, wo
 
 
 async def test_a_process_reads_what_comes_through_a_pipe(office: Shell) -> None:
-    first, second = [await mail(office, number) for number in (7, 8)]
+    first, second = [await propose_mail(office, number) for number in (7, 8)]
     words, text = ("--args", "-"), '{"to": "Ömer"}'
     done = [
         office.process("approvals", "edit", first, *words, stdin=text),

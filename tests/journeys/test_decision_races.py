@@ -16,13 +16,13 @@ import pytest
 
 from interlock.app.bootstrap import build_services
 from interlock.core.ports import User
-from tests.databases import Place
+from tests.databases import Database
 from tests.fakes.mail_server import MailServer, mail_server
-from tests.fakes.slack import BOT, SECRET, Slack, buttons, served
-from tests.interlock_server import make_keys, serving
+from tests.fakes.slack import BOT, SECRET, FakeSlack, buttons, run_slack
+from tests.interlock_server import make_keys, run_server
 
 ROUNDS = 20
-PATIENCE = 60.0  # seconds, as a last bound
+TIMEOUT = 60.0  # seconds, as a last bound
 CONFIGURATION = """
 server: {{public_url: "http://127.0.0.1:{port}"}}
 channels:
@@ -37,49 +37,49 @@ T = TypeVar("T")
 
 
 @dataclass
-class Surfaces:
+class DecisionSurfaces:
     """ada is at the page, bob in Slack, and eve has a mail."""
 
     page: httpx2.AsyncClient
     mailed: httpx2.AsyncClient
     agent: httpx2.AsyncClient
-    slack: Slack
+    slack: FakeSlack
     bob: str
     mails: MailServer
 
     def link(self, approval_id: str) -> str:
         """The token of eve's mail about this call, if it came."""
-        found = [re.search(rf"/a/{approval_id}\?t=(\S+)", mail.text) for mail in self.mails.to("eve@example.com")]
+        found = [re.search(rf"/a/{approval_id}\?t=(\S+)", mail.text) for mail in self.mails.mails_to("eve@example.com")]
         return next((each[1] for each in found if each), "")
 
     def shown(self, approval_id: str) -> dict[str, Any] | None:
         """What Slack shows of this call."""
-        return next((each for each in self.slack.shown if approval_id in str(each["blocks"])), None)
+        return next((each for each in self.slack.all_messages if approval_id in str(each["blocks"])), None)
 
     def decided_mails(self, approval_id: str, words: str) -> list[str]:
-        texts = [mail.text for mail in self.mails.to("eve@example.com")]
+        texts = [mail.text for mail in self.mails.mails_to("eve@example.com")]
         return [text for text in texts if approval_id in text and words in text]
 
 
 @pytest.mark.timeout(300)
 async def test_the_page_slack_and_a_mail_in_a_race_have_one_winner_that_all_three_show(
-    place: Place, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:  # R24, R25, R27, R47
-    keys = await prepared(place.url)
+    keys = await prepare_database(database.url)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with mail_server(tmp_path, tls="none") as mails:
-        async with served(Slack(lambda: time.time_ns() // 1_000_000)) as slack:
-            slack.add_room("approvals")
+        async with run_slack(FakeSlack(lambda: time.time_ns() // 1_000_000)) as slack:
+            slack.add_channel("approvals")
             bob = slack.add_user("bob", "bob@example.com")
             text = CONFIGURATION.format(port=port, token=BOT, secret=SECRET, slack=slack.url, smtp=mails.port)
             (tmp_path / "interlock.yaml").write_text(text)
-            running = serving(place.url, tmp_path, port=port)
+            running = run_server(database.url, tmp_path, port=port)
             server = await asyncio.to_thread(running.__enter__)
             try:
                 clients = [client(server.url, keys.get(role, "")) for role in ("admin", "", "agent")]
-                surfaces = Surfaces(*clients, slack, bob, mails)
-                winners = [await raced(surfaces, number) for number in range(ROUNDS)]
+                surfaces = DecisionSurfaces(*clients, slack, bob, mails)
+                winners = [await race(surfaces, number) for number in range(ROUNDS)]
                 for each in clients:
                     await each.aclose()
             finally:
@@ -89,36 +89,36 @@ async def test_the_page_slack_and_a_mail_in_a_race_have_one_winner_that_all_thre
     assert set(winners) <= {"ada", "bob", "eve"}
 
 
-async def prepared(database: str) -> dict[str, str]:
-    parts = build_services(database)
-    await parts.store.open()
+async def prepare_database(database: str) -> dict[str, str]:
+    services = build_services(database)
+    await services.store.open()
     try:
-        keys = await make_keys(parts)
+        keys = await make_keys(services)
         for name in ("bob", "eve"):
-            await parts.store.put_user("default", User(name, "reviewer", email=f"{name}@example.com"), "ada")
+            await services.store.put_user("default", User(name, "reviewer", email=f"{name}@example.com"), "ada")
         return keys
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 def client(url: str, key: str) -> httpx2.AsyncClient:
     headers = {"authorization": f"Bearer {key}"} if key else {"origin": url}
-    return httpx2.AsyncClient(base_url=url, timeout=PATIENCE, headers=headers)
+    return httpx2.AsyncClient(base_url=url, timeout=TIMEOUT, headers=headers)
 
 
-async def raced(on: Surfaces, number: int) -> str:
+async def race(on: DecisionSurfaces, number: int) -> str:
     """Who won. The page rejects, the others approve; now the one begins a little later, and now the other."""
     asked = (await on.agent.post("/api/calls", json={**CALL, "call_id": f"c{number}"})).json()
     approval_id = asked["approval_id"]
-    message = await seen(lambda: on.shown(approval_id))
-    link = await seen(lambda: on.link(approval_id))
+    message = await wait_for_value(lambda: on.shown(approval_id))
+    link = await wait_for_value(lambda: on.link(approval_id))
     if number == 0:
         await sign_in(on, link)
     before = (await on.page.get(f"/api/approvals/{approval_id}")).json()
     said = {"args_sha256": before["args_sha256"]}
     path = f"/api/approvals/{approval_id}/decision"
-    click = on.slack.signed(on.slack.click(on.bob, "approve", message))
-    whispers = len(on.slack.whispers)
+    click = on.slack.sign(on.slack.click(on.bob, "approve", message))
+    whispers = len(on.slack.ephemerals)
     page, mail, slack = await asyncio.gather(
         after(head_start(number, 0), on.page.post(path, json={"kind": "reject", **said})),
         after(
@@ -138,24 +138,24 @@ async def raced(on: Surfaces, number: int) -> str:
     assert [name for name, is_first in won.items() if is_first] == [winner]
     assert (winner == "ada") == (words == "rejected")
     if winner != "bob":
-        await seen(lambda: len(on.slack.whispers) == whispers + 1)
-    told = await seen(lambda: (now := on.shown(approval_id)) and not list(buttons(now)) and now)
+        await wait_for_value(lambda: len(on.slack.ephemerals) == whispers + 1)
+    told = await wait_for_value(lambda: (now := on.shown(approval_id)) and not list(buttons(now)) and now)
     assert f"{winner} {words} it" in str(told["blocks"])
     if winner != "eve":
-        await seen(lambda: on.decided_mails(approval_id, f"{winner} {words} it"))
+        await wait_for_value(lambda: on.decided_mails(approval_id, f"{winner} {words} it"))
     return winner
 
 
-async def sign_in(on: Surfaces, link: str) -> None:
+async def sign_in(on: DecisionSurfaces, link: str) -> None:
     """By a code that is mailed to whom the link is for."""
     asked = await on.mailed.post("/api/links/code", json={"token": link})
     assert asked.status_code == 200, asked.text
 
     def code() -> str:
-        found = [re.search(r"^    (\d{8})$", mail.text, re.M) for mail in on.mails.to("eve@example.com")]
+        found = [re.search(r"^    (\d{8})$", mail.text, re.M) for mail in on.mails.mails_to("eve@example.com")]
         return next((each[1] for each in found if each), "")
 
-    given = {"token": link, "ticket": asked.json()["ticket"], "code": await seen(code)}
+    given = {"token": link, "ticket": asked.json()["ticket"], "code": await wait_for_value(code)}
     entered = await on.mailed.post("/api/links/session", json=given)
     assert entered.status_code == 200, entered.text
 
@@ -170,8 +170,8 @@ async def after(milliseconds: int, request: Awaitable[httpx2.Response]) -> httpx
     return await request
 
 
-async def seen(look: Callable[[], T]) -> T:
-    async with asyncio.timeout(PATIENCE):
+async def wait_for_value(look: Callable[[], T]) -> T:
+    async with asyncio.timeout(TIMEOUT):
         while not (found := look()):  # noqa: ASYNC110  what is waited for is elsewhere
             await asyncio.sleep(0.01)
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.shell import PATIENCE, end_group
+from tests.journeys.shell import TIMEOUT, end_group
 
 TOP = Path(__file__).resolve().parents[2]
 SERVER = "import time; print('a server', flush=True); time.sleep(600)"
@@ -44,7 +44,7 @@ def test_both_start_and_both_end(end: End) -> None:
                 break
         assert not awaited, said
         end(process.pid)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
         assert not alive(process.pid)
     finally:
         end_group(process)

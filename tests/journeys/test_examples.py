@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.framework_program import python_of
-from tests.interlock_server import serving
-from tests.journeys.shell import PATIENCE, Shell
+from tests.frameworks.framework_program import find_python
+from tests.interlock_server import run_server
+from tests.journeys.shell import TIMEOUT, Shell
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 PEOPLE = ("carol", "dave")
@@ -28,7 +28,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
-@pytest.mark.timeout(10 * PATIENCE)  # importing a framework takes long on a busy machine
+@pytest.mark.timeout(10 * TIMEOUT)  # importing a framework takes long on a loaded machine
 @pytest.mark.parametrize(
     "example",
     [pytest.param(path, id=path.stem, marks=[pytest.mark.smoke] if path.stem in SHORT else []) for path in EXAMPLES],
@@ -36,10 +36,10 @@ def test_there_are_examples() -> None:
 def test_the_example_runs_with_a_person_at_the_command_line(example: Path, shell: Shell) -> None:  # R1, R37
     for name in PEOPLE:
         assert shell("users", "add", name, "--team", "finance").code == 0
-    with other_side(example, shell) as (url, more):
+    with example_backend(example, shell) as (url, more):
         command = (str(interpreter(example)), str(example), url)
         program = shell.program(*command, more=more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        answered = attend(shell, program)
+        answered = answer_all(shell, program)
         program.kill()
         printed, _ = program.communicate()
     assert program.returncode == 0, printed
@@ -53,24 +53,24 @@ def test_the_example_runs_with_a_person_at_the_command_line(example: Path, shell
 def interpreter(example: Path) -> Path:
     """Our own, or that of the framework's environment that the example needs."""
     needs = re.search(r"^# [Nn]eeds:? (\w+)$", example.read_text(), re.MULTILINE)
-    return python_of(needs[1]) if needs else Path(sys.executable)
+    return find_python(needs[1]) if needs else Path(sys.executable)
 
 
 @contextmanager
-def other_side(example: Path, shell: Shell) -> Iterator[tuple[str, dict[str, str]]]:
+def example_backend(example: Path, shell: Shell) -> Iterator[tuple[str, dict[str, str]]]:
     """The database; for an example that begins with a server one over it, and a key."""
     if "\ninterlock serve " not in example.read_text():
         yield shell.url, {}
         return
     key = shell("keys", "create", "--name", "mailer", "--role", "agent", "--agent", "mailer").out.split()[-1]
-    with serving(shell.url, shell.folder) as server:
+    with run_server(shell.url, shell.folder) as server:
         humanlayer = {"HUMANLAYER_API_BASE": f"{server.url}/humanlayer/v1", "HUMANLAYER_API_KEY": key}
         yield server.url, {"INTERLOCK_KEY": key, **humanlayer}
 
 
-def attend(shell: Shell, program: subprocess.Popen[str]) -> int:
+def answer_all(shell: Shell, program: subprocess.Popen[str]) -> int:
     """Answers whatever waits, until the program has ended; gives how many there were."""
-    answered, end = 0, time.monotonic() + 6 * PATIENCE
+    answered, end = 0, time.monotonic() + 6 * TIMEOUT
     while program.poll() is None and time.monotonic() < end:
         for item in shell("approvals", "list", "--json").json["items"]:
             answer(shell, item)
@@ -82,7 +82,7 @@ def attend(shell: Shell, program: subprocess.Popen[str]) -> int:
 def answer(shell: Shell, item: dict[str, Any]) -> None:
     shown = shell("approvals", "show", item["id"], "--json").json
     if shown["decisions"] == ["respond"]:
-        said = json.dumps(fitting(shown["args"]))
+        said = json.dumps(matching_answer(shown["args"]))
         done = [shell("approvals", "respond", item["id"], "--answer", said)]
     else:
         people = PEOPLE[: item["quorum"]["need"]]
@@ -93,14 +93,14 @@ def answer(shell: Shell, item: dict[str, Any]) -> None:
     assert [each.err for each in done if each.code] == []
 
 
-def fitting(question: dict[str, Any]) -> object:
+def matching_answer(question: dict[str, Any]) -> object:
     """An answer that the question takes."""
     if "choices" in question:
         return question["choices"][0]
     schema = question.get("schema", {"type": "string"})
     match schema["type"]:
         case "object":
-            return {name: fitting({"schema": inner}) for name, inner in schema["properties"].items()}
+            return {name: matching_answer({"schema": inner}) for name, inner in schema["properties"].items()}
         case "integer" | "number":
             return schema.get("minimum", 1)
         case "boolean":

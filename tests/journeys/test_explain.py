@@ -10,8 +10,8 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec
 from interlock.policy.templates import read_template
-from tests.journeys.shell import Done, Shell
-from tests.support import Clock, opened
+from tests.journeys.shell import CommandResult, Shell
+from tests.support import Clock, open_services
 
 pytestmark = pytest.mark.smoke
 
@@ -24,7 +24,7 @@ mcp_servers:
 """
 
 
-def explained(shell: Shell, call: object, *words: str) -> Done:
+def explain(shell: Shell, call: object, *words: str) -> CommandResult:
     (shell.folder / "call.json").write_text(json.dumps(call))
     return shell("policy", "explain", "call.json", *words)
 
@@ -32,10 +32,12 @@ def explained(shell: Shell, call: object, *words: str) -> Done:
 @pytest.fixture
 async def strict(shell: Shell) -> Shell:
     (shell.folder / "interlock.yaml").write_text(CONFIGURATION)
-    async with opened(shell.path, Clock(wall_clock()), read_template("strict")) as parts:
+    async with open_services(shell.path, Clock(wall_clock()), read_template("strict")) as services:
         specs = [ToolSpec("get_weather", "read"), ToolSpec("create_issue", "destructive")]
-        await parts.store.pin("default", specs, "", "ada")
-        await parts.store.put_agent("default", "mailer", '{"tool_approvals": {"get_weather": true}}', "ada", "", None)
+        await services.store.pin("default", specs, "", "ada")
+        await services.store.put_agent(
+            "default", "mailer", '{"tool_approvals": {"get_weather": true}}', "ada", "", None
+        )
     return shell
 
 
@@ -60,22 +62,22 @@ async def strict(shell: Shell) -> Shell:
 async def test_a_call_is_explained_as_a_server_judges_it(
     strict: Shell, call: dict[str, Any], verdict: str, words: str
 ) -> None:
-    told = explained(strict, call)
+    told = explain(strict, call)
     out = " ".join(told.out.split())
     assert (told.code, words in out) == (0, True), out
     assert out.startswith(UNBOUND) != call.get("embedded", False)
-    assert explained(strict, call, "--json").json["verdict"] == verdict
+    assert explain(strict, call, "--json").json["verdict"] == verdict
 
 
 async def test_what_cannot_be_known_here_is_said(strict: Shell) -> None:
-    told = explained(strict, {"tool": "files_read"}, "--json").json
+    told = explain(strict, {"tool": "files_read"}, "--json").json
     assert "Tools of MCP servers (files) are known only to a server that runs." in told["notes"][0]
-    assert not any("MCP" in note for note in explained(strict, {"tool": "get_weather"}, "--json").json["notes"])
+    assert not any("MCP" in note for note in explain(strict, {"tool": "get_weather"}, "--json").json["notes"])
 
 
 def test_without_a_database_packs_are_known_and_pins_are_not(shell: Shell) -> None:
-    told = explained(shell, {"tool": "cms_delete_page", "args": {"slug": "x"}, "effect": "read"}, "--json").json
+    told = explain(shell, {"tool": "cms_delete_page", "args": {"slug": "x"}, "effect": "read"}, "--json").json
     assert (told["verdict"], "registered as destructive" in told["notes"][0]) == ("ask", True)
-    told = explained(shell, {"tool": "look_up", "effect": "read"}, "--json").json
+    told = explain(shell, {"tool": "look_up", "effect": "read"}, "--json").json
     assert (told["verdict"], "There is no database here" in told["notes"][0]) == ("allow", True)
     assert not [each for each in shell.folder.iterdir() if each.suffix == ".db"]

@@ -6,13 +6,13 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from tests.journeys.shell import Shell
-from tests.support import Clock, opened, pending
+from tests.support import Clock, open_services, propose_pending
 
 pytestmark = pytest.mark.smoke
 
 
 async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:  # R59
-    async with opened(shell.path, Clock(wall_clock())):
+    async with open_services(shell.path, Clock(wall_clock())):
         pass
     assert "Frozen: the workspace default." in shell("freeze", "--reason", "A runaway agent.").out
     assert "was frozen already by" in shell("freeze", "--reason", "Once more.").out
@@ -32,8 +32,8 @@ async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:
 
 
 async def test_a_name_of_which_no_call_is_known_is_frozen_with_a_doubt(shell: Shell) -> None:  # R59
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        await pending(parts, agent="mailer")
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        await propose_pending(services, agent="mailer")
     doubt = "No call of this agent is known; check the name."
     assert doubt in shell("freeze", "--agent", "nosuchagent", "--reason", "x").out
     assert shell("freeze", "--agent", "nosuchagent", "--reason", "x", "--json").json["warnings"] == [doubt]

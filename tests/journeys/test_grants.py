@@ -10,8 +10,8 @@ from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec, propose
 from interlock.core.outcome import Proceed
 from interlock.core.ports import User
-from tests.journeys.shell import Done, Shell
-from tests.support import Clock, opened
+from tests.journeys.shell import CommandResult, Shell
+from tests.support import Clock, open_services
 
 pytestmark = pytest.mark.smoke
 
@@ -24,21 +24,21 @@ PAY = ToolSpec("pay", "write", schema=SCHEMA, describe="Pay {amount} to {to}", s
 ADD = ("grants", "add", "pay", "--for", "2h", "--reason", "rent week")
 
 
-async def pays(shell: Shell, number: int, amount: object, to: str = "bob", agent: str = "office") -> str:
+async def propose_payment(shell: Shell, number: int, amount: object, to: str = "bob", agent: str = "office") -> str:
     """The id of a call that was let through; empty if people are asked."""
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         call = propose("pay", {"amount": amount, "to": to}, "run", f"call{number}", agent=agent)
-        outcome = await parts.gate.check(call, PAY)
+        outcome = await services.gate.check(call, PAY)
         return outcome.approval_id if isinstance(outcome, Proceed) else ""
 
 
-def only(shell: Shell, *words: str) -> dict[str, object]:
+def only_grant(shell: Shell, *words: str) -> dict[str, object]:
     (item,) = shell("grants", "list", *words, "--json").json["items"]
     assert isinstance(item, dict)
     return item
 
 
-def assert_refused(done: Done, code: int, *words: str) -> None:
+def assert_refused(done: CommandResult, code: int, *words: str) -> None:
     assert (done.code, done.out) == (code, ""), done
     assert done.err.startswith("Error: "), done.err
     assert done.err.count("\n") == 1, done.err
@@ -46,7 +46,7 @@ def assert_refused(done: Done, code: int, *words: str) -> None:
 
 
 async def test_a_grant_is_made_used_shown_and_revoked(shell: Shell) -> None:  # R51
-    assert not await pays(shell, 1, 20)
+    assert not await propose_payment(shell, 1, 20)
     limits = (
         "--agent",
         "off*",
@@ -64,15 +64,15 @@ async def test_a_grant_is_made_used_shown_and_revoked(shell: Shell) -> None:  # 
     for words in ("off* may call pay without asking until", '(for 2h 00m), if args.to == "bob"', "10 times at most"):
         assert words in made.out
     assert "up to 50 of amount in all" in made.out
-    grant_id = str(only(shell)["id"])
+    grant_id = str(only_grant(shell)["id"])
     assert f"interlock grants revoke {grant_id[-8:]}" in made.out
 
-    first, second = await pays(shell, 2, 30.1), await pays(shell, 3, 12.5)
+    first, second = await propose_payment(shell, 2, 30.1), await propose_payment(shell, 3, 12.5)
     assert first
     assert second
-    assert not await pays(shell, 4, 7.5), "7.4 is left"
-    assert not await pays(shell, 5, 1, to="eve")
-    assert not await pays(shell, 6, 1, agent="shop")
+    assert not await propose_payment(shell, 4, 7.5), "7.4 is left"
+    assert not await propose_payment(shell, 5, 1, to="eve")
+    assert not await propose_payment(shell, 6, 1, agent="shop")
 
     heads, row = shell("grants", "list").out.splitlines()
     assert heads.split()[:4] == ["ID", "TOOL", "AGENT", "WHEN"]
@@ -94,7 +94,7 @@ async def test_a_grant_is_made_used_shown_and_revoked(shell: Shell) -> None:  # 
     revoked = shell("grants", "revoke", grant_id[:13], "--reason", "the week is over", "--user", "ada")
     assert (revoked.code, revoked.err) == (0, "")
     assert "from now on pay is asked about again" in revoked.out
-    assert not await pays(shell, 7, 1)
+    assert not await propose_payment(shell, 7, 1)
     assert "nothing changed" in shell("grants", "revoke", grant_id).out
     assert shell("grants", "list").out == "There are no active grants. Ended ones: --all shows them.\n"
     assert "revoked" in shell("grants", "list", "--all").out
@@ -103,11 +103,11 @@ async def test_a_grant_is_made_used_shown_and_revoked(shell: Shell) -> None:  # 
 
 
 async def test_grants_in_json_say_all_that_is_left(shell: Shell) -> None:  # R51
-    await pays(shell, 1, 20)
+    await propose_payment(shell, 1, 20)
     made = shell(*ADD, "--uses", "3", "--budget", "100.50", "--budget-of", "/amount", "--json").json
     assert made["warnings"] == []
-    approval_id = await pays(shell, 2, 0.3)
-    item = only(shell)
+    approval_id = await propose_payment(shell, 2, 0.3)
+    item = only_grant(shell)
     limits = {"uses": 1, "max_uses": 3, "uses_left": 2, "budget": "100.5", "spent": "0.3", "budget_left": "100.2"}
     assert {name: item[name] for name in limits} == limits
     assert (item["id"], item["state"], item["tool"], item["agent"]) == (made["id"], "active", "pay", "*")
@@ -118,11 +118,11 @@ async def test_grants_in_json_say_all_that_is_left(shell: Shell) -> None:  # R51
     assert gone["state"] == "revoked"
     assert shell("grants", "show", str(item["id"]), "--json").json["revoked_reason"] == "done"
     assert shell("grants", "list", "--json").json == {"items": [], "next": None}
-    assert only(shell, "--all")["budget_left"] == "100.2"
+    assert only_grant(shell, "--all")["budget_left"] == "100.2"
 
 
 async def test_a_grant_without_limits_is_warned_about(shell: Shell) -> None:  # R51
-    await pays(shell, 1, 20)
+    await propose_payment(shell, 1, 20)
     broad = shell(*ADD)
     assert broad.code == 0
     assert broad.err.startswith("Warning: there is no limit but time")
@@ -132,16 +132,16 @@ async def test_a_grant_without_limits_is_warned_about(shell: Shell) -> None:  # 
 
 
 async def test_several_definitions_of_a_tool_are_warned_about(shell: Shell) -> None:  # R47, R51
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         for number, describe in enumerate(("Pay", "Send")):
             spec = ToolSpec("pay", "write", describe=describe)
-            await parts.gate.check(propose("pay", {}, "run", f"call{number}"), spec)
+            await services.gate.check(propose("pay", {}, "run", f"call{number}"), spec)
     made = shell(*ADD, "--uses", "1")
     assert "1 other definition is in use for pay" in made.err
 
 
 async def test_a_grant_for_a_tool_that_nobody_called_is_refused(shell: Shell) -> None:  # R51
-    await pays(shell, 1, 20)
+    await propose_payment(shell, 1, 20)
     unknown = shell("grants", "add", "payy", "--for", "2h", "--reason", "x")
     assert_refused(unknown, 1, "No call of 'payy' has been seen", "Did you mean pay?")
     elsewhere = shell(*ADD, "--workspace", "other", "--json")
@@ -170,25 +170,25 @@ async def test_a_grant_for_a_tool_that_nobody_called_is_refused(shell: Shell) ->
 async def test_a_wrong_grant_is_refused_in_one_line(
     shell: Shell, words: tuple[str, ...], code: int, complaint: str
 ) -> None:  # R51
-    await pays(shell, 1, 20)
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        await parts.store.put_user("default", User("vic", "viewer"), "test")
+    await propose_payment(shell, 1, 20)
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        await services.store.put_user("default", User("vic", "viewer"), "test")
     assert_refused(shell(*ADD, *words), code, complaint)
     assert shell("grants", "list", "--all", "--json").json["items"] == []
 
 
 async def test_only_its_maker_or_an_admin_revokes_a_grant(shell: Shell) -> None:  # R48, R51
-    await pays(shell, 1, 20)
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    await propose_payment(shell, 1, 20)
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         for name in ("bob", "eve"):
-            await parts.store.put_user("default", User(name), "test")
+            await services.store.put_user("default", User(name), "test")
     grant_id = shell(*ADD, "--uses", "1", "--user", "bob", "--json").json["id"]
     assert_refused(shell("grants", "revoke", grant_id, "--user", "eve"), 1, "bob made this grant")
-    assert only(shell)["state"] == "active"
+    assert only_grant(shell)["state"] == "active"
 
 
 async def test_ids_that_fit_none_or_several_are_refused(shell: Shell) -> None:  # R51
-    await pays(shell, 1, 20)
+    await propose_payment(shell, 1, 20)
     ids = [shell(*ADD, "--uses", "1", "--json").json["id"] for _ in range(2)]
     assert_refused(shell("grants", "show", "abc"), 2, "too short")
     assert_refused(shell("grants", "show", "zzzz"), 1, "no grant 'zzzz'", "interlock grants list --all")
@@ -197,7 +197,7 @@ async def test_ids_that_fit_none_or_several_are_refused(shell: Shell) -> None:  
 
 
 async def test_a_word_that_hides_something_is_shown_as_it_is(shell: Shell) -> None:  # R51, design rule 8
-    await pays(shell, 1, 20)
+    await propose_payment(shell, 1, 20)
     made = shell(*ADD, "--uses", "1", "--agent", "off\u202eice", "--json")
     assert made.json["error"] == "invalid_request"
     grant_id = shell("grants", "add", "pay", "--for", "2h", "--reason", "a\u202eb", "--uses", "1", "--json").json["id"]
@@ -207,12 +207,12 @@ async def test_a_word_that_hides_something_is_shown_as_it_is(shell: Shell) -> No
 
 
 async def test_uses_that_lie_too_far_back_are_said_to_be_missing(shell: Shell) -> None:  # R51
-    await pays(shell, 1, 20)
+    await propose_payment(shell, 1, 20)
     grant_id = shell(*ADD, "--uses", "500", "--json").json["id"]
-    async with opened(shell.path, Clock(wall_clock())) as parts:
+    async with open_services(shell.path, Clock(wall_clock())) as services:
         for number in range(60):
             call = propose("pay", {"amount": number}, "run", f"many{number}")
-            assert isinstance(await parts.gate.check(call, PAY), Proceed)
+            assert isinstance(await services.gate.check(call, PAY), Proceed)
     shown = shell("grants", "show", grant_id).out
     assert shown.count("Pay ") + shown.count("Run pay") == 50
     assert "50 of 60 calls: the newest" in shown

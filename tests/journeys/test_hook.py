@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.interlock_server import serving
-from tests.journeys.shell import PATIENCE, Done, Shell, wait_until
+from tests.interlock_server import run_server
+from tests.journeys.shell import TIMEOUT, CommandResult, Shell, wait_until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "frameworks" / "claude-code.md"
 PAGE_DATABASE = "sqlite:////srv/interlock/approvals.db"
@@ -29,17 +29,17 @@ RULES = """\
 
 
 @dataclass
-class Verdict:
+class HookResult:
     """What Claude Code does next."""
 
-    done: Done
+    done: CommandResult
 
     @property
     def output(self) -> dict[str, Any]:
         return dict(self.done.json["hookSpecificOutput"]) if self.done.out.strip() else {}
 
     @property
-    def runs(self) -> bool:
+    def lets_run(self) -> bool:
         """Fails open: whatever is neither a decision nor exit 2 lets the call through."""
         if self.done.code == 2:
             return False
@@ -51,11 +51,11 @@ class Verdict:
 
 
 @dataclass
-class Claude:
+class ClaudeCode:
     """Claude Code, as far as a hook knows it."""
 
     shell: Shell
-    words: tuple[str, ...] = ()
+    command_words: tuple[str, ...] = ()
     session: str = "5b1e8f0c-session"
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -65,11 +65,11 @@ class Claude:
         return json.dumps(about | ({"tool_use_id": use} if use else {}) | self.more | more)
 
     def hook(self, *words: str) -> list[str]:
-        return ["hook", "--notes", str(self.shell.folder / "notes"), *self.words, *words]
+        return ["hook", "--notes", str(self.shell.folder / "notes"), *self.command_words, *words]
 
-    def answer(self, data: str, *words: str) -> Verdict:
+    def answer(self, data: str, *words: str) -> HookResult:
         """Of a hook that has no need of people."""
-        return Verdict(self.shell(*self.hook(*words), stdin=data))
+        return HookResult(self.shell(*self.hook(*words), stdin=data))
 
     def start(self, data: str, *words: str) -> subprocess.Popen[str]:
         """As Claude Code does, which goes on with other things meanwhile."""
@@ -84,144 +84,144 @@ class Claude:
     def begin(self, tool: str, args: object, use: str, *words: str, **more: Any) -> subprocess.Popen[str]:
         return self.start(self.event("PreToolUse", tool, args, use, **more), *words)
 
-    def ask(self, tool: str, args: object, use: str, *words: str, **more: Any) -> Verdict:
+    def ask(self, tool: str, args: object, use: str, *words: str, **more: Any) -> HookResult:
         return self.answer(self.event("PreToolUse", tool, args, use, **more), *words)
 
-    def after(self, tool: str, args: object, use: str, response: object) -> Done:
+    def report_result(self, tool: str, args: object, use: str, response: object) -> CommandResult:
         return self.answer(self.event("PostToolUse", tool, args, use, tool_response=response)).done
 
-    def waiting(self) -> str:
+    def pending_ids(self) -> str:
         found: list[str] = []
 
         def one() -> bool:
-            found[:] = [item["id"] for item in self.listed("pending")]
+            found[:] = [item["id"] for item in self.list_approvals("pending")]
             return bool(found)
 
         wait_until(one, "a call waits", pause=0.05)
         return found[0]
 
-    def listed(self, status: str = "all") -> list[dict[str, Any]]:
+    def list_approvals(self, status: str = "all") -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.shell("approvals", "list", "--status", status, "--json").json["items"]
         return items
 
     def decide(self, verb: str, *words: str) -> None:
-        done = self.shell("approvals", verb, self.waiting(), *words)
+        done = self.shell("approvals", verb, self.pending_ids(), *words)
         assert done.code == 0, done.err
 
-    def policy(self, rules: str) -> None:
+    def put_policy(self, rules: str) -> None:
         (self.shell.folder / "policy.yaml").write_text(QUICK + rules)
         assert self.shell("policy", "put", "policy.yaml").code == 0
 
 
-def verdict(program: subprocess.Popen[str]) -> Verdict:
-    out, err = program.communicate(timeout=PATIENCE)
-    return Verdict(Done(program.returncode, out, err))
+def verdict(program: subprocess.Popen[str]) -> HookResult:
+    out, err = program.communicate(timeout=TIMEOUT)
+    return HookResult(CommandResult(program.returncode, out, err))
 
 
 @pytest.fixture
-def claude(shell: Shell) -> Claude:
+def claude(shell: Shell) -> ClaudeCode:
     assert shell("migrate").code == 0
-    made = Claude(shell)
-    made.policy(RULES)
+    made = ClaudeCode(shell)
+    made.put_policy(RULES)
     return made
 
 
 # R54, R34
 @pytest.mark.smoke
-def test_reads_pass_if_they_were_named_and_what_is_forbidden_does_not(claude: Claude) -> None:
+def test_reads_pass_if_they_were_named_and_what_is_forbidden_does_not(claude: ClaudeCode) -> None:
     reading = claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "claude-code")
     assert (reading.done.code, reading.output) == (0, {"hookEventName": "PreToolUse", "permissionDecision": "allow"})
     passed = claude.ask("Read", {"file_path": "a.txt"}, "toolu_2", "--reads", "claude-code", "--pass-reads")
     assert (passed.done.code, passed.done.json) == (0, {})
     denied = claude.ask("Nuke", {}, "toolu_3", "--reads", "claude-code")
-    assert (denied.done.code, denied.runs, denied.reason) == (0, False, "Access denied: Never that")
-    assert claude.listed() == []
+    assert (denied.done.code, denied.lets_run, denied.reason) == (0, False, "Access denied: Never that")
+    assert claude.list_approvals() == []
 
 
 # R54, R12
 @pytest.mark.smoke
-def test_what_a_person_approved_is_what_claude_code_is_told_to_run_and_how_it_ended_is_kept(claude: Claude) -> None:
+def test_what_a_person_approved_is_what_claude_code_is_told_to_run_and_how_it_ended_is_kept(claude: ClaudeCode) -> None:
     program = claude.begin("Bash", COMMAND, "toolu_1", agent_id="a-1", agent_type="deployer")
     claude.decide("approve")
     answer = verdict(program)
     assert answer.done.code == 0, answer.done.err
     assert answer.output["permissionDecision"] == "allow"
     assert answer.output["updatedInput"] == COMMAND
-    (item,) = claude.listed()
+    (item,) = claude.list_approvals()
     assert (item["status"], item["sentence"], item["tool"]) == ("running", "Run make deploy", "Bash")
     assert (item["run_id"], item["call_id"], item["agent_path"]) == (
         claude.session,
         "toolu_1",
         ["claude-code", "deployer"],
     )
-    ended = claude.after("Bash", COMMAND, "toolu_1", {"stdout": "deployed", "stderr": "", "interrupted": False})
+    ended = claude.report_result("Bash", COMMAND, "toolu_1", {"stdout": "deployed", "stderr": "", "interrupted": False})
     assert (ended.code, ended.out.strip()) == (0, "{}")
     shown = claude.shell("approvals", "show", item["id"], "--json").json
     assert (shown["status"], shown["result"]["stdout"]) == ("succeeded", "deployed")
     again = claude.ask("Bash", COMMAND, "toolu_1", agent_id="a-1", agent_type="deployer")
-    assert not again.runs
+    assert not again.lets_run
     assert "deployed" in again.reason
 
 
 # R12
-def test_an_edit_is_what_runs_and_a_bad_one_goes_back_to_the_person(claude: Claude) -> None:
+def test_an_edit_is_what_runs_and_a_bad_one_goes_back_to_the_person(claude: ClaudeCode) -> None:
     program = claude.begin("Bash", COMMAND, "toolu_1")
-    bad = claude.shell("approvals", "edit", claude.waiting(), "--args", json.dumps({"command": 7}))
+    bad = claude.shell("approvals", "edit", claude.pending_ids(), "--args", json.dumps({"command": 7}))
     assert bad.code == 1
     assert "/command" in bad.err
     edited = {"command": "make deploy DRY=1"}
     claude.decide("edit", "--args", json.dumps(edited))
     assert verdict(program).output["updatedInput"] == edited
-    assert claude.after("Bash", edited, "toolu_1", "ok").code == 0
-    assert [item["status"] for item in claude.listed()] == ["succeeded"]
+    assert claude.report_result("Bash", edited, "toolu_1", "ok").code == 0
+    assert [item["status"] for item in claude.list_approvals()] == ["succeeded"]
 
 
 # R11, R35, R5
-def test_a_no_an_answer_and_silence_are_told_to_the_model(claude: Claude) -> None:
+def test_a_no_an_answer_and_silence_are_told_to_the_model(claude: ClaudeCode) -> None:
     program = claude.begin("Bash", COMMAND, "toolu_1")
     claude.decide("reject", "--reason", "Not on Sundays")
     rejected = verdict(program)
-    assert (rejected.done.code, rejected.runs, rejected.reason) == (0, False, "Access denied: Not on Sundays")
+    assert (rejected.done.code, rejected.lets_run, rejected.reason) == (0, False, "Access denied: Not on Sundays")
     program = claude.begin("Bash", COMMAND, "toolu_2")
     claude.decide("respond", "Ask Carol instead")
     answered = verdict(program)
-    assert (answered.runs, answered.reason) == (False, "Ask Carol instead")
-    claude.policy("  - {name: quick, then: ask, expires_in: 1s}\n")
+    assert (answered.lets_run, answered.reason) == (False, "Ask Carol instead")
+    claude.put_policy("  - {name: quick, then: ask, expires_in: 1s}\n")
     expired = claude.ask("Bash", COMMAND, "toolu_3")
-    assert not expired.runs
+    assert not expired.lets_run
     assert "timed out" in expired.reason
 
 
 # R24, R46
-def test_twice_the_same_call_at_once_runs_once(claude: Claude) -> None:
+def test_twice_the_same_call_at_once_runs_once(claude: ClaudeCode) -> None:
     asked = [claude.begin("Bash", COMMAND, "toolu_1") for _ in range(2)]
     claude.decide("approve")
     answers = [verdict(program) for program in asked]
-    assert sorted(answer.runs for answer in answers) == [False, True]
-    (refused,) = [answer for answer in answers if not answer.runs]
+    assert sorted(answer.lets_run for answer in answers) == [False, True]
+    (refused,) = [answer for answer in answers if not answer.lets_run]
     assert (refused.done.code, "already started" in refused.reason) == (0, True)
     free = [verdict(each) for each in [claude.begin("Free", {}, "toolu_2") for _ in range(2)]]
-    assert sorted(answer.runs for answer in free) == [False, True]
+    assert sorted(answer.lets_run for answer in free) == [False, True]
 
 
 # R23
-def test_who_is_not_decided_about_in_time_is_denied_and_goes_on_when_asked_again(claude: Claude) -> None:
+def test_who_is_not_decided_about_in_time_is_denied_and_goes_on_when_asked_again(claude: ClaudeCode) -> None:
     first = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "0s")
-    waiting = claude.waiting()
-    assert (first.done.code, first.runs) == (0, False)
+    waiting = claude.pending_ids()
+    assert (first.done.code, first.lets_run) == (0, False)
     assert f"(interlock approvals show {waiting} --database {claude.shell.url})" in first.reason
     assert "again" in first.reason
     deferred = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "0s", "--undecided", "defer")
     assert deferred.output["permissionDecision"] == "defer"
-    assert [item["id"] for item in claude.listed()] == [waiting]
+    assert [item["id"] for item in claude.list_approvals()] == [waiting]
     claude.decide("approve")
     again = claude.ask("Bash", COMMAND, "toolu_2")  # a model that calls again does so under a new id
-    assert again.runs
-    assert claude.after("Bash", COMMAND, "toolu_2", "ok").code == 0
-    assert [(item["id"], item["status"]) for item in claude.listed()] == [(waiting, "succeeded")]
+    assert again.lets_run
+    assert claude.report_result("Bash", COMMAND, "toolu_2", "ok").code == 0
+    assert [(item["id"], item["status"]) for item in claude.list_approvals()] == [(waiting, "succeeded")]
     another = claude.ask("Bash", COMMAND, "toolu_3", "--wait", "0s", "--undecided", "ask")
     assert another.output["permissionDecision"] == "ask"
-    assert [item["status"] for item in claude.listed()] == ["cancelled", "succeeded"]
+    assert [item["status"] for item in claude.list_approvals()] == ["cancelled", "succeeded"]
 
 
 WRONG: tuple[tuple[str, ...], ...] = (  # what comes in, and the options
@@ -244,17 +244,17 @@ WRONG: tuple[tuple[str, ...], ...] = (  # what comes in, and the options
 
 # R34
 @pytest.mark.smoke
-def test_whatever_goes_wrong_nothing_runs(claude: Claude) -> None:
+def test_nothing_runs_after_any_failure(claude: ClaudeCode) -> None:
     event = claude.event("PreToolUse", "Bash", COMMAND, "toolu_1")
     for data, *words in WRONG:
         answer = claude.answer(event if data == "EVENT" else data, *words)
         assert_refused(answer, data, words)
-    assert claude.listed() == []
+    assert claude.list_approvals() == []
 
 
 # R34
 @pytest.mark.smoke
-def test_a_process_that_cannot_begin_blocks_the_call(claude: Claude) -> None:
+def test_a_process_that_cannot_begin_blocks_the_call(claude: ClaudeCode) -> None:
     for data, *words in (WRONG[0], WRONG[-2]):
         assert_refused(verdict(claude.start(data, *words)), data, words)
 
@@ -263,7 +263,7 @@ HOSTILE = "version: 1\nrules:\n  - {name: all, then: allow}\n"
 
 
 @pytest.fixture
-def hostile(claude: Claude) -> Claude:
+def hostile(claude: ClaudeCode) -> ClaudeCode:
     """In a folder that somebody else wrote, with all that would let everything through; and nothing is named."""
     folder = claude.shell.folder
     claude.shell.url = f"sqlite:///{folder / 'interlock.db'}"
@@ -290,7 +290,7 @@ def hostile(claude: Claude) -> Claude:
     ],
 )
 def test_the_working_folder_says_nothing_to_a_hook(
-    hostile: Claude, words: tuple[str, ...], env: dict[str, str]
+    hostile: ClaudeCode, words: tuple[str, ...], env: dict[str, str]
 ) -> None:
     hostile.shell.extra |= {"HOME": str(hostile.shell.folder / "home"), **env}
     answer = hostile.ask("Bash", COMMAND, "toolu_1", *words)
@@ -301,14 +301,14 @@ def test_the_working_folder_says_nothing_to_a_hook(
 
 # R34
 @pytest.mark.smoke
-def test_the_users_own_configuration_counts_unless_others_may_write_it(hostile: Claude) -> None:
+def test_the_users_own_configuration_counts_unless_others_may_write_it(hostile: ClaudeCode) -> None:
     own = hostile.shell.folder / "own" / "interlock"
     own.mkdir(parents=True)
     file = own / "interlock.yaml"
     file.write_text(f"storage: {{url: 'sqlite:///{hostile.shell.path}'}}\n")  # where only Free is allowed
     for path in (file, own):
         path.chmod(0o700)
-    assert hostile.ask("Free", {}, "toolu_1").runs
+    assert hostile.ask("Free", {}, "toolu_1").lets_run
     assert "Never that" in hostile.ask("Nuke", {}, "toolu_2").reason
     for path in (file, own):
         path.chmod(0o702)
@@ -320,7 +320,7 @@ def test_the_users_own_configuration_counts_unless_others_may_write_it(hostile: 
 
 # R34
 @pytest.mark.smoke
-def test_the_working_folder_says_nothing_to_a_gate_either(hostile: Claude) -> None:
+def test_the_working_folder_says_nothing_to_a_gate_either(hostile: ClaudeCode) -> None:
     done = hostile.shell.process("mcp-gate", "--json", "--", "true")
     assert done.code == 2, done
     assert done.json["error"] == "misconfigured"
@@ -330,7 +330,7 @@ def test_the_working_folder_says_nothing_to_a_gate_either(hostile: Claude) -> No
 # R34
 @pytest.mark.smoke
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_hook_that_is_ended_before_it_is_there_answers_no(claude: Claude, number: int) -> None:
+def test_a_hook_that_is_ended_before_it_is_there_answers_no(claude: ClaudeCode, number: int) -> None:
     slow = claude.shell.folder / "slow"
     slow.mkdir()
     (slow / "typer.py").write_text("import sys, time\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n")
@@ -350,22 +350,20 @@ def test_a_hook_that_is_ended_before_it_is_there_answers_no(claude: Claude, numb
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.smoke), signal.SIGINT, signal.SIGHUP]
 )
-def test_a_hook_that_is_ended_while_people_decide_answers_no_and_the_question_stands(
-    claude: Claude, number: int
-) -> None:
+def test_hook_ended_while_pending_denies_and_the_approval_stays_pending(claude: ClaudeCode, number: int) -> None:
     program = claude.begin("Bash", COMMAND, "toolu_1")
-    waiting = claude.waiting()
+    waiting = claude.pending_ids()
     program.send_signal(number)
     answer = verdict(program)
     assert_refused(answer, number)
     assert answer.output["permissionDecision"] == "deny"
-    assert claude.waiting() == waiting
+    assert claude.pending_ids() == waiting
 
 
 # R34
-def test_a_hook_that_is_ended_answers_in_the_words_of_its_event(claude: Claude) -> None:
+def test_a_hook_that_is_ended_answers_in_the_words_of_its_event(claude: ClaudeCode) -> None:
     program = claude.start(claude.event("PermissionRequest", "Bash", COMMAND, ""))
-    claude.waiting()
+    claude.pending_ids()
     program.send_signal(signal.SIGTERM)
     answer = verdict(program)
     assert (answer.done.code, answer.output["decision"]["behavior"]) == (2, "deny")
@@ -379,7 +377,7 @@ def test_a_hook_that_is_ended_answers_in_the_words_of_its_event(claude: Claude) 
         *("<&-", "0>written.txt", ">&-", "2>&-", ">/dev/full"),
     ],
 )
-def test_broken_streams_block_the_call(claude: Claude, streams: str) -> None:
+def test_broken_streams_block_the_call(claude: ClaudeCode, streams: str) -> None:
     event = claude.shell.folder / "event.json"
     event.write_text(claude.event("PreToolUse", "Free", {}, "toolu_1"))
     wrong = () if streams in (">&-", ">/dev/full") else ("--undecided", "allow")
@@ -392,7 +390,7 @@ def test_broken_streams_block_the_call(claude: Claude, streams: str) -> None:
     assert "Traceback" not in answer.done.err
 
 
-def assert_refused(answer: Verdict, *given: object) -> None:
+def assert_refused(answer: HookResult, *given: object) -> None:
     assert answer.done.code == 2, (given, answer)
     assert answer.done.err.strip(), given
     assert "Traceback" not in answer.done.err, given
@@ -400,17 +398,17 @@ def assert_refused(answer: Verdict, *given: object) -> None:
 
 
 # R34
-def test_a_store_or_a_folder_that_cannot_be_used_stops_the_call_and_says_so(claude: Claude) -> None:
+def test_a_store_or_a_folder_that_cannot_be_used_stops_the_call_and_says_so(claude: ClaudeCode) -> None:
     claude.shell.path.write_bytes(b"not a database" * 1_000)
     broken = claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "claude-code")
-    assert (broken.done.code, broken.runs) == (2, False)
+    assert (broken.done.code, broken.lets_run) == (2, False)
     (claude.shell.folder / "file").write_text("")
-    claude.words = ("--notes", str(claude.shell.folder / "file"))
+    claude.command_words = ("--notes", str(claude.shell.folder / "file"))
     assert claude.ask("Bash", COMMAND, "toolu_2").done.code == 2
 
 
 # R34
-def test_notes_that_others_could_write_are_not_used(claude: Claude) -> None:
+def test_notes_that_others_could_write_are_not_used(claude: ClaudeCode) -> None:
     folder = claude.shell.folder / "shared"
     folder.mkdir()
     folder.chmod(0o777)
@@ -420,68 +418,68 @@ def test_notes_that_others_could_write_are_not_used(claude: Claude) -> None:
 
 
 # R46
-def test_what_is_never_told_to_have_ended_is_shown_as_unknown(claude: Claude) -> None:
-    claude.policy("  - {name: free, then: allow}\n")
-    assert claude.ask("Bash", COMMAND, "toolu_1", "--lease", "500ms").runs
+def test_call_without_a_reported_end_is_unknown(claude: ClaudeCode) -> None:
+    claude.put_policy("  - {name: free, then: allow}\n")
+    assert claude.ask("Bash", COMMAND, "toolu_1", "--lease", "500ms").lets_run
     late = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "30s")
     asked = claude.event("PreToolUse", "Bash", COMMAND, "toolu_1")
     wait_until(lambda: "nobody knows" in claude.answer(asked).reason, "the lease is over", pause=0.05)
-    assert not late.runs
+    assert not late.lets_run
     stopped = claude.ask("Bash", COMMAND, "toolu_2")
-    assert stopped.runs
+    assert stopped.lets_run
     failing = claude.event("PostToolUseFailure", "Bash", COMMAND, "toolu_2", error="stopped", is_interrupt=True)
     assert claude.answer(failing).done.code == 0
-    assert claude.ask("Bash", COMMAND, "toolu_3").runs
+    assert claude.ask("Bash", COMMAND, "toolu_3").lets_run
     failing = claude.event("PostToolUseFailure", "Bash", COMMAND, "toolu_3", error="exit 2")
     assert claude.answer(failing).done.code == 0
     assert "exit 2" in claude.ask("Bash", COMMAND, "toolu_3").reason
-    by_call = {item["call_id"]: item["status"] for item in claude.listed()}
+    by_call = {item["call_id"]: item["status"] for item in claude.list_approvals()}
     assert (by_call["toolu_2"], by_call["toolu_3"]) == ("unknown", "failed")
 
 
-def test_after_a_tool_an_error_blocks_nothing_and_is_said(claude: Claude) -> None:
-    claude.policy("  - {name: free, then: allow}\n")
-    assert claude.ask("Bash", COMMAND, "toolu_1").runs
+def test_after_a_tool_an_error_blocks_nothing_and_is_said(claude: ClaudeCode) -> None:
+    claude.put_policy("  - {name: free, then: allow}\n")
+    assert claude.ask("Bash", COMMAND, "toolu_1").lets_run
     gone = claude.shell.path.rename(claude.shell.folder / "away.db")
-    ended = claude.after("Bash", COMMAND, "toolu_1", "ok")
+    ended = claude.report_result("Bash", COMMAND, "toolu_1", "ok")
     assert (ended.code, ended.out) == (1, "")
     assert "no record of how this call ended" in ended.err
     gone.rename(claude.shell.path)
 
 
 # R54
-def test_a_permission_is_asked_for_without_an_id_and_the_end_is_found_by_what_ran(claude: Claude) -> None:
+def test_a_permission_is_asked_for_without_an_id_and_the_end_is_found_by_what_ran(claude: ClaudeCode) -> None:
     edited = {"command": "make deploy DRY=1"}
     program = claude.start(claude.event("PermissionRequest", "Bash", COMMAND, ""))
     claude.decide("edit", "--args", json.dumps(edited))
     decision = verdict(program).output["decision"]
     assert decision == {"behavior": "allow", "updatedInput": edited}
-    assert claude.after("Bash", edited, "toolu_9", "ok").code == 0
+    assert claude.report_result("Bash", edited, "toolu_9", "ok").code == 0
     program = claude.start(claude.event("PermissionRequest", "Bash", COMMAND, ""))
     claude.decide("reject", "--reason", "Enough")
     assert verdict(program).output["decision"] == {"behavior": "deny", "message": "Access denied: Enough"}
-    assert [item["status"] for item in claude.listed()] == ["rejected", "succeeded"]
+    assert [item["status"] for item in claude.list_approvals()] == ["rejected", "succeeded"]
 
 
 # R54
-def test_over_a_server_it_is_the_same(claude: Claude) -> None:
+def test_over_a_server_it_is_the_same(claude: ClaudeCode) -> None:
     key = claude.shell("keys", "create", "--name", "claude", "--role", "agent").out.split()[-1]
-    with serving(claude.shell.url, claude.shell.folder) as server:
+    with run_server(claude.shell.url, claude.shell.folder) as server:
         claude.shell.extra = {"INTERLOCK_URL": server.url, "INTERLOCK_KEY": key}
-        assert claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "Read").runs
+        assert claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "Read").lets_run
         undecided = claude.ask("Bash", COMMAND, "toolu_2", "--wait", "0s")
-        assert f"{server.url}/a/{claude.waiting()}" in undecided.reason
+        assert f"{server.url}/a/{claude.pending_ids()}" in undecided.reason
         asked = [claude.begin("Bash", COMMAND, "toolu_2") for _ in range(2)]
         claude.decide("approve")
-        assert sorted(verdict(program).runs for program in asked) == [False, True]
-        assert claude.after("Bash", COMMAND, "toolu_2", "ok").code == 0
-    assert [item["status"] for item in claude.listed()] == ["succeeded"]
+        assert sorted(verdict(program).lets_run for program in asked) == [False, True]
+        assert claude.report_result("Bash", COMMAND, "toolu_2", "ok").code == 0
+    assert [item["status"] for item in claude.list_approvals()] == ["succeeded"]
     assert claude.ask("Bash", COMMAND, "toolu_3", "--wait", "0s").done.code == 2, "the server is gone"
 
 
 # R54
 @pytest.mark.smoke
-def test_the_settings_of_the_page_work_as_they_stand(claude: Claude) -> None:
+def test_the_settings_of_the_page_work_as_they_stand(claude: ClaudeCode) -> None:
     (snippet,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[:1]
     settings = json.loads(snippet)
     (before,), (after,), (failed,) = (
@@ -493,20 +491,20 @@ def test_the_settings_of_the_page_work_as_they_stand(claude: Claude) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {"PATH": path, "HOME": str(claude.shell.folder), "INTERLOCK_DATABASE_URL": ""}
 
-    def run(command: str, event: str) -> Done:
+    def run(command: str, event: str) -> CommandResult:
         """As Claude Code does."""
         assert PAGE_DATABASE in command
         words, pipe = ("sh", "-c", command.replace(PAGE_DATABASE, claude.shell.url)), subprocess.PIPE
         program = claude.shell.program(*words, more=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        out, err = program.communicate(event, timeout=PATIENCE)
-        return Done(program.returncode, out, err)
+        out, err = program.communicate(event, timeout=TIMEOUT)
+        return CommandResult(program.returncode, out, err)
 
-    claude.policy("  - {name: free, tools: [Bash], then: allow}\n")
+    claude.put_policy("  - {name: free, tools: [Bash], then: allow}\n")
     reading = run(hook["command"], claude.event("PreToolUse", "Read", {"file_path": "a.txt"}, "toolu_1"))
     assert (reading.code, reading.json) == (0, {})
     allowed = run(hook["command"], claude.event("PreToolUse", "Bash", COMMAND, "toolu_2"))
-    assert Verdict(allowed).output["updatedInput"] == COMMAND
+    assert HookResult(allowed).output["updatedInput"] == COMMAND
     for entry in (after, failed):
         event = claude.event("PostToolUse", "Bash", COMMAND, "toolu_2", tool_response="ok")
         assert run(entry["hooks"][0]["command"], event).code == 0
-    assert [item["status"] for item in claude.listed()] == ["succeeded"]
+    assert [item["status"] for item in claude.list_approvals()] == ["succeeded"]

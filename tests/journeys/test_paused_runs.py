@@ -13,8 +13,8 @@ import pytest
 
 from interlock import Interlock, ToolSpec, Waiting
 from interlock.app.bootstrap import build_services
-from tests.interlock_server import make_keys, serving
-from tests.journeys.shell import PATIENCE, Done, Shell, end_group, wait_until
+from tests.interlock_server import make_keys, run_server
+from tests.journeys.shell import TIMEOUT, CommandResult, Shell, end_group, wait_until
 
 FLOW = """
 import os, signal
@@ -53,7 +53,7 @@ def flow(shell: Shell) -> Shell:
     return shell
 
 
-def paused(shell: Shell, run_id: str, **where: str) -> str:
+def make_paused_run(shell: Shell, run_id: str, **where: str) -> str:
     """A run that waits for one approval; gives its id."""
     with Interlock(**{"url": shell.url, **where}, agent="mailer") as lock:
         agent = lock.agent()
@@ -65,7 +65,7 @@ def paused(shell: Shell, run_id: str, **where: str) -> str:
 
 
 @contextmanager
-def resuming(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+def start_resume(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     process = shell.start("runs", "resume", *(words or ("flow:resume",)), "--agent", "mailer")
     try:
         yield process
@@ -73,7 +73,7 @@ def resuming(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         end_group(process)
 
 
-def wait_until_gone_on(shell: Shell, process: subprocess.Popen[bytes]) -> None:
+def wait_until_resumed(shell: Shell, process: subprocess.Popen[bytes]) -> None:
     def over() -> bool:
         return process.poll() is not None or not shell("runs", "list", "--json").json["items"]
 
@@ -81,10 +81,10 @@ def wait_until_gone_on(shell: Shell, process: subprocess.Popen[bytes]) -> None:
     assert process.poll() is None, process.communicate()
 
 
-def stopped(process: subprocess.Popen[bytes]) -> Done:
+def stop_process(process: subprocess.Popen[bytes]) -> CommandResult:
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=PATIENCE)
-    return Done(process.returncode, out.decode(), err.decode())
+    out, err = process.communicate(timeout=TIMEOUT)
+    return CommandResult(process.returncode, out.decode(), err.decode())
 
 
 def notes(shell: Shell) -> list[str]:
@@ -94,7 +94,7 @@ def notes(shell: Shell) -> list[str]:
 
 @pytest.mark.smoke
 def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  # R9
-    approval_id = paused(shell, "thread 7\x1b[2J")
+    approval_id = make_paused_run(shell, "thread 7\x1b[2J")
     with Interlock(shell.url, agent="writer") as lock:
         lock.agent().pause_sync("thread 8")
     listed = shell("runs", "list")
@@ -113,17 +113,17 @@ def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  
 
 @pytest.mark.smoke
 def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_killed(flow: Shell) -> None:  # R9
-    approval_id = paused(flow, "thread 7")
+    approval_id = make_paused_run(flow, "thread 7")
     (flow.folder / "deadly").touch()
-    with resuming(flow) as process:
+    with start_resume(flow) as process:
         assert process.stdout is not None
         assert process.stdout.readline().decode().startswith("Going on with the runs of mailer on sqlite:///")
         assert notes(flow) == []
         assert flow("approvals", "approve", approval_id).code == 0
-        assert process.wait(timeout=PATIENCE) == -signal.SIGKILL
-    with resuming(flow) as process:
-        wait_until_gone_on(flow, process)
-        done = stopped(process)
+        assert process.wait(timeout=TIMEOUT) == -signal.SIGKILL
+    with start_resume(flow) as process:
+        wait_until_resumed(flow, process)
+        done = stop_process(process)
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[-1] == "thread 7 went on."
     assert notes(flow) == ["begun", "sent to bob", "begun"]
@@ -131,26 +131,26 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
 
 
 async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9
-    parts = build_services(flow.url)
-    await parts.store.open()
-    keys = await make_keys(parts)
-    await parts.store.close()
-    with serving(flow.url, flow.folder) as served:
-        approval_id = paused(flow, "thread 7", url=served.url, key=keys["agent"])
+    services = build_services(flow.url)
+    await services.store.open()
+    keys = await make_keys(services)
+    await services.store.close()
+    with run_server(flow.url, flow.folder) as served:
+        approval_id = make_paused_run(flow, "thread 7", url=served.url, key=keys["agent"])
         flow.extra |= {"WHERE": served.url, "KEY": keys["agent"], "INTERLOCK_KEY": keys["agent"]}
-        with resuming(flow, "flow:resume", "--url", served.url) as process:
+        with start_resume(flow, "flow:resume", "--url", served.url) as process:
             assert flow("approvals", "approve", approval_id).code == 0
-            wait_until_gone_on(flow, process)
-            assert stopped(process).code == 0
+            wait_until_resumed(flow, process)
+            assert stop_process(process).code == 0
     assert notes(flow) == ["begun", "sent to bob"]
 
 
 def test_a_plain_function_will_do(flow: Shell) -> None:
     with Interlock(flow.url, agent="mailer") as lock:
         lock.agent().pause_sync("thread 7")
-    with resuming(flow, "flow:resume_plainly") as process:
+    with start_resume(flow, "flow:resume_plainly") as process:
         wait_until(lambda: notes(flow) == ["plainly"], "it was called")
-        assert stopped(process).code == 0
+        assert stop_process(process).code == 0
 
 
 @pytest.mark.parametrize(

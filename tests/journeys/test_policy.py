@@ -12,8 +12,8 @@ from interlock.app.bootstrap import os_user, wall_clock
 from interlock.core.call import ToolSpec
 from interlock.core.ports import User
 from interlock.policy.templates import TEMPLATE_NAMES, read_template
-from tests.journeys.shell import Done, Shell
-from tests.support import BOB, Clock, approve, call, opened
+from tests.journeys.shell import CommandResult, Shell
+from tests.support import BOB, Clock, approve, call, open_services
 
 pytestmark = pytest.mark.smoke
 
@@ -43,19 +43,19 @@ def write(shell: Shell, name: str, text: str) -> str:
     return name
 
 
-def put(shell: Shell, text: str, *words: str) -> Done:
+def put(shell: Shell, text: str, *words: str) -> CommandResult:
     return shell("policy", "put", write(shell, "policy.yaml", text), *words)
 
 
 async def pay(shell: Shell, *payments: tuple[object, str], ago: int = 0, policy: str = "", **more: object) -> None:
-    async with opened(shell.path, Clock(wall_clock() - ago), policy) as parts:
+    async with open_services(shell.path, Clock(wall_clock() - ago), policy) as services:
         for amount, to in payments:
             args = {"amount": amount, "to": to, "key": "hunter2"}
             number = f"{amount} {to} {ago}"
-            await parts.gate.check(call(number, args, tool="pay", **{"agent": "office", **more}), PAY)
+            await services.gate.check(call(number, args, tool="pay", **{"agent": "office", **more}), PAY)
 
 
-def assert_refused(done: Done, code: int, *words: str) -> None:
+def assert_refused(done: CommandResult, code: int, *words: str) -> None:
     assert (done.code, done.out) == (code, ""), done
     assert done.err.startswith("Error: "), done.err
     assert [word for word in words if word not in done.err] == [], done.err
@@ -146,11 +146,11 @@ def test_a_file_with_a_mistake_changes_nothing(shell: Shell) -> None:
 
 # R48
 async def test_only_an_admin_puts_a_policy_in_force(shell: Shell) -> None:
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        await parts.store.put_user("default", User(os_user(), "viewer"), "test")
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        await services.store.put_user("default", User(os_user(), "viewer"), "test")
     assert_refused(put(shell, ASK), 1, os_user(), "only an admin")
-    async with opened(shell.path, Clock(wall_clock())) as parts:
-        await parts.store.put_user("default", User(os_user(), "admin"), "test")
+    async with open_services(shell.path, Clock(wall_clock())) as services:
+        await services.store.put_user("default", User(os_user(), "admin"), "test")
     assert put(shell, ASK).code == 0
 
 
@@ -236,8 +236,8 @@ async def test_shadow_rules_are_noted_for_asked_allowed_and_denied_calls(shell: 
 
 # R52
 async def test_allowed_reads_leave_no_note(shell: Shell) -> None:
-    async with opened(shell.path, Clock(wall_clock()), SHADOWED) as parts:
-        await parts.gate.check(call(1, {}, tool="look"), LOOK)
+    async with open_services(shell.path, Clock(wall_clock()), SHADOWED) as services:
+        await services.gate.check(call(1, {}, tool="look"), LOOK)
     body = shell("policy", "shadow", "--json").json
     assert (body["calls"], [item["calls"] for item in body["items"]]) == (0, [0, 0, 0])
 
@@ -265,7 +265,7 @@ def test_without_shadow_rules_there_is_nothing_to_tell(shell: Shell) -> None:
 # Rehearsal
 
 
-def rehearsed(shell: Shell, draft: str, *words: str) -> Any:
+def rehearse(shell: Shell, draft: str, *words: str) -> Any:
     done = shell("policy", "rehearse", write(shell, "draft.yaml", draft), "--json", *words)
     assert done.code == 0, done
     return done.json
@@ -274,7 +274,7 @@ def rehearsed(shell: Shell, draft: str, *words: str) -> Any:
 # R52
 async def test_a_rehearsal_says_what_would_change_and_by_which_rule(shell: Shell) -> None:
     await pay(shell, (5, "bob"), (50, "bob"), (50, "eve"), policy=ASK)
-    body = rehearsed(shell, LIMITS)
+    body = rehearse(shell, LIMITS)
     assert (body["calls"], body["turned"], body["loosened"], body["erased"]) == (3, 2, 1, 0)
     assert body["verdicts"]["ask"] == {"allow": 1, "ask": 1, "deny": 1}
     assert [(each["from"], each["to"], each["new_rule"]) for each in body["changed"]] == [
@@ -317,11 +317,11 @@ async def test_allowed_and_denied_calls_are_rehearsed_too(shell: Shell) -> None:
     await pay(
         shell, (5, "bob"), (50, "eve"), (50, "bob"), policy=LIMITS, requester="rita", teams=("ops",), priority="low"
     )
-    body = rehearsed(shell, "rules: [{name: ops pay, tools: [pay], users: [rita], teams: [ops], then: ask}]")
+    body = rehearse(shell, "rules: [{name: ops pay, tools: [pay], users: [rita], teams: [ops], then: ask}]")
     assert body["verdicts"]["allow"]["ask"] == body["verdicts"]["deny"]["ask"] == body["verdicts"]["ask"]["ask"] == 1
-    by_priority = rehearsed(shell, "rules: [{name: low, tools: [pay], priorities: [low], then: deny}]")
+    by_priority = rehearse(shell, "rules: [{name: low, tools: [pay], priorities: [low], then: deny}]")
     assert sum(by_priority["verdicts"][kind]["deny"] for kind in ("allow", "ask", "deny")) == 3
-    by_agent = rehearsed(shell, "rules: [{name: office, agents: [office], when: args.amount == 50, then: deny}]")
+    by_agent = rehearse(shell, "rules: [{name: office, agents: [office], when: args.amount == 50, then: deny}]")
     assert (by_agent["verdicts"]["deny"]["deny"], by_agent["verdicts"]["ask"]["deny"]) == (1, 1)
     (denied,) = [each for each in body["changed"] if each["from"] == "deny"]
     assert (denied["approval_id"], denied["sentence"]) == (None, "Pay 50 to eve")
@@ -344,7 +344,7 @@ async def test_in_a_pipeline_a_draft_that_loosens_fails(shell: Shell) -> None:
 async def test_the_rehearsal_records_nothing(shell: Shell) -> None:
     await pay(shell, (5, "bob"), policy=ASK)
     before = shell("audit", "head").out
-    rehearsed(shell, LIMITS)
+    rehearse(shell, LIMITS)
     assert shell("audit", "head").out == before
     assert shell("policy", "show").out == ASK
 
@@ -352,8 +352,8 @@ async def test_the_rehearsal_records_nothing(shell: Shell) -> None:
 async def test_older_calls_can_be_left_out_and_the_list_is_bounded(shell: Shell) -> None:
     await pay(shell, (5, "bob"), (6, "bob"), (7, "bob"), ago=3 * DAY, policy=ASK)
     await pay(shell, (8, "bob"))
-    assert rehearsed(shell, LIMITS, "--since", "2d")["calls"] == 1
-    body = rehearsed(shell, LIMITS, "--limit", "2")
+    assert rehearse(shell, LIMITS, "--since", "2d")["calls"] == 1
+    body = rehearse(shell, LIMITS, "--limit", "2")
     assert (body["calls"], body["turned"], len(body["changed"])) == (4, 4, 2)
     assert body["changed"][0]["sentence"] == "Pay 8 to bob"
     told = shell("policy", "rehearse", "draft.yaml", "--limit", "1").out
@@ -365,7 +365,7 @@ async def test_older_calls_can_be_left_out_and_the_list_is_bounded(shell: Shell)
 async def test_calls_that_were_judged_by_another_policy_are_told(shell: Shell) -> None:
     await pay(shell, (5, "bob"), (50, "bob"), policy=LIMITS)
     put(shell, ASK)
-    body = rehearsed(shell, ASK)
+    body = rehearse(shell, ASK)
     assert (body["outdated"], body["turned"], body["changed"]) == (1, 0, [])
     assert "1 call was judged otherwise when made" in shell("policy", "rehearse", "draft.yaml").out
 
@@ -374,14 +374,14 @@ async def test_calls_that_were_judged_by_another_policy_are_told(shell: Shell) -
 async def test_the_switches_of_the_configuration_count_for_both_sides(shell: Shell) -> None:
     write(shell, "interlock.yaml", "agents: {office: {tool_approvals: {pay: true}}}")
     await pay(shell, (5, "bob"), policy=ASK)
-    assert rehearsed(shell, LIMITS)["verdicts"]["ask"] == {"allow": 0, "ask": 1, "deny": 0}
+    assert rehearse(shell, LIMITS)["verdicts"]["ask"] == {"allow": 0, "ask": 1, "deny": 0}
 
 
 async def test_a_call_that_was_decided_is_rehearsed_as_it_was_proposed(shell: Shell) -> None:
-    async with opened(shell.path, Clock(wall_clock()), ASK) as parts:
-        outcome: Any = await parts.gate.check(call(1, {"amount": 5, "to": "bob"}, tool="pay"), PAY)
-        assert await approve(parts, outcome.approval_id, BOB) == "approved"
-    body = rehearsed(shell, LIMITS)
+    async with open_services(shell.path, Clock(wall_clock()), ASK) as services:
+        outcome: Any = await services.gate.check(call(1, {"amount": 5, "to": "bob"}, tool="pay"), PAY)
+        assert await approve(services, outcome.approval_id, BOB) == "approved"
+    body = rehearse(shell, LIMITS)
     assert (body["calls"], body["changed"][0]["recorded"], body["changed"][0]["to"]) == (1, "ask", "allow")
 
 
@@ -414,7 +414,7 @@ async def test_calls_whose_arguments_were_erased_are_told_and_left_out(shell: Sh
         database.execute("delete from payloads where sentence = 'Pay 5 to bob'")
         database.execute("delete from contents where seq in (select seq from events where kind = 'denied')")
     database.close()
-    body = rehearsed(shell, ASK)
+    body = rehearse(shell, ASK)
     assert (body["calls"], body["erased"]) == (1, 2)
     told = shell("policy", "rehearse", "draft.yaml").out
     assert "2 calls could not be rehearsed: their arguments were erased." in told

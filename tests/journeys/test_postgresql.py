@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from interlock.storage.migrate import load_migrations
-from tests.journeys.shell import PATIENCE, Shell, wait_until
+from tests.journeys.shell import TIMEOUT, Shell, wait_until
 
 AGENT = """
 import os
@@ -30,7 +30,7 @@ def team(shell: Shell, postgres_url: str) -> Shell:
     return shell
 
 
-def waiting(team: Shell) -> list[str]:
+def wait_pending(team: Shell) -> list[str]:
     found: list[str] = []
 
     def some() -> bool:
@@ -47,9 +47,9 @@ def test_an_agent_and_a_person_meet_on_postgresql(team: Shell) -> None:  # R31
     assert f"applied {len(names)} migrations: {', '.join(names)}." in team("migrate").out
     assert "up to date" in team("migrate").out
     agent = team.program(sys.executable, "-c", AGENT, stdout=subprocess.PIPE, text=True)
-    [approval_id] = waiting(team)
+    [approval_id] = wait_pending(team)
     assert "may start" in team("approvals", "approve", approval_id, "--user", "bob").out
-    assert agent.communicate(timeout=PATIENCE)[0] == "made Fix login\n"
+    assert agent.communicate(timeout=TIMEOUT)[0] == "made Fix login\n"
     shown = team("approvals", "show", approval_id, "--json").json
     assert (shown["status"], shown["decision"]["by"]) == ("succeeded", "bob")
     assert team("audit", "verify").out.startswith("valid: 7 entries")

@@ -7,24 +7,26 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.cli.commands.approvals import SearchOptions
 from interlock.core.errors import InvalidRequest
-from tests.journeys.seeds import mail, pay
-from tests.journeys.shell import Done, Shell
+from tests.journeys.seeds import propose_mail, propose_payment
+from tests.journeys.shell import CommandResult, Shell
 
 pytestmark = pytest.mark.smoke
 
 HOUR = 3_600_000
 
 
-def found(done: Done) -> list[str]:
+def result_ids(done: CommandResult) -> list[str]:
     assert done.code == 0, done
     assert done.json["behind"] is False
     return [item["id"] for item in done.json["items"]]
 
 
 async def test_a_person_finds_an_old_decision_by_what_they_remember(shell: Shell) -> None:  # R8
-    old = await mail(shell, 1, ago=50 * HOUR, args={"to": "bob", "subject": "Quarterly report"}, requester="zoe")
-    new = await mail(shell, 2, args={"to": "carol", "subject": "Lunch"})
-    paid = await pay(shell, {"amount": 120, "to": "bob", "key": "hunter2"}, 3)
+    old = await propose_mail(
+        shell, 1, ago=50 * HOUR, args={"to": "bob", "subject": "Quarterly report"}, requester="zoe"
+    )
+    new = await propose_mail(shell, 2, args={"to": "carol", "subject": "Lunch"})
+    paid = await propose_payment(shell, {"amount": 120, "to": "bob", "key": "hunter2"}, 3)
     shell("approvals", "reject", new, "--user", "ann", "--reason", "Not in work time")
     listed = ("approvals", "list", "--json")
     for words, ids in (
@@ -52,12 +54,12 @@ async def test_a_person_finds_an_old_decision_by_what_they_remember(shell: Shell
         (("--agent", "writer", "--status", "all"), [new, old]),
         (("--agent", "writer"), []),
     ):
-        assert found(shell(*listed, *words)) == ids, words
+        assert result_ids(shell(*listed, *words)) == ids, words
 
 
 async def test_a_search_is_shown_as_a_list(shell: Shell) -> None:
-    await mail(shell, 1)
-    await mail(shell, 2, args={"to": "carol"})
+    await propose_mail(shell, 1)
+    await propose_mail(shell, 2, args={"to": "carol"})
     out = shell("approvals", "list", "--search", "carol").out
     assert "Mail carol" in out
     assert "Mail bob" not in out
@@ -67,7 +69,7 @@ async def test_a_search_is_shown_as_a_list(shell: Shell) -> None:
 
 
 async def test_pages_of_a_search_are_turned_by_cursor(shell: Shell) -> None:
-    ids = [await mail(shell, number) for number in range(5)]
+    ids = [await propose_mail(shell, number) for number in range(5)]
     words = ("approvals", "list", "--search", "bob", "--limit", "2", "--json")
     first = shell(*words).json
     second = shell(*words, "--cursor", first["next"]).json
@@ -89,7 +91,7 @@ async def test_pages_of_a_search_are_turned_by_cursor(shell: Shell) -> None:
     ],
 )
 async def test_a_filter_that_makes_no_sense_is_refused(shell: Shell, words: tuple[str, ...], told: str) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     done = shell("approvals", "list", *words)
     assert (done.code, done.out) == (2, "")
     assert told in done.err

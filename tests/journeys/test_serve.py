@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.interlock_server import Served, keys_at, serving
-from tests.journeys.shell import PATIENCE, Shell, wait_until
+from tests.interlock_server import RunningServer, create_keys, run_server
+from tests.journeys.shell import TIMEOUT, Shell, wait_until
 
 CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "call_id": "c1", "effect": "destructive"}
 
@@ -29,7 +29,7 @@ def database(tmp_path: Path) -> str:
 
 @pytest.fixture
 def keys(database: str) -> dict[str, str]:
-    return asyncio.run(keys_at(database))
+    return asyncio.run(create_keys(database))
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.smoke
 def test_a_server_stops_in_order(database: str, tmp_path: Path) -> None:
-    with serving(database, tmp_path) as server, server.client() as client:
+    with run_server(database, tmp_path) as server, server.client() as client:
         assert client.get("/healthz").json() == {"status": "ok"}
         assert client.get("/readyz").json() == {"status": "ready"}
         assert server.stop() == 0
@@ -52,57 +52,57 @@ def test_a_long_poll_is_answered_with_what_is_known(
     database: str, tmp_path: Path, keys: dict[str, str], number: signal.Signals
 ) -> None:
     with (
-        serving(database, tmp_path) as server,
+        run_server(database, tmp_path) as server,
         server.client(keys["agent"]) as agent,
         ThreadPoolExecutor(1) as pool,
     ):
         told = agent.post("/api/calls", json=CALL).json()
         waiting = pool.submit(agent.get, f"/api/calls/{told['approval_id']}", params={"wait": "50"})
-        wait_for_waiting(server, keys["admin"], 1)
+        wait_for_long_polls(server, keys["admin"], 1)
         server.process.send_signal(number)
         answer = waiting.result(timeout=30)  # less than it would wait for
         assert (answer.status_code, answer.json()["outcome"]) == (200, "waiting")
-        assert server.process.wait(PATIENCE) == 0
+        assert server.process.wait(TIMEOUT) == 0
 
 
 def test_a_request_in_flight_gets_its_answer(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
-    with serving(database, tmp_path) as server:
-        connection, rest = half_sent(server, keys["agent"])
+    with run_server(database, tmp_path) as server:
+        connection, rest = send_half(server, keys["agent"])
         server.process.send_signal(signal.SIGTERM)
         wait_for_line(tmp_path, "stopping")
         connection.sendall(rest)
         raw = b"".join(iter(lambda: connection.recv(65536), b""))
         assert raw.startswith(b"HTTP/1.1 200")
         assert json.loads(raw.partition(b"\r\n\r\n")[2])["outcome"] == "waiting"
-        assert server.process.wait(PATIENCE) == 0
+        assert server.process.wait(TIMEOUT) == 0
         connection.close()
 
 
 def test_from_the_signal_on_nothing_new_is_taken(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
-    with serving(database, tmp_path) as server:
-        connection, _ = half_sent(server, keys["agent"])
+    with run_server(database, tmp_path) as server:
+        connection, _ = send_half(server, keys["agent"])
         server.process.send_signal(signal.SIGTERM)
         wait_for_line(tmp_path, "stopping")
         wait_until(lambda: not is_open(server), "it takes no connection any more")
         assert server.process.poll() is None
         connection.close()
-        assert server.process.wait(PATIENCE) == 0
+        assert server.process.wait(TIMEOUT) == 0
 
 
 def test_a_second_signal_ends_it_at_once(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
-    with serving(database, tmp_path) as server:
-        connection, _ = half_sent(server, keys["agent"])
+    with run_server(database, tmp_path) as server:
+        connection, _ = send_half(server, keys["agent"])
         server.process.send_signal(signal.SIGTERM)
         wait_for_line(tmp_path, "stopping")
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(PATIENCE) == -signal.SIGTERM
+        assert server.process.wait(TIMEOUT) == -signal.SIGTERM
         connection.close()
 
 
 @pytest.mark.smoke
 def test_the_demo_fills_an_empty_workspace_once(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
     for _ in range(2):
-        with serving(database, tmp_path, "--demo") as server, server.client(keys["reviewer"]) as bob:
+        with run_server(database, tmp_path, "--demo") as server, server.client(keys["reviewer"]) as bob:
             found = bob.get("/api/approvals").json()["items"]
             assert sorted((item["tool"], item["status"]) for item in found) == [
                 ("cms_delete_page", "rejected"),
@@ -120,7 +120,7 @@ def test_the_demo_fills_an_empty_workspace_once(database: str, tmp_path: Path, k
 
 
 def test_the_first_start_prints_a_link_for_the_first_admin(database: str, tmp_path: Path) -> None:
-    with serving(database, tmp_path) as server:
+    with run_server(database, tmp_path) as server:
         link = server.process.stdout.readline() if server.process.stdout else ""
     assert re.search(rf"{re.escape(server.url)}/welcome#[\w-]{{43}}$", link.strip())
 
@@ -132,19 +132,19 @@ def test_the_worker_keeps_deadlines_without_a_server(
     def is_expired() -> bool:
         return rows.execute("select status from approvals").fetchall() == [("expired",)]
 
-    with serving(database, tmp_path, "--no-worker") as server, server.client(keys["agent"]) as agent:
+    with run_server(database, tmp_path, "--no-worker") as server, server.client(keys["agent"]) as agent:
         told = agent.post("/api/calls", json={**CALL, "expires_in": "1s"}).json()
         worker = shell.start("worker", "--database", database)
         assert told["status"] == "pending"
         with closing(sqlite3.connect(tmp_path / "interlock.db")) as rows:
             wait_until(is_expired, "the call is expired")
         worker.send_signal(signal.SIGTERM)
-        _, lines = worker.communicate(timeout=PATIENCE)
+        _, lines = worker.communicate(timeout=TIMEOUT)
         assert worker.returncode == 0
         assert [json.loads(line)["event"] for line in lines.splitlines()] == ["start", "stopping", "stopped"]
 
 
-def is_open(server: Served) -> bool:
+def is_open(server: RunningServer) -> bool:
     parts = urlsplit(server.url)
     try:
         socket.create_connection((parts.hostname, parts.port), timeout=5).close()
@@ -153,7 +153,7 @@ def is_open(server: Served) -> bool:
     return True
 
 
-def half_sent(server: Served, key: str) -> tuple[socket.socket, bytes]:
+def send_half(server: RunningServer, key: str) -> tuple[socket.socket, bytes]:
     """A request whose body is under way, and what is missing of it."""
     parts = urlsplit(server.url)
     body = json.dumps(CALL).encode()
@@ -172,7 +172,7 @@ def wait_for_line(folder: Path, event: str) -> None:
     wait_until(lambda: event in [line["event"] for line in events(folder)], f"the server says that it is {event}")
 
 
-def wait_for_waiting(server: Served, key: str, count: int) -> None:
+def wait_for_long_polls(server: RunningServer, key: str, count: int) -> None:
     with server.client(key) as client:
         gauge = f"interlock_waiting_agents {count}.0"
         wait_until(lambda: gauge in client.get("/metrics").text, f"{count} agents wait")

@@ -9,7 +9,7 @@ import pytest
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec, propose
 from tests.journeys.shell import Shell
-from tests.support import Clock, opened
+from tests.support import Clock, open_services
 
 pytestmark = pytest.mark.smoke
 
@@ -20,12 +20,12 @@ rules:
 """
 
 
-async def declared(shell: Shell, effects: Mapping[str, str]) -> None:
+async def declare_tools(shell: Shell, effects: Mapping[str, str]) -> None:
     """As an agent over HTTP declares its tools."""
-    async with opened(shell.path, Clock(wall_clock()), POLICY) as parts:
+    async with open_services(shell.path, Clock(wall_clock()), POLICY) as services:
         for tool, effect in effects.items():
             call = propose(tool, {}, "run", tool, agent="mailer")
-            await parts.gate.check(call, ToolSpec(tool, effect, secret=("token",), declared=True))
+            await services.gate.check(call, ToolSpec(tool, effect, secret=("token",), declared=True))
 
 
 def pinned_tools(shell: Shell) -> list[dict[str, object]]:
@@ -34,7 +34,7 @@ def pinned_tools(shell: Shell) -> list[dict[str, object]]:
 
 
 async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
-    await declared(shell, {"file_letter": "write", "send_letter": "write", "stamp": "", "burn": "write"})
+    await declare_tools(shell, {"file_letter": "write", "send_letter": "write", "stamp": "", "burn": "write"})
     listed = shell("tools", "list", "--agent", "mailer")
     assert [line.split()[:3] for line in listed.out.splitlines()[1:3]] == [
         ["burn", "declared", "write"],
@@ -73,7 +73,7 @@ async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
 
 async def test_a_tool_whose_name_looks_like_another_is_marked_and_pinned_only_when_one_is_sure(shell: Shell) -> None:
     imitation = "f\u0456le_letter"
-    await declared(shell, {"file_letter": "write", imitation: "write"})
+    await declare_tools(shell, {"file_letter": "write", imitation: "write"})
     listed = shell("tools", "list", "--agent", "mailer").out
     assert "f\\u{456}le_letter looks like file_letter" in listed
     unsure = shell("tools", "pin", imitation)
@@ -85,7 +85,7 @@ async def test_a_tool_whose_name_looks_like_another_is_marked_and_pinned_only_wh
 
 
 async def test_what_cannot_be_pinned_says_why(shell: Shell) -> None:
-    await declared(shell, {"stamp": "", "burn": "write"})
+    await declare_tools(shell, {"stamp": "", "burn": "write"})
     for words, code, hint in (
         (("pin",), 2, "--all-of AGENT alone"),
         (("pin", "burn", "--all-of", "mailer"), 2, "--all-of AGENT alone"),

@@ -1,4 +1,4 @@
-"""Two parts of one program, each with a lock of its own on the same file, while others come and go beside them."""
+"""Two Interlock instances of one program on the same file, while other processes come and go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.journeys.shell import PATIENCE, Shell
+from tests.journeys.shell import TIMEOUT, Shell
 
 pytestmark = pytest.mark.smoke
 
@@ -43,6 +43,6 @@ def test_what_one_program_writes_by_two_locks_is_there_for_others(shell: Shell) 
         assert program.stdout.readline() == "pending\n"
         waiting.append(len(shell("approvals", "list", "--json").json["items"]))  # the last one to leave tidies up
     assert waiting == [1, 2]
-    program.communicate("go on\n", timeout=PATIENCE)
+    program.communicate("go on\n", timeout=TIMEOUT)
     assert len(shell("approvals", "list", "--json").json["items"]) == 2
     assert shell("audit", "verify").code == 0

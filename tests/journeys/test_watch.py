@@ -22,21 +22,21 @@ from interlock.app.bootstrap import wall_clock
 from interlock.cli.context import CommandOptions, open_database
 from interlock.cli.watch import LiveView
 from interlock.core.decision import Acknowledgement, Reject, Reviewer
-from tests.journeys.seeds import DECEIT, mail, pay
-from tests.journeys.shell import PATIENCE, SOURCES, Shell, Terminal, wait_until
-from tests.support import Clock, approve, opened, pending
+from tests.journeys.seeds import DECEIT, propose_mail, propose_payment
+from tests.journeys.shell import SOURCES, TIMEOUT, Shell, Terminal, wait_until
+from tests.support import Clock, approve, open_services, propose_pending
 
 KEYS = "A approve"
 
 
 @contextmanager
-def watching(shell: Shell, *words: str) -> Iterator[Terminal]:
+def start_watch(shell: Shell, *words: str) -> Iterator[Terminal]:
     with shell.terminal("approvals", "watch", *words) as terminal:
         terminal.assert_shows("for a decision", KEYS)
         yield terminal
 
 
-def shown(shell: Shell, approval_id: str) -> Any:
+def show_approval(shell: Shell, approval_id: str) -> Any:
     return shell("approvals", "show", approval_id, "--json").json
 
 
@@ -45,8 +45,8 @@ def shown(shell: Shell, approval_id: str) -> Any:
 
 @pytest.mark.smoke
 async def test_a_call_is_approved_with_keys_and_leaves_the_list(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    with watching(shell, "--user", "ada") as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell, "--user", "ada") as terminal:
         terminal.assert_shows("1 call waits", "Mail bob")
         terminal.press("a")
         terminal.assert_shows("Approve send_mail? y/N", '"bob"')
@@ -55,32 +55,32 @@ async def test_a_call_is_approved_with_keys_and_leaves_the_list(shell: Shell) ->
         terminal.assert_becomes(lambda screen: "Mail bob" not in screen, "the row to leave")
         terminal.press("q")
         assert terminal.exit_code() == 0
-    body = shown(shell, approval_id)
+    body = show_approval(shell, approval_id)
     assert (body["status"], body["decision"]["by"], body["decision"]["via"]) == ("approved", "ada", "cli")
 
 
 async def test_any_other_key_than_y_approves_nothing(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.press("a")
         terminal.assert_shows("y/N")
         terminal.press("a")
         terminal.assert_shows("Nothing was decided.")
-    assert shown(shell, approval_id)["status"] == "pending"
+    assert show_approval(shell, approval_id)["status"] == "pending"
 
 
 async def test_keys_typed_ahead_of_the_question_approve_nothing(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.press("ayayay")
         terminal.assert_shows("y/N")
         terminal.press("\x1b")
         terminal.assert_shows("Nothing was decided.")
-    assert shown(shell, approval_id)["status"] == "pending"
+    assert show_approval(shell, approval_id)["status"] == "pending"
 
 
 async def test_a_key_that_arrives_late_answers_no_later_question(shell: Shell) -> None:
-    await mail(shell)
+    await propose_mail(shell)
     async with open_database(CommandOptions(database=shell.url)) as context:
         view = LiveView(context, "ada", None)
         async with view.run_test(size=(120, 30)) as pilot:
@@ -96,7 +96,7 @@ async def test_a_key_that_arrives_late_answers_no_later_question(shell: Shell) -
 
 
 async def becomes(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not holds():
             await pilot.pause(0.01)
 
@@ -106,8 +106,8 @@ def exported(view: LiveView) -> str:
 
 
 async def test_a_call_of_high_risk_is_approved_by_the_name_of_its_tool(shell: Shell) -> None:
-    approval_id = await pay(shell, {"amount": 5})
-    with watching(shell) as terminal:
+    approval_id = await propose_payment(shell, {"amount": 5})
+    with start_watch(shell) as terminal:
         terminal.press("a")
         terminal.assert_shows("type pay:")
         terminal.press("y\r")
@@ -116,23 +116,23 @@ async def test_a_call_of_high_risk_is_approved_by_the_name_of_its_tool(shell: Sh
         terminal.assert_shows("type pay:")
         terminal.press("pay\r")
         terminal.assert_shows("Approved: pay")
-    assert shown(shell, approval_id)["status"] == "approved"
+    assert show_approval(shell, approval_id)["status"] == "approved"
 
 
 async def test_deceit_is_on_the_card_and_approved_only_by_name(shell: Shell) -> None:
-    approval_id = await mail(shell, args=DECEIT)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell, args=DECEIT)
+    with start_watch(shell) as terminal:
         terminal.press("a")
         screen = terminal.assert_shows("Despite 2 findings: type send_mail:", "U+202E")
         assert "\u202e" not in screen
         terminal.press("send_mail\r")
         terminal.assert_shows("Approved: send_mail")
-    assert shown(shell, approval_id)["timeline"][-1]["content"]["acknowledged"] == ["bidi:/to", "lookalike:/to"]
+    assert show_approval(shell, approval_id)["timeline"][-1]["content"]["acknowledged"] == ["bidi:/to", "lookalike:/to"]
 
 
 async def test_a_card_that_is_longer_than_the_screen_is_read_to_its_end_first(shell: Shell) -> None:
-    approval_id = await mail(shell, args={f"line{number:02}": number for number in range(60)} | {"to": "bob"})
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell, args={f"line{number:02}": number for number in range(60)} | {"to": "bob"})
+    with start_watch(shell) as terminal:
         terminal.press("a")
         terminal.assert_shows("Read the card to its end first", "more lines below")
         terminal.press("y")
@@ -142,13 +142,13 @@ async def test_a_card_that_is_longer_than_the_screen_is_read_to_its_end_first(sh
         terminal.assert_shows("y/N")
         terminal.press("y")
         terminal.assert_shows("Approved")
-    assert shown(shell, approval_id)["status"] == "approved"
+    assert show_approval(shell, approval_id)["status"] == "approved"
 
 
 @pytest.mark.smoke
 async def test_a_call_is_rejected_with_a_reason_and_taken_back(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.press("r")
         terminal.assert_shows("Reason")
         terminal.press("not noww\x7f\r")
@@ -159,39 +159,39 @@ async def test_a_call_is_rejected_with_a_reason_and_taken_back(shell: Shell) -> 
         terminal.assert_shows("Reason")
         terminal.press("\r")
         terminal.assert_shows("Z takes it back")
-    body = shown(shell, approval_id)
+    body = show_approval(shell, approval_id)
     assert [entry["kind"] for entry in body["timeline"]] == ["proposed", "rejected", "undone", "rejected"]
     assert body["timeline"][1]["content"]["reason"] == "not now"
 
 
 async def test_a_call_is_answered(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.press("c")
         terminal.assert_shows("Answer instead of running send_mail")
         terminal.press("ask Çelik\r")
         terminal.assert_shows("Answered")
-    assert shown(shell, approval_id)["result"] == "ask Çelik"
+    assert show_approval(shell, approval_id)["result"] == "ask Çelik"
 
 
 async def test_a_call_is_edited_in_the_editor(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     editor = shell.folder / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/bob/carol/ "$1"\n')
     editor.chmod(0o755)
     shell.extra = {"EDITOR": str(editor)}
-    with watching(shell) as terminal:
+    with start_watch(shell) as terminal:
         terminal.press("e")
         terminal.assert_shows('- /to: "bob"', '+ /to: "carol"', "run with these changes? y/N")
         terminal.press("y")
         terminal.assert_shows("Approved with your changes")
-    assert shown(shell, approval_id)["args"] == {"to": "carol"}
+    assert show_approval(shell, approval_id)["args"] == {"to": "carol"}
 
 
 async def test_the_selection_moves_and_cards_open_and_close(shell: Shell) -> None:
-    first = await mail(shell, 1, ago=1_000)
-    second = await mail(shell, 2, args={"to": "carol"})
-    with watching(shell) as terminal:
+    first = await propose_mail(shell, 1, ago=1_000)
+    second = await propose_mail(shell, 2, args={"to": "carol"})
+    with start_watch(shell) as terminal:
         terminal.assert_shows(f"> {first[-8:]}")
         terminal.press("j")
         terminal.assert_shows(f"> {second[-8:]}")
@@ -207,7 +207,7 @@ async def test_the_selection_moves_and_cards_open_and_close(shell: Shell) -> Non
 
 async def test_z_and_a_with_nothing_there_say_so(shell: Shell) -> None:
     shell("migrate")
-    with watching(shell) as terminal:
+    with start_watch(shell) as terminal:
         terminal.assert_shows("Nothing waits for a decision.")
         terminal.press("z")
         terminal.assert_shows("There is no rejection to undo.")
@@ -220,31 +220,33 @@ async def test_z_and_a_with_nothing_there_say_so(shell: Shell) -> None:
 
 async def test_new_calls_appear_and_the_decisions_of_others_show_who_decided(shell: Shell) -> None:
     shell("migrate")
-    with watching(shell) as terminal:
-        async with opened(shell.path, Clock(wall_clock())) as parts:
-            approval_id = await pending(parts)
+    with start_watch(shell) as terminal:
+        async with open_services(shell.path, Clock(wall_clock())) as services:
+            approval_id = await propose_pending(services)
             terminal.assert_shows("1 call waits", approval_id[-8:])
-            await approve(parts, approval_id)
+            await approve(services, approval_id)
             terminal.assert_shows("0 calls wait", "approved by bob")
 
 
 async def test_a_question_is_withdrawn_when_somebody_else_decides(shell: Shell) -> None:
-    approval_id = await mail(shell)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.press("a")
         terminal.assert_shows("y/N")
-        async with opened(shell.path, Clock(wall_clock())) as parts:
-            seen = Acknowledgement((await parts.store.get("default", approval_id)).approval.args_sha256)
-            await parts.inbox.decide("default", approval_id, Reject("", seen), Reviewer("eve", "reviewer", via="test"))
+        async with open_services(shell.path, Clock(wall_clock())) as services:
+            seen = Acknowledgement((await services.store.get("default", approval_id)).approval.args_sha256)
+            await services.inbox.decide(
+                "default", approval_id, Reject("", seen), Reviewer("eve", "reviewer", via="test")
+            )
         terminal.assert_shows("Nothing was decided: the call changed")
         terminal.press("y")
-    assert shown(shell, approval_id)["decision"]["by"] == "eve"
+    assert show_approval(shell, approval_id)["decision"]["by"] == "eve"
 
 
 async def test_a_call_that_expires_leaves_the_list(shell: Shell) -> None:
     shell("migrate")
-    with watching(shell) as terminal:
-        await mail(shell, expires_in=1_000)
+    with start_watch(shell) as terminal:
+        await propose_mail(shell, expires_in=1_000)
         terminal.assert_shows("0 calls wait", "expired")
 
 
@@ -252,9 +254,9 @@ async def test_a_call_that_expires_leaves_the_list(shell: Shell) -> None:
 
 
 async def test_a_locked_database_gives_a_line_and_the_view_goes_on(shell: Shell) -> None:
-    await mail(shell, 1)
-    with closing(sqlite3.connect(shell.path, isolation_level=None)) as other, watching(shell) as terminal:
-        await mail(shell, 2, expires_in=3_000)
+    await propose_mail(shell, 1)
+    with closing(sqlite3.connect(shell.path, isolation_level=None)) as other, start_watch(shell) as terminal:
+        await propose_mail(shell, 2, expires_in=3_000)
         other.execute("begin immediate")
         terminal.assert_shows("locked by another program", "1 call waits")
         terminal.press("?")
@@ -264,8 +266,8 @@ async def test_a_locked_database_gives_a_line_and_the_view_goes_on(shell: Shell)
 
 
 async def test_a_database_that_is_gone_for_a_moment_gives_a_line(shell: Shell) -> None:
-    await mail(shell)
-    with watching(shell) as terminal:
+    await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.assert_shows("1 call waits")
         os.rename(shell.path, shell.folder / "elsewhere.db")
         terminal.assert_shows("is gone or was replaced", "Mail bob")
@@ -275,8 +277,8 @@ async def test_a_database_that_is_gone_for_a_moment_gives_a_line(shell: Shell) -
 
 @pytest.mark.smoke
 async def test_ctrl_c_ends_quietly_and_gives_the_terminal_back(shell: Shell) -> None:
-    await mail(shell)
-    with watching(shell) as terminal:
+    await propose_mail(shell)
+    with start_watch(shell) as terminal:
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.exit_code() == 130
         assert "Traceback" not in terminal.screen()
@@ -289,15 +291,15 @@ async def test_ctrl_c_ends_quietly_and_gives_the_terminal_back(shell: Shell) -> 
 async def test_a_question_that_is_open_keeps_nobody_from_ending_it(
     shell: Shell, end: Callable[[Terminal], None], code: int
 ) -> None:
-    approval_id = await mail(shell)
-    with watching(shell) as terminal:
+    approval_id = await propose_mail(shell)
+    with start_watch(shell) as terminal:
         assert not terminal.is_restored()
         terminal.press("r")
         terminal.assert_shows("Reason")
         end(terminal)
         assert terminal.exit_code() == code
         assert terminal.is_restored()
-    assert shown(shell, approval_id)["status"] == "pending"
+    assert show_approval(shell, approval_id)["status"] == "pending"
 
 
 async def test_without_its_package_the_live_list_names_the_extra(shell: Shell) -> None:
@@ -340,16 +342,16 @@ async def test_an_unexpected_error_ends_it_without_the_values_of_variables(shell
 
 @pytest.mark.parametrize(("key", "code", "status"), [("y\r", 0, "approved"), ("n\r", 1, "pending")])
 async def test_approve_shows_the_card_and_asks(shell: Shell, key: str, code: int, status: str) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     with shell.terminal("approvals", "approve", approval_id) as terminal:
         terminal.assert_shows("Mail bob", "Arguments", "Approve this call? [y/N]")
         terminal.press(key)
         assert terminal.exit_code() == code
-    assert shown(shell, approval_id)["status"] == status
+    assert show_approval(shell, approval_id)["status"] == status
 
 
 async def test_approve_asks_about_each_alarm(shell: Shell) -> None:
-    approval_id = await mail(shell, args=DECEIT)
+    approval_id = await propose_mail(shell, args=DECEIT)
     with shell.terminal("approvals", "approve", approval_id) as terminal:
         for times in (1, 2):
             terminal.assert_becomes(lambda screen, n=times: screen.count("Did you look at this") == n, "the question")
@@ -357,7 +359,7 @@ async def test_approve_asks_about_each_alarm(shell: Shell) -> None:
         terminal.assert_shows("Approve this call?")
         terminal.press("y\r")
         assert terminal.exit_code() == 0
-    assert shown(shell, approval_id)["status"] == "approved"
+    assert show_approval(shell, approval_id)["status"] == "approved"
 
 
 # Lines
@@ -365,7 +367,7 @@ async def test_approve_asks_about_each_alarm(shell: Shell) -> None:
 
 @pytest.mark.smoke
 async def test_once_prints_what_waits_and_ends(shell: Shell) -> None:
-    approval_id = await mail(shell)
+    approval_id = await propose_mail(shell)
     assert approval_id[-8:] in shell("approvals", "watch", "--once").out
     assert shell("approvals", "watch", "--once", "--json").json["items"][0]["id"] == approval_id
 
@@ -373,16 +375,16 @@ async def test_once_prints_what_waits_and_ends(shell: Shell) -> None:
 @pytest.mark.smoke
 @pytest.mark.parametrize("words", [(), ("--json",)])
 async def test_off_a_terminal_every_event_is_a_line(shell: Shell, words: tuple[str, ...]) -> None:
-    before = await mail(shell, 1, args=DECEIT)
+    before = await propose_mail(shell, 1, args=DECEIT)
     log, errors = shell.folder / "log", shell.folder / "errors"
     with log.open("wb") as out, errors.open("wb") as err:
         process = shell.start("approvals", "watch", *words, out=out, err=err)
     wait_until(lambda: "waiting" in log.read_text(), "what waits already was told")
-    after = await mail(shell, 2)
+    after = await propose_mail(shell, 2)
     shell("approvals", "reject", after, "--reason", "no")
     wait_until(lambda: "rejected" in log.read_text(), "the rejection was told")
     process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 130
+    assert process.wait(TIMEOUT) == 130
     assert errors.read_text() == ""
     told = log.read_text()
     assert "\u202e" not in told

@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 from interlock.notify.channels.webhook import WebhookSigner
-from tests.databases import Place
-from tests.fakes.http_receiver import Heard, Receiver, receiving
-from tests.interlock_server import keys_at, serving
+from tests.databases import Database
+from tests.fakes.http_receiver import ReceivedRequest, Receiver, run_receiver
+from tests.interlock_server import create_keys, run_server
 
 ROUNDS = 20
-PATIENCE = 60.0  # seconds, as a last bound
+TIMEOUT = 60.0  # seconds, as a last bound
 SECRET = f"whsec_{base64.b64encode(b'of the test, and of nobody else!').decode()}"
 SIGNER = WebhookSigner([SECRET])
 CONFIGURATION = """
@@ -33,31 +33,31 @@ CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "eff
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as made:
+    async with run_receiver() as made:
         yield made
 
 
 async def test_the_page_and_a_webhook_in_a_race_have_one_winner_that_both_see(
-    place: Place, tmp_path: Path, receiver: Receiver
+    database: Database, tmp_path: Path, receiver: Receiver
 ) -> None:  # R24 R25 R47
-    keys = await keys_at(place.url)
+    keys = await create_keys(database.url)
     (tmp_path / "interlock.yaml").write_text(CONFIGURATION.format(url=receiver.url, secret=SECRET))
     winners = []
-    with serving(place.url, tmp_path) as server:
-        async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE) as http:
+    with run_server(database.url, tmp_path) as server:
+        async with httpx2.AsyncClient(base_url=server.url, timeout=TIMEOUT) as http:
             for number in range(ROUNDS):
-                winners.append(await _raced(http, keys, receiver, number))
+                winners.append(await _race(http, keys, receiver, number))
         assert server.stop() == 0
     assert len(winners) == ROUNDS
     assert set(winners) <= {"ada", "bob"}
 
 
-async def _raced(http: httpx2.AsyncClient, keys: dict[str, str], receiver: Receiver, number: int) -> str:
+async def _race(http: httpx2.AsyncClient, keys: dict[str, str], receiver: Receiver, number: int) -> str:
     """Who won this one. The page rejects, the webhook approves, and whoever is late hears what stands."""
     agent, ada = ({"authorization": f"Bearer {keys[role]}"} for role in ("agent", "admin"))
     told = (await http.post("/api/calls", json={**CALL, "call_id": f"c{number}"}, headers=agent)).json()
     approval_id = told["approval_id"]
-    asked = await _heard(receiver, lambda body: body == ("approval.pending", approval_id))
+    asked = await _received(receiver, lambda body: body == ("approval.pending", approval_id))
     digest = asked.json["data"]["args_sha256"]
     body = json.dumps({"approval_id": approval_id, "decision": {"kind": "approve", "args_sha256": digest}})
     signed = SIGNER.headers(f"msg_{number}", body, int(time.time() * 1000))
@@ -73,7 +73,7 @@ async def _raced(http: httpx2.AsyncClient, keys: dict[str, str], receiver: Recei
     assert late.json()["decision"]["by"] == winner
     shown = (await http.get(f"/api/approvals/{approval_id}", headers=ada)).json()
     assert (shown["status"], shown["decision"]["by"]) == (status, winner)
-    ended = (await _heard(receiver, lambda body: body == ("approval.ended", approval_id))).json["data"]
+    ended = (await _received(receiver, lambda body: body == ("approval.ended", approval_id))).json["data"]
     assert (ended["status"], ended["decision"]["by"]) == (status, winner)
     assert ended["decision"]["via"] == ("hook" if winner == "bob" else shown["decision"]["via"])
     return winner
@@ -85,10 +85,10 @@ async def _after(milliseconds: int, request: Awaitable[httpx2.Response]) -> http
     return await request
 
 
-async def _heard(receiver: Receiver, wanted: Callable[[tuple[str, str]], Any]) -> Heard:
-    async with asyncio.timeout(PATIENCE):
+async def _received(receiver: Receiver, wanted: Callable[[tuple[str, str]], Any]) -> ReceivedRequest:
+    async with asyncio.timeout(TIMEOUT):
         while True:
-            for heard in reversed(receiver.heard):
+            for heard in reversed(receiver.requests):
                 if wanted((heard.json["type"], heard.json["data"].get("id", ""))):
                     return heard
             await asyncio.sleep(0.01)

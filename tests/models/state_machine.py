@@ -219,7 +219,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         if roll < 60 and mark is not None and mark + how > self.clock():
             self.clock.now = mark + how
         else:
-            self.clock.forward(roll)
+            self.clock.advance(roll)
 
     @rule()
     def sweep(self) -> None:

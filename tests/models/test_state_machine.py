@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import execute
-from tests.databases import Place
+from tests.databases import Database
 from tests.models.state_machine import ApprovalMachine
 from tests.models.systems_under_test import CoreSystem, ServicesSystem, StoreSystem, SystemUnderTest
 from tests.support import Clock
@@ -50,16 +50,16 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 def make_services_system(
-    place: Place, clock: Clock, runner: asyncio.Runner, kind: type[ServicesSystem] = ServicesSystem
+    database: Database, clock: Clock, runner: asyncio.Runner, kind: type[ServicesSystem] = ServicesSystem
 ) -> MakeSystem:
     """A workspace of its own for every program; the clock only goes forward, so that none stands behind its ledger."""
-    clock.lead(place)
+    clock.drive(database)
     numbers = itertools.count()
-    return lambda: kind(place.url, clock, f"w{next(numbers)}", runner)
+    return lambda: kind(database.url, clock, f"w{next(numbers)}", runner)
 
 
-def examples(place: Place) -> settings:
-    return BOUNDED if place.kind == "sqlite" else SHORT
+def examples(database: Database) -> settings:
+    return BOUNDED if database.kind == "sqlite" else SHORT
 
 
 def run_machine(make: MakeSystem, clock: Clock, how: settings) -> Counter[str]:
@@ -75,14 +75,14 @@ def test_the_core_answers_as_the_model(clock: Clock) -> None:  # R46, R47
 
 
 @pytest.mark.timeout(600)
-def test_the_store_answers_as_the_model(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
-    seen = run_machine(make_services_system(place, clock, runner, StoreSystem), clock, examples(place))
+def test_the_store_answers_as_the_model(database: Database, clock: Clock, runner: asyncio.Runner) -> None:
+    seen = run_machine(make_services_system(database, clock, runner, StoreSystem), clock, examples(database))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
 @pytest.mark.timeout(600)
-def test_the_services_answer_as_the_model(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
-    seen = run_machine(make_services_system(place, clock, runner), clock, examples(place))
+def test_the_services_answer_as_the_model(database: Database, clock: Clock, runner: asyncio.Runner) -> None:
+    seen = run_machine(make_services_system(database, clock, runner), clock, examples(database))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
@@ -119,7 +119,7 @@ def test_a_broken_core_says_something_else(
 
 @pytest.mark.parametrize("break_it", [keep_votes, take_late_results])
 def test_broken_services_answer_differently(
-    place: Place,
+    database: Database,
     clock: Clock,
     runner: asyncio.Runner,
     monkeypatch: pytest.MonkeyPatch,
@@ -127,4 +127,4 @@ def test_broken_services_answer_differently(
 ) -> None:
     break_it(monkeypatch)
     with pytest.raises(AssertionError):
-        run_machine(make_services_system(place, clock, runner), clock, UNSHRUNK)
+        run_machine(make_services_system(database, clock, runner), clock, UNSHRUNK)

@@ -5,8 +5,8 @@ import { HttpAgent, buildResumeArray } from "@ag-ui/client";
 
 const job = JSON.parse(process.argv[2]);
 const agents = new Map();
-const said = [];
-for (const name of ["warn", "error", "log", "info"]) console[name] = (...words) => said.push([name, words.map(String).join(" ")]);
+const logged = [];
+for (const name of ["warn", "error", "log", "info"]) console[name] = (...words) => logged.push([name, words.map(String).join(" ")]);
 
 function agentOf({ name, threadId, path = "/ag-ui/scripted", key = job.key }) {
   if (!agents.has(name)) {
@@ -36,7 +36,7 @@ async function run(command) {
   if (command.append) agent.addMessages(command.append);
   const resume = command.answers ? buildResumeArray(agent.pendingInterrupts, command.answers) : command.resume;
   const events = [];
-  said.length = held.raw.length = 0;
+  logged.length = held.raw.length = 0;
   let error = null;
   try {
     await agent.runAgent({ ...command.more, ...(resume ? { resume } : {}) }, { onEvent: ({ event }) => void events.push(event) });
@@ -45,7 +45,7 @@ async function run(command) {
   }
   const raw = (await Promise.all(held.raw)).join("");
   const { messages, state, pendingInterrupts: interrupts } = agent;
-  return { events, error, raw, messages, state, interrupts, said: [...said], sent: held.sent ?? null };
+  return { events, error, raw, messages, state, interrupts, console: [...logged], sent: held.sent ?? null };
 }
 
 for await (const line of readline.createInterface({ input: process.stdin })) {

@@ -1,4 +1,4 @@
-"""A real server with calls that wait, and Agent Inbox's client in front of it."""
+"""A real server with pending approvals, and Agent Inbox's client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.frameworks.framework_program import Effects
-from tests.interlock_server import Served, keys_at, serving
+from tests.frameworks.framework_program import EffectServer
+from tests.interlock_server import RunningServer, create_keys, run_server
 from tests.journeys.shell import wait_until
-from tests.protocols.node_client import PATIENCE, started
+from tests.protocols.node_client import TIMEOUT, start_node_client
 
 SCRIPT = Path(__file__).parent / "agent_inbox.mjs"
 ORIGIN = "https://dev.agentinbox.example"
@@ -62,11 +62,11 @@ except NotRun as error:
 
 
 @dataclass
-class World:
-    served: Served
+class AgentInboxScenario:
+    server: RunningServer
     keys: dict[str, str]
-    theirs: dict[str, str]
-    empty: dict[str, str]  # of a workspace in which nothing waits but what one test proposes
+    other_keys: dict[str, str]
+    empty_keys: dict[str, str]  # of a workspace in which nothing waits but what one test proposes
     folder: Path
     inbox: subprocess.Popen[str] | None = None  # Agent Inbox's client, kept running
 
@@ -74,13 +74,13 @@ class World:
         """A call that waits."""
         body = {"tool": tool, "args": ARGS if args is None else args, "run_id": str(uuid4()), "call_id": "1", **more}
         schema = {} if tool != "send" or args is not None else {"schema": SCHEMA}
-        return self._waiting("/api/calls", {**schema, **body}, keys or self.keys)
+        return self._propose("/api/calls", {**schema, **body}, keys or self.keys)
 
     def ask(self, question: str, **more: Any) -> str:
         body = {"question": question, "run_id": str(uuid4()), "call_id": "1", **more}
-        return self._waiting("/api/questions", body, self.keys)
+        return self._propose("/api/questions", body, self.keys)
 
-    def clicks(self, *steps: tuple[Any, ...], role: str = "reviewer") -> list[Any]:
+    def run_client(self, *steps: tuple[Any, ...], role: str = "reviewer") -> list[Any]:
         """What came of each step of a new client."""
         assert self.inbox
         assert self.inbox.stdin
@@ -91,61 +91,61 @@ class World:
         assert isinstance(results, list), results
         return results
 
-    def shown(self, approval_id: str) -> dict[str, Any]:
-        with self.served.client(self.keys["viewer"]) as viewer:
+    def show_approval(self, approval_id: str) -> dict[str, Any]:
+        with self.server.client(self.keys["viewer"]) as viewer:
             told: dict[str, Any] = viewer.get(f"/api/approvals/{approval_id}").raise_for_status().json()
         return told
 
     def decide(self, approval_id: str, role: str = "admin", **decision: Any) -> dict[str, Any]:
         """As on our own page."""
-        with self.served.client(self.keys[role]) as person:
-            body = {"args_sha256": self.shown(approval_id)["args_sha256"], **decision}
+        with self.server.client(self.keys[role]) as person:
+            body = {"args_sha256": self.show_approval(approval_id)["args_sha256"], **decision}
             told: dict[str, Any] = person.post(f"/api/approvals/{approval_id}/decision", json=body).json()
         return told
 
     def can_start(self, approval_id: str, keys: dict[str, str] | None = None) -> bool:
-        with self.served.client((keys or self.keys)["agent"]) as agent:
+        with self.server.client((keys or self.keys)["agent"]) as agent:
             return agent.post(f"/api/calls/{approval_id}/start", json={}).status_code == 200
 
     @contextmanager
-    def agent(self, effects: Effects) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    def agent(self, effects: EffectServer) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         """A program that waits for people; gives the approval that it waits for."""
         name = f"agent-{uuid4()}"
-        env = {**os.environ, "SERVER": self.served.url, "KEY": self.keys["agent"], "EFFECTS": effects.url}
+        env = {**os.environ, "SERVER": self.server.url, "KEY": self.keys["agent"], "EFFECTS": effects.url}
         command = [sys.executable, "-c", AGENT, name]
         with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=self.folder) as process:
             try:
-                wait_until(lambda: bool(self._pending(name)), "the agent asks", PATIENCE)
+                wait_until(lambda: bool(self._pending(name)), "the agent asks", TIMEOUT)
                 yield self._pending(name)[0]["id"], process
             finally:
                 process.kill()
 
     def _pending(self, agent: str) -> list[dict[str, Any]]:
-        with self.served.client(self.keys["viewer"]) as viewer:
+        with self.server.client(self.keys["viewer"]) as viewer:
             items: list[dict[str, Any]] = viewer.get("/api/approvals/pending", params={"agent": agent}).json()["items"]
         return items
 
-    def _waiting(self, path: str, body: dict[str, Any], keys: dict[str, str]) -> str:
-        with self.served.client(keys["agent"]) as agent:
+    def _propose(self, path: str, body: dict[str, Any], keys: dict[str, str]) -> str:
+        with self.server.client(keys["agent"]) as agent:
             told = agent.post(path, json=body).json()
         assert told["status"] == "pending", told
         return str(told["approval_id"])
 
 
 @contextmanager
-def world_at(folder: Path) -> Iterator[World]:
+def open_agent_inbox_scenario(folder: Path) -> Iterator[AgentInboxScenario]:
     database = f"sqlite:///{folder}/interlock.db"
     (folder / "interlock.yaml").write_text(SETTINGS)
-    keys, theirs, empty = (asyncio.run(keys_at(database, workspace)) for workspace in ("default", THEIRS, EMPTY))
-    with serving(database, folder) as served:
-        yield World(served, keys, theirs, empty, folder)
+    keys, theirs, empty = (asyncio.run(create_keys(database, workspace)) for workspace in ("default", THEIRS, EMPTY))
+    with run_server(database, folder) as served:
+        yield AgentInboxScenario(served, keys, theirs, empty, folder)
 
 
 @contextmanager
-def with_inbox(world: World) -> Iterator[World]:
-    with started(SCRIPT, world.folder, {"url": world.served.url}) as process:
+def run_inbox(scenario: AgentInboxScenario) -> Iterator[AgentInboxScenario]:
+    with start_node_client(SCRIPT, scenario.folder, {"url": scenario.server.url}) as process:
         try:
-            yield replace(world, inbox=process)
+            yield replace(scenario, inbox=process)
         finally:
             process.kill()
 
@@ -155,6 +155,6 @@ def answer(kind: str, args: object = None) -> dict[str, Any]:
     return {"command": {"resume": [{"type": kind, "args": args}]}}
 
 
-def edited(**args: object) -> dict[str, Any]:
+def edit_answer(**args: object) -> dict[str, Any]:
     """The web app sends all arguments; those that somebody typed into are texts."""
     return answer("edit", {"action": "send", "args": {**ARGS, **args}})

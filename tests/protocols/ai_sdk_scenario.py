@@ -1,4 +1,4 @@
-"""A real server with an agent that chats, and a browser with pages of the AI SDK in front of it."""
+"""A real server with a chat agent, and a browser with AI SDK pages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.databases import File
-from tests.interlock_server import keys_at, serving
-from tests.journeys.chat_client import Person
+from tests.databases import SqliteFile
+from tests.interlock_server import create_keys, run_server
+from tests.journeys.chat_client import ChatUser
 from tests.journeys.shell import wait_until
-from tests.protocols.node_client import started
+from tests.protocols.node_client import start_node_client
 
 Json = dict[str, Any]
 SCRIPT = Path(__file__).with_name("ai_sdk_browser.mjs")
@@ -44,19 +44,19 @@ policy:
 
 
 @dataclass
-class World:
+class AiSdkScenario:
     """Bob chats, ada is an admin at her inbox. Effects are counted in the database."""
 
-    place: File
+    database: SqliteFile
     folder: Path
     url: str
     keys: Mapping[str, str]
-    bob: Person
-    ada: Person
+    bob: ChatUser
+    ada: ChatUser
 
-    def made(self, title: str) -> int:
+    def count_made(self, title: str) -> int:
         kinds = ("linear_issue", "objective")
-        rows = [row for kind in kinds for row in self.place.sql("select body from records where kind = ?", kind)]
+        rows = [row for kind in kinds for row in self.database.sql("select body from records where kind = ?", kind)]
         return sum(json.loads(bytes(body))["title"] == title for (body,) in rows)
 
     def post(self, body: object, key: str = "") -> Any:
@@ -64,54 +64,54 @@ class World:
         headers = {"authorization": f"Bearer {key or self.keys['reviewer']}", "content-type": "application/json"}
         return self.bob.client.post("/ai-sdk/chat", content=json.dumps(body), headers=headers)
 
-    def said(self, chat: str, text: str, message: str = "m1") -> list[Json]:
+    def send_message(self, chat: str, text: str, message: str = "m1") -> list[Json]:
         answer = self.post({"id": chat, "messages": [user(text, message)], "trigger": "submit-message"})
         assert answer.status_code == 200, answer.text
-        return parts_of(answer.text)
+        return stream_parts(answer.text)
 
-    def open(self, chat: str, text: str) -> Json:
+    def open_approval(self, chat: str, text: str) -> Json:
         """An approval that waits in a new chat, as its page has it: the whole message."""
-        return message_of(self.said(chat, text))
+        return message_from_parts(self.send_message(chat, text))
 
     def status(self, approval_id: str) -> str:
         return str(self.bob.approval(approval_id)["status"])
 
 
 @contextmanager
-def world_in(folder: Path) -> Iterator[World]:
-    place = File(folder / "interlock.db")
+def open_ai_sdk_scenario(folder: Path) -> Iterator[AiSdkScenario]:
+    database = SqliteFile(folder / "interlock.db")
     (folder / "interlock.yaml").write_text(CONFIGURATION)
-    keys = asyncio.run(keys_at(place.url))
+    keys = asyncio.run(create_keys(database.url))
     with ExitStack() as stack:
-        served = stack.enter_context(serving(place.url, folder, "--demo"))
-        bob, ada = (Person(stack.enter_context(served.client(keys[role]))) for role in ("reviewer", "admin"))
-        yield World(place, folder, served.url, keys, bob, ada)
+        served = stack.enter_context(run_server(database.url, folder, "--demo"))
+        bob, ada = (ChatUser(stack.enter_context(served.client(keys[role]))) for role in ("reviewer", "admin"))
+        yield AiSdkScenario(database, folder, served.url, keys, bob, ada)
 
 
 def user(text: str, message: str = "m1") -> Json:
     return {"id": message, "role": "user", "parts": [{"type": "text", "text": text}]}
 
 
-def parts_of(stream: str) -> list[Json]:
+def stream_parts(stream: str) -> list[Json]:
     frames = [block[6:] for block in stream.split("\n\n") if block.startswith("data: ")]
     assert frames[-1] == "[DONE]", stream
     return [json.loads(frame) for frame in frames[:-1]]
 
 
-def message_of(parts: list[Json]) -> Json:
+def message_from_parts(parts: list[Json]) -> Json:
     """As a client would keep it, as far as calls go."""
     calls: dict[str, Json] = {}
     for part in parts:
         match part["type"]:
             case "tool-input-available":
-                calls[part["toolCallId"]] = {"type": "dynamic-tool", "state": "input-available", **_named(part)}
+                calls[part["toolCallId"]] = {"type": "dynamic-tool", "state": "input-available", **_tool_name(part)}
             case "tool-approval-request":
                 approval = {"id": part["approvalId"], "descriptor": part["approvalDescriptor"]}
                 calls[part["toolCallId"]] |= {"state": "approval-requested", "approval": approval}
     return {"id": parts[0]["messageId"], "role": "assistant", "parts": list(calls.values())}
 
 
-def answered(message: Json, approved: object, **more: object) -> Json:
+def answer_parts(message: Json, approved: object, **more: object) -> Json:
     """The same with an answer to everything that is open."""
     parts = [
         {**part, "state": "approval-responded", "approval": {**part["approval"], "approved": approved, **more}}
@@ -122,14 +122,14 @@ def answered(message: Json, approved: object, **more: object) -> Json:
     return {**message, "parts": parts}
 
 
-def _named(part: Json) -> Json:
+def _tool_name(part: Json) -> Json:
     return {name: part[name] for name in ("toolCallId", "toolName", "input")}
 
 
 class Browser:
-    def __init__(self, process: subprocess.Popen[str], world: World) -> None:
+    def __init__(self, process: subprocess.Popen[str], scenario: AiSdkScenario) -> None:
         self._process = process
-        self.world = world
+        self.scenario = scenario
 
     def do(self, what: str, page: str, **more: object) -> Any:
         assert self._process.stdin
@@ -147,7 +147,7 @@ class Browser:
     def page(self, chat: str = "", role: str = "reviewer", **more: object) -> Page:
         name = f"page {next(NUMBERS)}"
         chat = chat or f"chat {name}"
-        self.do("open", name, chat=chat, key=self.world.keys[role], **more)
+        self.do("open", name, chat=chat, key=self.scenario.keys[role], **more)
         return Page(self, name, chat)
 
 
@@ -162,7 +162,7 @@ class Page:
     def do(self, what: str, **more: object) -> Any:
         return self.browser.do(what, self.name, **more)
 
-    def until(self, true: Callable[[Json], object], what: str) -> Json:
+    def wait_until(self, true: Callable[[Json], object], what: str) -> Json:
         shown: list[Json] = []
 
         def is_so() -> bool:
@@ -178,23 +178,23 @@ class Page:
     def say(self, text: str, **more: object) -> None:
         self.do("say", text=text, **more)
 
-    def asked(self, n: int = 1) -> list[Json]:
+    def wait_for_approvals(self, n: int = 1) -> list[Json]:
         """The calls that wait for an answer here, once there are so many and the stream is over."""
-        told = self.until(
+        told = self.wait_until(
             lambda shown: shown["status"] == "ready" and len(in_state(shown, "approval-requested")) == n,
             f"{n} approvals are open",
         )
         return in_state(told, "approval-requested")
 
-    def ended(self, *states: str) -> Json:
+    def wait_ended(self, *states: str) -> Json:
         """Once the calls of the newest message are in these states and all is told."""
-        return self.until(
+        return self.wait_until(
             lambda shown: shown["status"] == "ready" and [call["state"] for call in calls(shown)] == list(states),
             f"calls are {states}",
         )
 
-    def failed(self) -> Json:
-        return self.until(lambda shown: shown["status"] == "error", "the page shows an error")
+    def wait_failed(self) -> Json:
+        return self.wait_until(lambda shown: shown["status"] == "error", "the page shows an error")
 
 
 def calls(shown: Json) -> list[Json]:
@@ -206,14 +206,14 @@ def in_state(shown: Json, state: str) -> list[Json]:
     return [call for call in calls(shown) if call["state"] == state]
 
 
-def words(shown: Json) -> str:
+def text_parts(shown: Json) -> str:
     return " ".join(part["text"] for part in shown["messages"][-1]["parts"] if part["type"] == "text")
 
 
 @contextmanager
-def browser_on(world: World) -> Iterator[Browser]:
-    with started(SCRIPT, world.folder, {"url": world.url}) as process:
+def run_browser(scenario: AiSdkScenario) -> Iterator[Browser]:
+    with start_node_client(SCRIPT, scenario.folder, {"url": scenario.url}) as process:
         try:
-            yield Browser(process, world)
+            yield Browser(process, scenario)
         finally:
             process.kill()

@@ -23,23 +23,23 @@ from humanlayer import (
 from humanlayer.core.models import Escalation, FunctionCallStatus, HumanContactStatus, SlackContactChannel
 
 JOB: dict[str, Any] = json.loads(sys.argv[1])
-SOON = 0.02  # seconds between two looks, where its own default is 3
-STORIES: dict[str, Callable[[], Any]] = {}
-LATER = ResponseOption(name="later", title="Not this month", prompt_fill="Ask again next month.")
+SHORT_SLEEP = 0.02  # seconds between two looks, where its own default is 3
+SCENARIOS: dict[str, Callable[[], Any]] = {}
+LONG_SLEEP = ResponseOption(name="later", title="Not this month", prompt_fill="Ask again next month.")
 RED, BLUE = ResponseOption(name="red", title="The red one"), ResponseOption(name="blue", title="The blue one")
 
 
-def story(function: Callable[[], Any]) -> Callable[[], Any]:
-    STORIES[function.__name__] = function
+def scenario(function: Callable[[], Any]) -> Callable[[], Any]:
+    SCENARIOS[function.__name__] = function
     return function
 
 
-def layer(sleep: Callable[[int], None] = lambda _: time.sleep(SOON)) -> HumanLayer:
+def layer(sleep: Callable[[int], None] = lambda _: time.sleep(SHORT_SLEEP)) -> HumanLayer:
     return HumanLayer(run_id=JOB["run"], sleep=sleep)
 
 
 def later() -> AsyncHumanLayer:
-    return AsyncHumanLayer(run_id=JOB["run"], sleep=lambda _: asyncio.sleep(SOON))
+    return AsyncHumanLayer(run_id=JOB["run"], sleep=lambda _: asyncio.sleep(SHORT_SLEEP))
 
 
 def send_mail(to: str, text: str) -> str:
@@ -53,12 +53,12 @@ def spec(**more: Any) -> FunctionCallSpec:
     return FunctionCallSpec(fn="send_mail", kwargs={"to": "ann", "text": "hi"}, **more)
 
 
-@story
+@scenario
 def approval() -> Any:
     return layer().require_approval()(send_mail)(to="ann", text="hi")
 
 
-@story
+@scenario
 def approval_async() -> Any:
     async def run() -> Any:
         wrapped = later().require_approval().wrap(send_mail)
@@ -67,7 +67,7 @@ def approval_async() -> Any:
     return asyncio.run(run())
 
 
-@story
+@scenario
 def other_names() -> Any:
     """Functions that the policy lets through, forbids, and gives people no time for."""
 
@@ -78,33 +78,33 @@ def other_names() -> Any:
     return layer().require_approval()(ran)(to="ann")
 
 
-@story
+@scenario
 def options() -> Any:
-    done = layer().fetch_approval(spec(reject_options=[LATER, ResponseOption(name="never")]))
+    done = layer().fetch_approval(spec(reject_options=[LONG_SLEEP, ResponseOption(name="never")]))
     return done.call.model_dump(mode="json")
 
 
-@story
+@scenario
 def question() -> Any:
     return layer().human_as_tool()("Which colour?")
 
 
-@story
+@scenario
 def question_async() -> Any:
-    return asyncio.run(_asked())
+    return asyncio.run(_ask_question())
 
 
-async def _asked() -> str:
+async def _ask_question() -> str:
     return str(await later().human_as_tool()("Which colour?"))
 
 
-@story
+@scenario
 def choice() -> Any:
     wanted = HumanContactSpec(msg="Which one?", subject="Colours", response_options=[RED, BLUE], state={"step": 7})
     return layer().fetch_human_response(wanted).contact.model_dump(mode="json")
 
 
-@story
+@scenario
 def channels() -> Any:
     """Everything that a spec can hold."""
     slack = SlackContactChannel(channel_or_user_id="C1", context_about_channel_or_user="the office", bot_token="xoxb-1")
@@ -123,13 +123,13 @@ def channels() -> Any:
     return got.model_dump(mode="json")
 
 
-@story
+@scenario
 def denial_in_slack() -> Any:
     slack = SlackContactChannel(channel_or_user_id="C1", context_about_channel_or_user="the office")
     return layer().require_approval(ContactChannel(slack=slack))(send_mail)(to="ann", text="hi")
 
 
-@story
+@scenario
 def looking() -> Any:
     """Runs the function if it is told to, as the SDK does; asked of by somebody else, maybe at the same time."""
     hl = layer()
@@ -138,7 +138,7 @@ def looking() -> Any:
     return send_mail(to="ann", text="hi") if status.approved else status.comment
 
 
-@story
+@scenario
 def with_a_break() -> Any:
     """Between two looks it waits until a file is there; the first wait says so."""
     begun, go = Path(JOB["begun"]), Path(JOB["go"])
@@ -146,19 +146,19 @@ def with_a_break() -> Any:
     def sleep(_: int) -> None:
         begun.touch()
         while not go.exists():
-            time.sleep(SOON)
+            time.sleep(SHORT_SLEEP)
 
     return layer(sleep).require_approval()(send_mail)(to="ann", text="hi")
 
 
-@story
+@scenario
 def deciding() -> Any:
     """With somebody's key: a person's decides, an agent's does not."""
     said = FunctionCallStatus(**JOB["status"])
     return layer().respond_to_function_call(JOB["call"], said).model_dump(mode="json")
 
 
-@story
+@scenario
 def answering() -> Any:
     said = HumanContactStatus(**JOB["status"])
     return layer().respond_to_human_contact(JOB["call"], said).model_dump(mode="json")
@@ -166,7 +166,7 @@ def answering() -> Any:
 
 if __name__ == "__main__":
     try:
-        told = STORIES[JOB["story"]]()
+        told = SCENARIOS[JOB["story"]]()
     except Exception as error:  # noqa: BLE001  what the SDK raises is what is looked at
         told = {"raised": str(error)}
     print(json.dumps(told))

@@ -1,4 +1,4 @@
-"""Other people's clients, unmodified, on Node: a script beside this file, with the packages as they are locked."""
+"""Third-party clients on Node, unmodified, with locked packages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from tests.node_packages import CLIENTS
 from tests.oidc_provider import find_node
 
-PATIENCE = 110.0  # seconds that a script may take on a busy machine
+TIMEOUT = 110.0  # seconds that a script may take on a loaded machine
 
 
-def started(script: Path, folder: Path, job: dict[str, Any]) -> subprocess.Popen[str]:
+def start_node_client(script: Path, folder: Path, job: dict[str, Any]) -> subprocess.Popen[str]:
     """Node looks for packages beside the script: a copy of it lies beside a link to them. The job is its argument."""
     home = folder / "client"
     home.mkdir(exist_ok=True)

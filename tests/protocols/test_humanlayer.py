@@ -17,8 +17,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.frameworks.framework_program import Effects, finished, printed, started
-from tests.interlock_server import Served, keys_at, serving
+from tests.frameworks.framework_program import EffectServer, read_json, start_program, wait_finished
+from tests.interlock_server import RunningServer, create_keys, run_server
 from tests.journeys.shell import Shell, wait_until
 from tests.tools.ports import reserved_port
 
@@ -34,20 +34,20 @@ rules:
   - {name: nobody drops, tools: [drop_*], then: deny, reason: Dropping is not allowed.}
   - {name: little time, tools: [hurry], then: ask, expires_in: 1s}
 """
-SLOW_TO_REJECT = "version: 1\ndefaults: {undo_window: 1h}\n"
+LONG_UNDO_WINDOW = "version: 1\ndefaults: {undo_window: 1h}\n"
 NO_TIME = "version: 1\ndefaults: {expires_in: 1s}\n"
-HANDED_OVER = "Handed over to the agent's program, which runs it and does not say what came of it."
+DELEGATED = "Handed over to the agent's program, which runs it and does not say what came of it."
 MAIL = {"to": "ann", "text": "hi"}
 
 with_sdk = pytest.mark.nightly  # the SDK is in an environment of its own, which only `make test-all` installs
 
 
 @dataclass
-class World:
-    server: Served
+class HumanLayerScenario:
+    server: RunningServer
     keys: dict[str, str]
-    strangers: dict[str, str]  # keys of another workspace
-    effects: Effects
+    other_keys: dict[str, str]  # keys of another workspace
+    effects: EffectServer
     folder: Path
 
     def client(self, role: str = "agent") -> httpx2.Client:
@@ -56,30 +56,30 @@ class World:
     def start(self, story: str, run: str, role: str = "agent", **more: Any) -> subprocess.Popen[str]:
         job = {"story": story, "run": run, "effects": self.effects.url, **more}
         environ = {"HUMANLAYER_API_BASE": f"{self.server.url}{BASE}", "HUMANLAYER_API_KEY": self.keys[role]}
-        return started("humanlayer", PROGRAM, json.dumps(job), folder=self.folder, **environ, NO_PROXY="*")
+        return start_program("humanlayer", PROGRAM, json.dumps(job), folder=self.folder, **environ, NO_PROXY="*")
 
-    def told(self, story: str, run: str, role: str = "agent", **more: Any) -> Any:
-        return printed(self.start(story, run, role, **more))
+    def run_scenario(self, story: str, run: str, role: str = "agent", **more: Any) -> Any:
+        return read_json(self.start(story, run, role, **more))
 
-    def of(self, run: str) -> list[dict[str, Any]]:
+    def approvals(self, run: str) -> list[dict[str, Any]]:
         """The approvals of a run."""
         with self.client("reviewer") as person:
             items: list[dict[str, Any]] = _ok(person.get("/api/approvals", params={"run_id": run}))["items"]
         return items
 
-    def waiting(self, run: str) -> dict[str, Any]:
+    def wait_pending(self, run: str) -> dict[str, Any]:
         """The one that waits, once there is one."""
-        wait_until(lambda: bool(self.of(run)), f"a call of {run} waits", 110)
-        return self.of(run)[0]
+        wait_until(lambda: bool(self.approvals(run)), f"a call of {run} waits", 110)
+        return self.approvals(run)[0]
 
     def decide(self, run: str, kind: str, **more: Any) -> dict[str, Any]:
         """As a person does at the inbox, whatever the program is doing meanwhile."""
-        item = self.waiting(run)
+        item = self.wait_pending(run)
         body = {"kind": kind, "args_sha256": item["args_sha256"], **more}
         with self.client("reviewer") as person:
             return _ok(person.post(f"/api/approvals/{item['id']}/decision", json=body))
 
-    def policy(self, text: str) -> None:
+    def put_policy(self, text: str) -> None:
         with self.client("admin") as admin:
             _ok(admin.put("/api/policy", content=text, headers={"content-type": "application/yaml"}))
 
@@ -96,19 +96,19 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HumanLayerScenario]:
     folder = tmp_path_factory.mktemp("humanlayer")
     database = f"sqlite:///{folder / 'approvals.db'}"
     keys, strangers = asyncio.run(_keys(database))
-    with Effects().counting() as effects, serving(database, folder) as server:
-        yield World(server, keys, strangers, effects, folder)
+    with EffectServer().serve() as effects, run_server(database, folder) as server:
+        yield HumanLayerScenario(server, keys, strangers, effects, folder)
     shell = Shell(folder)
     assert shell("audit", "verify").out.startswith("valid: ")
 
 
 @pytest.fixture(autouse=True)
-def usual_policy(world: World) -> None:
-    world.policy(POLICY)
+def usual_policy(scenario: HumanLayerScenario) -> None:
+    scenario.put_policy(POLICY)
 
 
 @pytest.fixture
@@ -122,138 +122,144 @@ def run() -> str:
 # R16, R37, R54
 @with_sdk
 @pytest.mark.parametrize("story", ["approval", "approval_async"])
-def test_what_is_approved_runs_once_and_is_kept_as_handed_over(world: World, run: str, story: str) -> None:
-    program = world.start(story, run)
-    waits = world.decide(run, "approve")
+def test_what_is_approved_runs_once_and_is_kept_as_handed_over(
+    scenario: HumanLayerScenario, run: str, story: str
+) -> None:
+    program = scenario.start(story, run)
+    waits = scenario.decide(run, "approve")
     assert waits["args"] == MAIL
-    assert printed(program) == "sent: 204"
-    assert world.effects.of(run) == [MAIL]
-    (done,) = world.of(run)
-    with world.client("reviewer") as person:
+    assert read_json(program) == "sent: 204"
+    assert scenario.effects.calls_to(run) == [MAIL]
+    (done,) = scenario.approvals(run)
+    with scenario.client("reviewer") as person:
         shown = _ok(person.get(f"/api/approvals/{done['id']}"))
-    assert (shown["status"], shown["result"], shown["agent"]) == ("succeeded", HANDED_OVER, "bot")
+    assert (shown["status"], shown["result"], shown["agent"]) == ("succeeded", DELEGATED, "bot")
 
 
 @with_sdk
 @pytest.mark.parametrize("story", ["approval", "approval_async"])
-def test_what_is_rejected_does_not_run_and_the_model_is_told_why(world: World, run: str, story: str) -> None:
-    program = world.start(story, run)
-    world.decide(run, "reject", reason="Not to Ann.")
-    assert printed(program) == "User denied send_mail with message: Not to Ann."
-    assert world.effects.of(run) == []
+def test_what_is_rejected_does_not_run_and_the_model_is_told_why(
+    scenario: HumanLayerScenario, run: str, story: str
+) -> None:
+    program = scenario.start(story, run)
+    scenario.decide(run, "reject", reason="Not to Ann.")
+    assert read_json(program) == "User denied send_mail with message: Not to Ann."
+    assert scenario.effects.calls_to(run) == []
 
 
 @with_sdk
-def test_a_rejection_without_words_is_told_in_ours(world: World, run: str) -> None:
-    program = world.start("denial_in_slack", run)
-    world.decide(run, "reject")
-    assert printed(program) == "User in the office denied send_mail with message: A person rejected this call."
+def test_rejection_without_a_reason_gets_a_standard_text(scenario: HumanLayerScenario, run: str) -> None:
+    program = scenario.start("denial_in_slack", run)
+    scenario.decide(run, "reject")
+    assert read_json(program) == "User in the office denied send_mail with message: A person rejected this call."
 
 
 @with_sdk
-def test_a_reason_that_is_an_option_is_told_by_its_name(world: World, run: str) -> None:
-    program = world.start("options", run)
-    world.decide(run, "reject", reason="Not this month")
-    told, status = printed(program), {"approved": False, "comment": "Not this month", "reject_option_name": "later"}
+def test_a_reason_that_is_an_option_is_told_by_its_name(scenario: HumanLayerScenario, run: str) -> None:
+    program = scenario.start("options", run)
+    scenario.decide(run, "reject", reason="Not this month")
+    told, status = read_json(program), {"approved": False, "comment": "Not this month", "reject_option_name": "later"}
     assert {name: told["status"][name] for name in status} == status
     assert [each["name"] for each in told["spec"]["reject_options"]] == ["later", "never"]
 
 
 @pytest.mark.parametrize(("reason", "name"), [("never", "never"), ("No budget.", None)])
-def test_other_reasons_are_told_as_they_are(world: World, run: str, reason: str, name: str | None) -> None:
-    _ok(world.post(run, spec={"reject_options": [{"name": "never", "title": "At no time"}]}))
-    world.decide(run, "reject", reason=reason)
-    status = _ok(world.look(run))["status"]
+def test_other_reasons_are_told_as_they_are(
+    scenario: HumanLayerScenario, run: str, reason: str, name: str | None
+) -> None:
+    _ok(scenario.post(run, spec={"reject_options": [{"name": "never", "title": "At no time"}]}))
+    scenario.decide(run, "reject", reason=reason)
+    status = _ok(scenario.look(run))["status"]
     assert (status["approved"], status["comment"], status["reject_option_name"]) == (False, reason, name)
 
 
 @with_sdk
 @pytest.mark.parametrize("story", ["question", "question_async"])
-def test_a_question_gets_what_the_person_said(world: World, run: str, story: str) -> None:
-    program = world.start(story, run)
-    world.decide(run, "respond", message="Blue, please.")
-    assert printed(program) == "Blue, please."
+def test_a_question_gets_what_the_person_said(scenario: HumanLayerScenario, run: str, story: str) -> None:
+    program = scenario.start(story, run)
+    scenario.decide(run, "respond", message="Blue, please.")
+    assert read_json(program) == "Blue, please."
 
 
 @with_sdk
-def test_a_question_with_options_is_answered_by_one_of_them(world: World, run: str) -> None:
-    program = world.start("choice", run)
-    item = world.waiting(run)
-    with world.client("reviewer") as person:
+def test_a_question_with_options_is_answered_by_one_of_them(scenario: HumanLayerScenario, run: str) -> None:
+    program = scenario.start("choice", run)
+    item = scenario.wait_pending(run)
+    with scenario.client("reviewer") as person:
         body = {"kind": "respond", "args_sha256": item["args_sha256"], "message": "Neither."}
         wrong = person.post(f"/api/approvals/{item['id']}/decision", json=body)
         assert wrong.status_code == 422
-    world.decide(run, "respond", message="The blue one")
-    told = printed(program)
+    scenario.decide(run, "respond", message="The blue one")
+    told = read_json(program)
     assert (told["status"]["response"], told["status"]["response_option_name"]) == ("The blue one", "blue")
     assert (told["spec"]["subject"], told["spec"]["state"]) == ("Colours", {"step": 7})
 
 
 @with_sdk
-def test_what_nobody_decided_in_time_is_a_no_that_says_so(world: World, run: str) -> None:
-    told = world.told("other_names", run, fn="hurry")
+def test_what_nobody_decided_in_time_is_a_no_that_says_so(scenario: HumanLayerScenario, run: str) -> None:
+    told = scenario.run_scenario("other_names", run, fn="hurry")
     assert told == "User denied hurry with message: The call timed out: nobody decided or started it in time."
-    assert world.of(run)[0]["status"] == "expired"
+    assert scenario.approvals(run)[0]["status"] == "expired"
 
 
 @with_sdk
-def test_a_question_that_nobody_answered_is_no_answer(world: World, run: str) -> None:
-    world.policy(NO_TIME)
-    told = world.told("question", run)
+def test_a_question_that_nobody_answered_is_no_answer(scenario: HumanLayerScenario, run: str) -> None:
+    scenario.put_policy(NO_TIME)
+    told = scenario.run_scenario("question", run)
     assert "410 Client Error: Gone" in told["raised"]
     assert "Nobody answered this question in time." in told["raised"]
 
 
 @with_sdk
-def test_the_policy_answers_at_once_where_it_can(world: World, run: str) -> None:
-    assert world.told("other_names", run, fn="look_up") == "ran for ann"
-    denied = world.told("other_names", run, fn="drop_table")
+def test_the_policy_answers_at_once_where_it_can(scenario: HumanLayerScenario, run: str) -> None:
+    assert scenario.run_scenario("other_names", run, fn="look_up") == "ran for ann"
+    denied = scenario.run_scenario("other_names", run, fn="drop_table")
     assert denied == "User denied drop_table with message: Dropping is not allowed."
-    assert [(item["tool"], item["status"]) for item in world.of(run)] == [("look_up", "succeeded")]
+    assert [(item["tool"], item["status"]) for item in scenario.approvals(run)] == [("look_up", "succeeded")]
 
 
 @with_sdk
-def test_it_is_decided_at_the_command_line_while_the_program_looks(world: World, run: str) -> None:
-    program, shell = world.start("approval", run), Shell(world.folder)
-    done = shell("approvals", "approve", world.waiting(run)["id"], "--user", "bob")
+def test_it_is_decided_at_the_command_line_while_the_program_looks(scenario: HumanLayerScenario, run: str) -> None:
+    program, shell = scenario.start("approval", run), Shell(scenario.folder)
+    done = shell("approvals", "approve", scenario.wait_pending(run)["id"], "--user", "bob")
     assert done.code == 0, done.err
-    assert printed(program) == "sent: 204"
-    assert world.effects.of(run) == [MAIL]
+    assert read_json(program) == "sent: 204"
+    assert scenario.effects.calls_to(run) == [MAIL]
 
 
 @with_sdk
-def test_a_person_decides_with_the_sdk_and_their_own_key(world: World, run: str) -> None:
-    world.post(run, spec={"reject_options": [{"name": "later", "prompt_fill": "Ask again next month."}]})
-    program = world.start("looking", run, call=run)
+def test_a_person_decides_with_the_sdk_and_their_own_key(scenario: HumanLayerScenario, run: str) -> None:
+    scenario.post(run, spec={"reject_options": [{"name": "later", "prompt_fill": "Ask again next month."}]})
+    program = scenario.start("looking", run, call=run)
     said = {"approved": False, "reject_option_name": "later"}
-    refused = world.told("deciding", run, role="agent", call=run, status=said)
+    refused = scenario.run_scenario("deciding", run, role="agent", call=run, status=said)
     assert "403 Client Error: Forbidden" in refused["raised"]
-    decided = world.told("deciding", run, role="reviewer", call=run, status=said)
+    decided = scenario.run_scenario("deciding", run, role="reviewer", call=run, status=said)
     assert decided["status"]["approved"] is False
-    assert printed(program) == "Ask again next month."
-    assert world.of(run)[0]["decision"]["by"] == "bob"
+    assert read_json(program) == "Ask again next month."
+    assert scenario.approvals(run)[0]["decision"]["by"] == "bob"
 
 
 @with_sdk
-def test_a_person_answers_with_the_sdk_and_their_own_key(world: World, run: str) -> None:
-    program = world.start("choice", run)
-    call = world.waiting(run)["call_id"]
-    refused = world.told("answering", run, role="agent", call=call, status={"response": "The red one"})
+def test_a_person_answers_with_the_sdk_and_their_own_key(scenario: HumanLayerScenario, run: str) -> None:
+    program = scenario.start("choice", run)
+    call = scenario.wait_pending(run)["call_id"]
+    refused = scenario.run_scenario("answering", run, role="agent", call=call, status={"response": "The red one"})
     assert "403 Client Error: Forbidden" in refused["raised"]
-    told = world.told("answering", run, role="reviewer", call=call, status={"response_option_name": "red"})
-    assert told == printed(program)
+    told = scenario.run_scenario("answering", run, role="reviewer", call=call, status={"response_option_name": "red"})
+    assert told == read_json(program)
     assert told["status"]["response"] == "The red one"
 
 
 @with_sdk
-def test_what_a_spec_holds_is_told_back_and_shown_but_for_tokens(world: World, run: str) -> None:
-    told = world.told("channels", run, call=run)
+def test_what_a_spec_holds_is_told_back_and_shown_but_for_tokens(scenario: HumanLayerScenario, run: str) -> None:
+    told = scenario.run_scenario("channels", run, call=run)
     assert told["status"]["approved"] is None
     assert told["spec"]["state"] == {"step": 7, "done": None}
     assert told["spec"]["channel"]["email"]["address"] == "boss@example.com"
     assert told["spec"]["channel"]["slack"]["bot_token"] is None
-    with world.client("reviewer") as person:
-        found = {item["tool"]: item["id"] for item in world.of(run)}
+    with scenario.client("reviewer") as person:
+        found = {item["tool"]: item["id"] for item in scenario.approvals(run)}
         call = _ok(person.get(f"/api/approvals/{found['send_mail']}"))
         question = _ok(person.get(f"/api/approvals/{found['request_human_input']}"))
     assert "boss@example.com" in call["card"]["agent_says"]
@@ -268,64 +274,64 @@ def test_a_server_that_restarts_between_two_looks_loses_nothing(tmp_path: Path, 
     database = f"sqlite:///{tmp_path / 'approvals.db'}"
     keys, strangers = asyncio.run(_keys(database))
     begun, go = tmp_path / "begun", tmp_path / "go"
-    with Effects().counting() as effects, reserved_port() as port:
-        with serving(database, tmp_path, port=port) as server:
-            world = World(server, keys, strangers, effects, tmp_path)
-            program = world.start("with_a_break", run, begun=str(begun), go=str(go))
+    with EffectServer().serve() as effects, reserved_port() as port:
+        with run_server(database, tmp_path, port=port) as server:
+            scenario = HumanLayerScenario(server, keys, strangers, effects, tmp_path)
+            program = scenario.start("with_a_break", run, begun=str(begun), go=str(go))
             wait_until(begun.exists, "it waits for its next look", 110)
-            world.decide(run, "approve")
+            scenario.decide(run, "approve")
             server.kill()
-        with serving(database, tmp_path, port=port):
+        with run_server(database, tmp_path, port=port):
             go.touch()
-            assert printed(program) == "sent: 204"
-        assert effects.of(run) == [MAIL]
+            assert read_json(program) == "sent: 204"
+        assert effects.calls_to(run) == [MAIL]
 
 
 @with_sdk
 def test_where_no_server_answers_the_wait_ends_and_nothing_runs(tmp_path: Path, run: str) -> None:
     """The SDK itself tries nothing again."""
-    with Effects().counting() as effects, reserved_port() as port:
+    with EffectServer().serve() as effects, reserved_port() as port:
         environ = {"HUMANLAYER_API_BASE": f"http://127.0.0.1:{port}", "HUMANLAYER_API_KEY": "none"}
         job = json.dumps({"story": "approval", "run": run, "effects": effects.url})
-        told = printed(started("humanlayer", PROGRAM, job, folder=tmp_path, **environ, NO_PROXY="*"))
+        told = read_json(start_program("humanlayer", PROGRAM, job, folder=tmp_path, **environ, NO_PROXY="*"))
         assert str(told).startswith("Error fetching approval for send_mail: ")
-        assert effects.seen == []
+        assert effects.calls == []
 
 
 @with_sdk
-def test_the_page_shows_what_its_program_prints(world: World, tmp_path: Path) -> None:
+def test_the_page_shows_what_its_program_prints(scenario: HumanLayerScenario, tmp_path: Path) -> None:
     """It waits as long between two looks as the SDK does by itself."""
     text = PAGE.read_text()
     program, shown = (re.findall(rf"^```{kind}\n(.*?)^```$", text, re.M | re.S)[0] for kind in ("python", "text"))
     (tmp_path / "mailer.py").write_text(program)
     run = f"page-{uuid.uuid4().hex[:8]}"
-    environ = {"HUMANLAYER_API_BASE": f"{world.server.url}{BASE}", "HUMANLAYER_API_KEY": world.keys["agent"]}
-    running = started("humanlayer", "mailer.py", folder=tmp_path, **environ, HUMANLAYER_RUN_ID=run, NO_PROXY="*")
-    world.decide(run, "approve")
-    out, err = finished(running)
+    environ = {"HUMANLAYER_API_BASE": f"{scenario.server.url}{BASE}", "HUMANLAYER_API_KEY": scenario.keys["agent"]}
+    running = start_program("humanlayer", "mailer.py", folder=tmp_path, **environ, HUMANLAYER_RUN_ID=run, NO_PROXY="*")
+    scenario.decide(run, "approve")
+    out, err = wait_finished(running)
     assert (out, running.returncode) == (shown, 0), err
 
 
 # --- a yes is told once
 @with_sdk
-def test_of_programs_that_look_at_the_same_call_one_runs_it(world: World, run: str) -> None:
-    _ok(world.post(run))
-    programs = [world.start("looking", run, call=run) for _ in range(3)]
-    world.decide(run, "approve")
-    told = [printed(program) for program in programs]
+def test_of_programs_that_look_at_the_same_call_one_runs_it(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    programs = [scenario.start("looking", run, call=run) for _ in range(3)]
+    scenario.decide(run, "approve")
+    told = [read_json(program) for program in programs]
     assert sorted(str(each)[:10] for each in told).count("sent: 204") == 1
     refused = [each["raised"] for each in told if each != "sent: 204"]
     assert all("409 Client Error: Conflict" in each for each in refused)
-    assert world.effects.of(run) == [MAIL]
+    assert scenario.effects.calls_to(run) == [MAIL]
 
 
-def test_of_looks_at_the_same_moment_one_is_told_yes(world: World, run: str) -> None:
-    _ok(world.post(run))
-    world.decide(run, "approve")
+def test_of_simultaneous_polls_one_gets_the_approval(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    scenario.decide(run, "approve")
     meeting = threading.Barrier(8)
 
     def look(_: int) -> httpx2.Response:
-        with world.client() as agent:
+        with scenario.client() as agent:
             meeting.wait(110)
             return agent.get(f"{CALLS}/{run}")
 
@@ -335,66 +341,66 @@ def test_of_looks_at_the_same_moment_one_is_told_yes(world: World, run: str) -> 
     assert [each.json()["status"]["approved"] for each in told if each.status_code == 200] == [True]
 
 
-def test_a_yes_that_was_told_is_refused_to_whoever_looks_or_posts_again(world: World, run: str) -> None:
-    _ok(world.post(run))
-    world.decide(run, "approve")
-    assert _ok(world.post(run))["status"]["approved"] is None  # only a look tells it
-    with world.client() as agent:
+def test_reported_approval_is_refused_to_later_polls_and_posts(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    scenario.decide(run, "approve")
+    assert _ok(scenario.post(run))["status"]["approved"] is None  # only a look tells it
+    with scenario.client() as agent:
         assert agent.head(f"{CALLS}/{run}").status_code == 405  # and nothing that is less than a look takes it away
-    assert _ok(world.look(run))["status"]["approved"] is True
-    for again in (world.look(run), world.post(run)):
+    assert _ok(scenario.look(run))["status"]["approved"] is True
+    for again in (scenario.look(run), scenario.post(run)):
         assert (again.status_code, again.json()["error"]) == (409, "already_started")
         assert "Ask again under a new call_id" in again.json()["message"]
 
 
-def test_a_call_that_was_started_elsewhere_is_not_handed_over(world: World, run: str) -> None:
-    _ok(world.post(run))
-    item = world.decide(run, "approve")
-    with world.client() as agent:
+def test_a_call_that_was_started_elsewhere_is_not_handed_over(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    item = scenario.decide(run, "approve")
+    with scenario.client() as agent:
         _ok(agent.post(f"/api/calls/{item['id']}/start", json={}))
-    assert world.look(run).status_code == 409
+    assert scenario.look(run).status_code == 409
 
 
-def test_what_was_cancelled_is_a_no_that_says_so(world: World, run: str) -> None:
-    _ok(world.post(run))
-    with world.client() as agent:
-        _ok(agent.post(f"/api/calls/{world.waiting(run)['id']}/cancel", json={"reason": "No longer needed."}))
-    status = _ok(world.look(run))["status"]
+def test_what_was_cancelled_is_a_no_that_says_so(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    with scenario.client() as agent:
+        _ok(agent.post(f"/api/calls/{scenario.wait_pending(run)['id']}/cancel", json={"reason": "No longer needed."}))
+    status = _ok(scenario.look(run))["status"]
     assert (status["approved"], status["comment"]) == (False, "No longer needed.")
 
 
-def test_a_rejection_is_told_when_it_can_no_longer_be_taken_back(world: World, run: str) -> None:
-    world.policy(SLOW_TO_REJECT)
-    _ok(world.post(run))
-    item = world.decide(run, "reject", reason="No.")
-    status = _ok(world.look(run))["status"]
+def test_a_rejection_is_told_when_it_can_no_longer_be_taken_back(scenario: HumanLayerScenario, run: str) -> None:
+    scenario.put_policy(LONG_UNDO_WINDOW)
+    _ok(scenario.post(run))
+    item = scenario.decide(run, "reject", reason="No.")
+    status = _ok(scenario.look(run))["status"]
     assert (status["approved"], status["comment"], status["responded_at"]) == (None, None, None)
-    with world.client("reviewer") as person:
+    with scenario.client("reviewer") as person:
         _ok(person.post(f"/api/approvals/{item['id']}/undo"))
-    world.decide(run, "approve")
-    assert _ok(world.look(run))["status"]["approved"] is True
+    scenario.decide(run, "approve")
+    assert _ok(scenario.look(run))["status"]["approved"] is True
 
 
-def test_nobody_can_edit_what_the_program_has_already(world: World, run: str) -> None:
-    _ok(world.post(run))
-    item = world.waiting(run)
+def test_nobody_can_edit_what_the_program_has_already(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    item = scenario.wait_pending(run)
     body = {"args_sha256": item["args_sha256"], "args": {"to": "bob"}, "message": "no"}
-    with world.client("reviewer") as person:
+    with scenario.client("reviewer") as person:
         for kind in ("edit", "respond"):
             fitting = {name: body[name] for name in body if kind == "edit" or name != "args"}
             wrong = person.post(f"/api/approvals/{item['id']}/decision", json={"kind": kind, **fitting})
             assert wrong.status_code == 422
-    assert _ok(world.look(run))["status"]["approved"] is None
+    assert _ok(scenario.look(run))["status"]["approved"] is None
 
 
 # --- what a client says is not believed
 
 
 @pytest.mark.parametrize("status", [{"approved": True}, True, "approved", 1, {}, [], "", 0, False])
-def test_a_status_that_a_client_posts_is_refused(world: World, run: str, status: object) -> None:
-    forged = world.post(run, status=status)
+def test_a_status_that_a_client_posts_is_refused(scenario: HumanLayerScenario, run: str, status: object) -> None:
+    forged = scenario.post(run, status=status)
     assert (forged.status_code, forged.json()["error"]) == (400, "invalid_request")
-    assert world.look(run).status_code == 404
+    assert scenario.look(run).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -412,9 +418,9 @@ def test_a_status_that_a_client_posts_is_refused(world: World, run: str, status:
         {"run_id": "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"},
     ],
 )
-def test_what_does_not_fit_leaves_nothing_behind(world: World, run: str, more: dict[str, Any]) -> None:
-    assert world.post(run, **more).status_code in (400, 403)
-    assert world.of(run) == []
+def test_what_does_not_fit_leaves_nothing_behind(scenario: HumanLayerScenario, run: str, more: dict[str, Any]) -> None:
+    assert scenario.post(run, **more).status_code in (400, 403)
+    assert scenario.approvals(run) == []
 
 
 @pytest.mark.parametrize(
@@ -431,39 +437,41 @@ def test_what_does_not_fit_leaves_nothing_behind(world: World, run: str, more: d
         {"approved": False, "comment": "x" * 501},
     ],
 )
-def test_an_answer_that_is_no_yes_and_no_no_decides_nothing(world: World, run: str, said: object) -> None:
-    _ok(world.post(run, spec={"reject_options": [{"name": "later"}]}))
-    with world.client("reviewer") as person:
+def test_an_answer_that_is_no_yes_and_no_no_decides_nothing(
+    scenario: HumanLayerScenario, run: str, said: object
+) -> None:
+    _ok(scenario.post(run, spec={"reject_options": [{"name": "later"}]}))
+    with scenario.client("reviewer") as person:
         wrong = person.post(f"{BASE}/agent/function_calls/{run}/respond", json=said)
     assert wrong.status_code in (400, 422), wrong.text
-    assert _ok(world.look(run))["status"]["approved"] is None
+    assert _ok(scenario.look(run))["status"]["approved"] is None
 
 
 @pytest.mark.parametrize("said", [{}, {"response": ""}, {"response": None}, {"response": 0}, {"response": []}])
-def test_an_answer_without_words_answers_nothing(world: World, run: str, said: object) -> None:
-    with world.client() as agent, world.client("reviewer") as person:
+def test_an_answer_without_words_answers_nothing(scenario: HumanLayerScenario, run: str, said: object) -> None:
+    with scenario.client() as agent, scenario.client("reviewer") as person:
         _ok(agent.post(QUESTIONS, json={"run_id": run, "call_id": run, "spec": {"msg": "Well?"}}))
         assert person.post(f"{BASE}/agent/human_contacts/{run}/respond", json=said).status_code in (400, 422)
         assert _ok(agent.get(f"{QUESTIONS}/{run}"))["status"]["response"] is None
 
 
-def test_a_yes_by_its_address_counts_with_its_comment(world: World, run: str) -> None:
-    _ok(world.post(run))
-    with world.client("reviewer") as person:
+def test_a_yes_by_its_address_counts_with_its_comment(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    with scenario.client("reviewer") as person:
         said = {"approved": True, "comment": "As agreed.", "responded_at": "1999-01-01T00:00:00Z"}
         decided = _ok(person.post(f"{BASE}/agent/function_calls/{run}/respond", json=said))
-    told = _ok(world.look(run))
+    told = _ok(scenario.look(run))
     assert told == decided
     assert (told["status"]["approved"], told["status"]["comment"]) == (True, "As agreed.")
     assert not told["status"]["responded_at"].startswith("1999")
 
 
-def test_an_option_that_wants_words_leaves_the_answer_open(world: World, run: str) -> None:
+def test_an_option_that_wants_words_leaves_the_answer_open(scenario: HumanLayerScenario, run: str) -> None:
     options = [{"name": "other", "title": "Something else", "interactive": True}, {"name": "red"}]
     spec = {"msg": "Which one?", "response_options": options}
-    with world.client() as agent:
+    with scenario.client() as agent:
         _ok(agent.post(QUESTIONS, json={"run_id": run, "call_id": run, "spec": spec}))
-        world.decide(run, "respond", message="A green one.")
+        scenario.decide(run, "respond", message="A green one.")
         status = _ok(agent.get(f"{QUESTIONS}/{run}"))["status"]
     assert (status["response"], status["response_option_name"]) == ("A green one.", None)
 
@@ -481,58 +489,58 @@ OPTIONS = [{"name": "red", "title": "Red"}, {"name": "other", "title": "Other", 
     ],
 )
 def test_words_that_come_with_an_option_are_not_dropped(
-    world: World, run: str, words: str, name: str, status: int, response: str | None
+    scenario: HumanLayerScenario, run: str, words: str, name: str, status: int, response: str | None
 ) -> None:
     spec = {"msg": "Which colour?", "response_options": OPTIONS}
     said = {"response": words, "response_option_name": name}
-    with world.client() as agent, world.client("reviewer") as person:
+    with scenario.client() as agent, scenario.client("reviewer") as person:
         _ok(agent.post(QUESTIONS, json={"run_id": run, "call_id": run, "spec": spec}))
         assert person.post(f"{BASE}/agent/human_contacts/{run}/respond", json=said).status_code == status
         assert _ok(agent.get(f"{QUESTIONS}/{run}"))["status"]["response"] == response
 
 
-def test_an_answer_that_was_erased_is_no_answer(world: World, run: str) -> None:
+def test_an_answer_that_was_erased_is_no_answer(scenario: HumanLayerScenario, run: str) -> None:
     body = {"run_id": run, "call_id": run, "spec": {"msg": "Which colour?"}}
-    with world.client() as agent, world.client("reviewer") as person:
+    with scenario.client() as agent, scenario.client("reviewer") as person:
         _ok(agent.post(QUESTIONS, json=body))
         _ok(person.post(f"{BASE}/agent/human_contacts/{run}/respond", json={"response": "Blue."}))
-        Shell(world.folder)("erase", "--approval", world.of(run)[0]["id"], "--yes")
+        Shell(scenario.folder)("erase", "--approval", scenario.approvals(run)[0]["id"], "--yes")
         told = [agent.get(f"{QUESTIONS}/{run}"), agent.post(QUESTIONS, json=body)]
     assert [(each.status_code, "erased" in each.json()["message"]) for each in told] == [(409, True)] * 2
 
 
-def test_an_agent_cannot_bury_a_card_under_its_words(world: World, run: str) -> None:
-    _ok(world.post(run))
-    with world.client() as agent:
+def test_an_agent_cannot_bury_a_card_under_its_words(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    with scenario.client() as agent:
         escalate = f"{BASE}/agent/function_calls/{run}/escalate_email"
         said = [agent.post(escalate, json={"escalation_msg": f"Please look, {number}."}) for number in range(101)]
     assert [each.status_code for each in said] == [200] * 100 + [409]
 
 
-def test_a_second_answer_changes_nothing(world: World, run: str) -> None:
-    _ok(world.post(run))
-    with world.client("reviewer") as person:
+def test_a_second_answer_changes_nothing(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    with scenario.client("reviewer") as person:
         address = f"{BASE}/agent/function_calls/{run}/respond"
         _ok(person.post(address, json={"approved": False, "comment": "No."}))
         again = person.post(address, json={"approved": True})
     assert (again.status_code, again.json()["error"]) == (409, "already_decided")
-    assert _ok(world.look(run))["status"]["comment"] == "No."
+    assert _ok(scenario.look(run))["status"]["comment"] == "No."
 
 
-def test_an_agents_key_never_decides(world: World, run: str) -> None:
-    _ok(world.post(run))
-    with world.client() as agent:
+def test_an_agents_key_never_decides(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    with scenario.client() as agent:
         refused = agent.post(f"{BASE}/agent/function_calls/{run}/respond", json={"approved": True})
     assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
-    assert _ok(world.look(run))["status"]["approved"] is None
+    assert _ok(scenario.look(run))["status"]["approved"] is None
 
 
-def test_a_yes_by_its_address_counts_only_for_what_has_no_findings(world: World, run: str) -> None:
-    _ok(world.post(run, spec={"kwargs": {"to": "ann", "text": "hi\u202eolleh"}}))
-    with world.client("reviewer") as person:
+def test_a_yes_by_its_address_counts_only_for_what_has_no_findings(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run, spec={"kwargs": {"to": "ann", "text": "hi\u202eolleh"}}))
+    with scenario.client("reviewer") as person:
         hidden = person.post(f"{BASE}/agent/function_calls/{run}/respond", json={"approved": True})
     assert (hidden.status_code, hidden.json()["error"]) == (409, "digest_mismatch")
-    assert _ok(world.look(run))["status"]["approved"] is None
+    assert _ok(scenario.look(run))["status"]["approved"] is None
 
 
 @pytest.mark.parametrize("fn", ["send_mail", "drop_table"])
@@ -547,41 +555,45 @@ def test_a_yes_by_its_address_counts_only_for_what_has_no_findings(world: World,
         {"run_id": "another-run"},
     ],
 )
-def test_another_call_under_a_known_id_is_refused(world: World, run: str, fn: str, change: dict[str, Any]) -> None:
-    first = _ok(world.post(run, spec={"fn": fn}))
-    same = _ok(world.post(run, spec={"fn": fn}))
+def test_another_call_under_a_known_id_is_refused(
+    scenario: HumanLayerScenario, run: str, fn: str, change: dict[str, Any]
+) -> None:
+    first = _ok(scenario.post(run, spec={"fn": fn}))
+    same = _ok(scenario.post(run, spec={"fn": fn}))
     assert (first["spec"], first["status"]["approved"]) == (same["spec"], same["status"]["approved"])
     merged = _merged({"spec": {"fn": fn}}, change) if "fn" not in change.get("spec", {}) else change
     if fn == "drop_table" and merged["spec"]["fn"] == "send_money":
         merged["spec"]["fn"] = "drop_all"
-    changed = world.post(run, **merged)
+    changed = scenario.post(run, **merged)
     assert (changed.status_code, changed.json()["error"]) == (409, "call_mismatch")
 
 
-def test_ids_are_known_to_those_who_asked_and_to_nobody_else(world: World, run: str) -> None:
-    _ok(world.post(run))
-    world.decide(run, "approve")
-    with world.client("admin") as admin:
+def test_ids_are_known_to_those_who_asked_and_to_nobody_else(scenario: HumanLayerScenario, run: str) -> None:
+    _ok(scenario.post(run))
+    scenario.decide(run, "approve")
+    with scenario.client("admin") as admin:
         other = _ok(admin.post("/api/keys", json={"name": "another", "role": "agent"}))["key"]
-    strange = [world.look(run, world.strangers["agent"]), world.look(run, other), world.look("nothing")]
-    with world.server.client(world.strangers["reviewer"]) as person:
+    strange = [scenario.look(run, scenario.other_keys["agent"]), scenario.look(run, other), scenario.look("nothing")]
+    with scenario.server.client(scenario.other_keys["reviewer"]) as person:
         strange.append(person.post(f"{BASE}/agent/function_calls/{run}/respond", json={"approved": True}))
-    with world.client() as agent:
+    with scenario.client() as agent:
         strange.append(agent.get(f"{QUESTIONS}/{run}"))
         assert [(each.status_code, each.json()) for each in strange] == [(404, strange[0].json())] * 5
-    assert _ok(world.look(run))["status"]["approved"] is True  # what they tried took nothing away
+    assert _ok(scenario.look(run))["status"]["approved"] is True  # what they tried took nothing away
 
 
 @pytest.mark.parametrize("run_id", ["same", "another-run"])
-def test_who_meets_a_call_of_another_agent_is_not_told_where_it_is(world: World, run: str, run_id: str) -> None:
-    _ok(world.post(run))
-    with world.client() as agent:
+def test_who_meets_a_call_of_another_agent_is_not_told_where_it_is(
+    scenario: HumanLayerScenario, run: str, run_id: str
+) -> None:
+    _ok(scenario.post(run))
+    with scenario.client() as agent:
         _ok(agent.post(QUESTIONS, json={"run_id": f"{run}-q", "call_id": run, "spec": {"msg": "Which?"}}))
-    with world.client("admin") as admin:
+    with scenario.client("admin") as admin:
         other = _ok(admin.post("/api/keys", json={"name": f"other of {run}", "role": "agent"}))["key"]
     call = {"call_id": run, "spec": {"fn": "send_mail", "kwargs": MAIL}}
     question = {"call_id": run, "spec": {"msg": "Which?"}}
-    with world.server.client(other) as agent:
+    with scenario.server.client(other) as agent:
         same = run_id == "same"
         met = [
             agent.post(CALLS, json={**call, "run_id": run if same else run_id}),
@@ -590,32 +602,32 @@ def test_who_meets_a_call_of_another_agent_is_not_told_where_it_is(world: World,
     assert [(each.status_code, sorted(each.json())) for each in met] == [(409, ["error", "message"])] * 2
 
 
-def test_a_post_that_is_sent_again_asks_once(world: World, run: str) -> None:
+def test_retried_post_asks_once(scenario: HumanLayerScenario, run: str) -> None:
     body = {"run_id": run, "call_id": run, "spec": {"fn": "send_mail", "kwargs": MAIL}}
-    with world.client() as agent:
+    with scenario.client() as agent:
         plain = [_ok(agent.post(CALLS, json=body)) for _ in range(3)]
         keyed = [_ok(agent.post(CALLS, json=body, headers={"idempotency-key": run})) for _ in range(2)]
     assert plain + keyed == [plain[0]] * 5
-    assert len(world.of(run)) == 1
+    assert len(scenario.approvals(run)) == 1
 
 
-def test_a_forbidden_call_is_told_again_for_as_long_as_anybody_looks(world: World, run: str) -> None:
-    posted = _ok(world.post(run, spec={"fn": "drop_table"}))
-    assert _ok(world.look(run)) == _ok(world.look(run)) == posted
+def test_forbidden_call_is_reported_to_every_poll(scenario: HumanLayerScenario, run: str) -> None:
+    posted = _ok(scenario.post(run, spec={"fn": "drop_table"}))
+    assert _ok(scenario.look(run)) == _ok(scenario.look(run)) == posted
     assert (posted["status"]["approved"], posted["status"]["comment"]) == (False, "Dropping is not allowed.")
-    assert world.look(run, world.strangers["agent"]).status_code == 404
+    assert scenario.look(run, scenario.other_keys["agent"]).status_code == 404
 
 
 @with_sdk
-def test_a_question_that_the_policy_forbids_is_refused_at_once(world: World, run: str) -> None:
-    world.policy("version: 1\nrules: [{name: quiet, tools: [request_*], then: deny, reason: Ask nobody.}]\n")
-    told = world.told("question", run)
+def test_a_question_that_the_policy_forbids_is_refused_at_once(scenario: HumanLayerScenario, run: str) -> None:
+    scenario.put_policy("version: 1\nrules: [{name: quiet, tools: [request_*], then: deny, reason: Ask nobody.}]\n")
+    told = scenario.run_scenario("question", run)
     assert "403 Client Error: Forbidden" in told["raised"]
     assert "Ask nobody." in told["raised"]
 
 
 async def _keys(database: str) -> tuple[dict[str, str], dict[str, str]]:
-    return await keys_at(database), await keys_at(database, "elsewhere")
+    return await create_keys(database), await create_keys(database, "elsewhere")
 
 
 def _ok(got: httpx2.Response) -> dict[str, Any]:

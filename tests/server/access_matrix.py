@@ -1,4 +1,4 @@
-"""Every route of the document, asked by everybody, about what is theirs, somebody else's and nobody's.
+"""Every route of the OpenAPI document, called by every role with own, foreign and unknown ids.
 
 What is expected is what the document says (`x-roles`). A route that is added is covered by itself; one with an id that
 is not known here says so, and wants a line in `World.target`.
@@ -24,13 +24,13 @@ from interlock.notify.status import identity_id
 from interlock.server.http import AsgiApp
 from interlock.storage.tables.deliveries import ChannelIdentity
 from tests.interlock_server import make_keys
-from tests.server.asgi_request import HOST, Got, ask
+from tests.server.asgi_request import HOST, Response, send_request
 
 OURS, THEIRS = "default", "zebra"  # two workspaces; all that is in the second one is called by its name
 PASSWORD = "correct horse battery"
 PEOPLE = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
 CHANNEL, THEIR_CHANNEL = "night-pager", f"{THEIRS}-pager"
-PLACES = ("own", "other", "unknown")
+OWNERS = ("own", "other", "unknown")
 AGENT = "office"  # the agent that `owner` and `colleague` are bound to
 KEYS = {  # keys of agents in our workspace, beside the unbound one that makes what is asked about
     "owner": KeyBindings((AGENT,)),
@@ -38,7 +38,7 @@ KEYS = {  # keys of agents in our workspace, beside the unbound one that makes w
     "stranger": KeyBindings(("night shift",)),
     "unbound": KeyBindings(),
 }
-ASKING = ("colleague", "stranger", "unbound")
+AGENT_METHODS = ("colleague", "stranger", "unbound")
 # Who proposed a call, and whose it is not.
 STRANGERS = (("owner", "stranger"), ("owner", "unbound"), ("agent", "colleague"), ("agent", "unbound"))
 NOTHING = "00000000-0000-7000-8000-000000000000"
@@ -76,7 +76,7 @@ class Operation(NamedTuple):
 
     @property
     def has_id(self) -> bool:
-        return "{" in self.template or self.name in INSIDE
+        return "{" in self.template or self.name in NESTED_BODIES
 
     @property
     def is_stream(self) -> bool:
@@ -84,23 +84,25 @@ class Operation(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a request is about: the value in its path, and what belongs into the body for it."""
+    """The subject of a request: the id in its path, and values of its body."""
 
     id: str = ""
     more: Mapping[str, Any] = {}
 
 
-class Asking(NamedTuple):
-    """`changed` are the workspaces in whose ledgers there is more than before."""
+class Exchange(NamedTuple):
+    """A request and its response; `changed` are the workspaces whose ledger grew."""
 
-    got: Got
+    response: Response
     target: Target
     changed: set[str]
 
     @property
     def plain(self) -> tuple[int, str]:
         """Without the id that was asked for, which is told back."""
-        return self.got.status, self.got.text.replace(self.target.id, "ID") if self.target.id else self.got.text
+        return self.response.status, self.response.text.replace(
+            self.target.id, "ID"
+        ) if self.target.id else self.response.text
 
 
 def operations(document: Json) -> Iterator[Operation]:
@@ -110,25 +112,27 @@ def operations(document: Json) -> Iterator[Operation]:
 
 
 @dataclass
-class World:
-    """Two workspaces with people, keys, calls and all that routes are about."""
+class TwoWorkspaces:
+    """Two workspaces with people, keys, calls and everything that routes are about."""
 
-    parts: AppServices
+    services: AppServices
     app: AsgiApp  # under test
-    real: AsgiApp  # makes what is asked about
+    real_app: AsgiApp  # makes what is asked about
     document: Json
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
     maker: str = "agent"  # whose key proposes the calls and runs that are asked about
 
-    async def make(self) -> None:
+    async def create(self) -> None:
         for workspace in (OURS, THEIRS):
-            self.keys[workspace] = await make_keys(self.parts, workspace)
+            self.keys[workspace] = await make_keys(self.services, workspace)
             await self.call(workspace)
             await paused(self, workspace, "")
 
     async def add_keys(self) -> None:
         for name, bindings in KEYS.items():
-            _, self.keys[OURS][name] = await self.parts.accounts.create_key(OURS, name, "agent", "test", "", bindings)
+            _, self.keys[OURS][name] = await self.services.accounts.create_key(
+                OURS, name, "agent", "test", "", bindings
+            )
 
     async def headers(self, workspace: str, role: str) -> dict[str, str]:
         """Agents have keys. People have sessions, of which some routes end one: each is used once."""
@@ -136,35 +140,35 @@ class World:
             return {}
         if role == "agent" or role in KEYS:
             return {"authorization": f"Bearer {self.keys[workspace][role]}"}
-        token = await self.parts.accounts.create_link(workspace, "test", PEOPLE[role])
-        _, session = await self.parts.accounts.use_link(token)
+        token = await self.services.accounts.create_link(workspace, "test", PEOPLE[role])
+        _, session = await self.services.accounts.use_link(token)
         return {"cookie": f"interlock={session}", "origin": f"http://{HOST}"}
 
     async def call(self, workspace: str) -> Json:
         """A new one that waits for people."""
         mark = f"{THEIRS} {secrets.token_hex(4)}" if workspace == THEIRS else secrets.token_hex(4)
         body = {"tool": f"tool_{mark.replace(' ', '_')}", "args": {"path": mark}, "run_id": mark, "call_id": mark}
-        return {**body, **await self.done(workspace, "agent", "POST", "/api/calls", body)}
+        return {**body, **await self.request_done(workspace, "agent", "POST", "/api/calls", body)}
 
-    async def done(self, workspace: str, role: str, method: str, path: str, body: Json) -> Json:
+    async def request_done(self, workspace: str, role: str, method: str, path: str, body: Json) -> Json:
         """By the real app, whatever the one under test is."""
         key = self.keys[workspace][self.maker if role == "agent" else role]
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-        got = await ask(self.real, method, path, headers, json.dumps(body).encode())
+        got = await send_request(self.real_app, method, path, headers, json.dumps(body).encode())
         if got.status == 401:  # a new password and signing out everywhere have ended it
-            made = await self.parts.accounts.create_key(workspace, f"{role} again", role, "test", PEOPLE[role])
+            made = await self.services.accounts.create_key(workspace, f"{role} again", role, "test", PEOPLE[role])
             self.keys[workspace][role] = made[1]
-            return await self.done(workspace, role, method, path, body)
+            return await self.request_done(workspace, role, method, path, body)
         assert got.status in (200, 201), got.text
         told: Json = got.json()
         return told
 
     async def target(self, operation: Operation, place: str, role: str) -> Target:
         """Something new that this route is about, ours or theirs, or nothing at all."""
-        made = await self._made(operation, THEIRS if place == "other" else OURS, role)
-        return made if place != "unknown" else made._replace(id=unlike(made.id))
+        made = await self._make(operation, THEIRS if place == "other" else OURS, role)
+        return made if place != "unknown" else made._replace(id=unlike_id(made.id))
 
-    async def _made(self, operation: Operation, workspace: str, role: str) -> Target:
+    async def _make(self, operation: Operation, workspace: str, role: str) -> Target:
         for prefix, make in MAKERS.items():
             if operation.template.startswith(prefix):
                 return await make(self, workspace, role)
@@ -173,174 +177,190 @@ class World:
         return Target()
 
 
-async def approval(world: World, workspace: str, _: str) -> Target:
-    told = await world.call(workspace)
+async def approval(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    told = await two_workspaces.call(workspace)
     return Target(told["approval_id"], {"args_sha256": told["args_sha256"]})
 
 
-async def _person(world: World, workspace: str, _: str) -> Target:
-    name = named(workspace)
-    await world.parts.accounts.add_user(workspace, name, "viewer", "test")
+async def _person(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    name = workspace_name(workspace)
+    await two_workspaces.services.accounts.add_user(workspace, name, "viewer", "test")
     return Target(name)
 
 
-async def _key(world: World, workspace: str, _: str) -> Target:
-    key, _secret = await world.parts.accounts.create_key(workspace, named(workspace), "agent", "test")
+async def _key(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    key, _secret = await two_workspaces.services.accounts.create_key(
+        workspace, workspace_name(workspace), "agent", "test"
+    )
     return Target(key.id)
 
 
-async def _own_key(world: World, workspace: str, role: str) -> Target:
+async def _own_key(two_workspaces: TwoWorkspaces, workspace: str, role: str) -> Target:
     person = PEOPLE.get(role, "ada")
-    key, _secret = await world.parts.accounts.create_key(workspace, named(workspace), "viewer", "test", person)
+    key, _secret = await two_workspaces.services.accounts.create_key(
+        workspace, workspace_name(workspace), "viewer", "test", person
+    )
     return Target(key.id)
 
 
-async def _asked(world: World, workspace: str, _: str) -> Target:
+async def _question(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """With a question to the agent."""
-    target = await approval(world, workspace, "")
-    await world.done(workspace, "reviewer", "POST", f"/api/approvals/{target.id}/ask", {"question": "Why?"})
+    target = await approval(two_workspaces, workspace, "")
+    await two_workspaces.request_done(
+        workspace, "reviewer", "POST", f"/api/approvals/{target.id}/ask", {"question": "Why?"}
+    )
     return target
 
 
-async def _run(world: World, workspace: str, _: str) -> Target:
-    told = await world.done(workspace, "agent", "POST", "/api/runs", {"runner": "one"})
+async def _run(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    told = await two_workspaces.request_done(workspace, "agent", "POST", "/api/runs", {"runner": "one"})
     return Target(told["run_id"])
 
 
-async def paused(world: World, workspace: str, _: str) -> Target:
-    """A run that stands still."""
-    agent = named(workspace) if world.maker == "agent" else AGENT
-    body = {"run_id": named(workspace), "called": named(workspace), "agent": agent}
-    told = await world.done(workspace, "agent", "POST", "/api/pauses", body)
+async def paused(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    """A run that is paused."""
+    agent = workspace_name(workspace) if two_workspaces.maker == "agent" else AGENT
+    body = {"run_id": workspace_name(workspace), "called": workspace_name(workspace), "agent": agent}
+    told = await two_workspaces.request_done(workspace, "agent", "POST", "/api/pauses", body)
     return Target("", {"run_id": told["run_id"], "fence": told["fence"]})
 
 
-async def _version(world: World, workspace: str, _: str) -> Target:
+async def _version(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """Of the policy: ours has few, theirs has more, so that there is a number that only they have."""
     told: Json = {"version": 0}
     while told["version"] < (1 if workspace == OURS else 100):
         policy = {"version": 1, "defaults": {"expires_in": f"{told['version'] + 300}s"}}
-        told = await world.done(workspace, "admin", "PUT", "/api/policy", policy)
+        told = await two_workspaces.request_done(workspace, "admin", "PUT", "/api/policy", policy)
     return Target(str(told["version"]))
 
 
-async def _grant(world: World, workspace: str, role: str) -> Target:
+async def _grant(two_workspaces: TwoWorkspaces, workspace: str, role: str) -> Target:
     """Made by whoever asks, if they may: others' are not theirs to revoke."""
     maker = role if role == "reviewer" else "admin"
-    grant = {**(await _seen(world, workspace, "")).more, "expires_in": "1h", "reason": named(workspace)}
-    return Target((await world.done(workspace, maker, "POST", "/api/grants", grant))["id"])
+    grant = {
+        **(await _seen_tool(two_workspaces, workspace, "")).more,
+        "expires_in": "1h",
+        "reason": workspace_name(workspace),
+    }
+    return Target((await two_workspaces.request_done(workspace, maker, "POST", "/api/grants", grant))["id"])
 
 
-async def _freeze(world: World, workspace: str, _: str) -> Target:
+async def _freeze(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """Of a tool that nobody calls: the world has to go on."""
-    body = {"scope": "tool", "name": named(workspace), "reason": named(workspace)}
-    return Target((await world.done(workspace, "admin", "POST", "/api/freeze", body))["id"])
+    body = {"scope": "tool", "name": workspace_name(workspace), "reason": workspace_name(workspace)}
+    return Target((await two_workspaces.request_done(workspace, "admin", "POST", "/api/freeze", body))["id"])
 
 
-async def _seen(world: World, workspace: str, _: str) -> Target:
+async def _seen_tool(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """A tool of which a call has been seen."""
-    return Target("", {"tool": (await world.call(workspace))["tool"]})
+    return Target("", {"tool": (await two_workspaces.call(workspace))["tool"]})
 
 
-async def _pinned(world: World, workspace: str, _: str) -> Target:
-    pin = {**(await _seen(world, workspace, "")).more, "effect": "write"}
-    return Target((await world.done(workspace, "admin", "POST", "/api/pins", pin))["tool"])
+async def _pinned_tool(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    pin = {**(await _seen_tool(two_workspaces, workspace, "")).more, "effect": "write"}
+    return Target((await two_workspaces.request_done(workspace, "admin", "POST", "/api/pins", pin))["tool"])
 
 
-async def _declaring(world: World, workspace: str, _: str) -> Target:
+async def _declaring_agent(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """An agent that declared a tool."""
-    name = named(workspace)
+    name = workspace_name(workspace)
     body = {"tool": name, "args": {}, "run_id": name, "call_id": name, "agent": name, "effect": "write"}
-    await world.done(workspace, "agent", "POST", "/api/calls", body)
+    await two_workspaces.request_done(workspace, "agent", "POST", "/api/calls", body)
     return Target("", {"agent": name})
 
 
-async def _tool(world: World, workspace: str, _: str) -> Target:
-    return Target((await world.call(workspace))["tool"])
+async def _tool(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    return Target((await two_workspaces.call(workspace))["tool"])
 
 
-async def _agent(world: World, workspace: str, _: str) -> Target:
-    name = named(workspace)
-    await world.done(workspace, "admin", "PUT", f"/api/agents/{quote(name)}", {"tool_approvals": {name: True}})
+async def _agent(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    name = workspace_name(workspace)
+    await two_workspaces.request_done(
+        workspace, "admin", "PUT", f"/api/agents/{quote(name)}", {"tool_approvals": {name: True}}
+    )
     return Target(name)
 
 
-async def request_to_decide(world: World, workspace: str, _: str) -> Target:
+async def request_to_decide(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     body = {
         "requestId": str(uuid4()),
         "actionType": "config_update",
-        "payload": {"key": named(workspace), "value": "1"},
+        "payload": {"key": workspace_name(workspace), "value": "1"},
     }
-    await world.done(workspace, "agent", "POST", "/requests", body)
+    await two_workspaces.request_done(workspace, "agent", "POST", "/requests", body)
     return Target(body["requestId"])
 
 
-async def _function_call(world: World, workspace: str, _: str) -> Target:
+async def _function_call(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """As a program with HumanLayer's SDK asks."""
-    call_id = named(workspace)
+    call_id = workspace_name(workspace)
     spec = {"fn": "pay", "kwargs": {"to": call_id}, "reject_options": [{"name": "later"}]}
     body = {"run_id": call_id, "call_id": call_id, "spec": spec}
-    await world.done(workspace, "agent", "POST", "/humanlayer/v1/function_calls", body)
+    await two_workspaces.request_done(workspace, "agent", "POST", "/humanlayer/v1/function_calls", body)
     return Target(call_id)
 
 
-async def _contact(world: World, workspace: str, _: str) -> Target:
-    call_id = named(workspace)
+async def _contact(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+    call_id = workspace_name(workspace)
     body = {"run_id": call_id, "call_id": call_id, "spec": {"msg": f"Is it {call_id}?"}}
-    await world.done(workspace, "agent", "POST", "/humanlayer/v1/contact_requests", body)
+    await two_workspaces.request_done(workspace, "agent", "POST", "/humanlayer/v1/contact_requests", body)
     return Target(call_id)
 
 
-async def _thread(world: World, workspace: str, role: str) -> Target:
+async def _thread(two_workspaces: TwoWorkspaces, workspace: str, role: str) -> Target:
     """Of whoever asks, if they can have any."""
     thread_id = f"{thread.THREAD_ID_PREFIX}{uuid4()}"
     place = thread.ThreadOrigin(workspace, "assistant", PEOPLE.get(role, "ada"), ("assistant",))
-    await world.parts.store.threads.add(
-        workspace, thread_id, lambda moment: thread.open_thread(thread_id, place, named(workspace), moment)
+    await two_workspaces.services.store.threads.add(
+        workspace, thread_id, lambda moment: thread.open_thread(thread_id, place, workspace_name(workspace), moment)
     )
     return Target(thread_id)
 
 
-async def _chat(_world: World, workspace: str, _: str) -> Target:
+async def _chat(_world: TwoWorkspaces, workspace: str, _: str) -> Target:
     """A name that somebody gave it: everybody may use any, for threads of their own."""
-    return Target(named(workspace))
+    return Target(workspace_name(workspace))
 
 
-async def _password(world: World, workspace: str, role: str) -> Target:
+async def _password(two_workspaces: TwoWorkspaces, workspace: str, role: str) -> Target:
     if role in PEOPLE:
-        await world.parts.accounts.set_password(workspace, PEOPLE[role], PASSWORD, "test")
+        await two_workspaces.services.accounts.set_password(workspace, PEOPLE[role], PASSWORD, "test")
     return Target()
 
 
-async def _delivery(world: World, workspace: str, _: str) -> Target:
+async def _delivery(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """That was given up; theirs is to somebody whose name would show."""
-    way, now = DeliveryTarget(CHANNEL, "", named(workspace)), world.parts.clock()
+    way, now = DeliveryTarget(CHANNEL, "", workspace_name(workspace)), two_workspaces.services.clock()
     made = make_test_delivery(workspace, str(uuid4()), way, "test", now)
-    await world.parts.store.deliveries.add(mark_dead(made, named(workspace)))
+    await two_workspaces.services.store.deliveries.add(mark_dead(made, workspace_name(workspace)))
     return Target(made.id)
 
 
-async def _identity(world: World, workspace: str, role: str) -> Target:
+async def _identity(two_workspaces: TwoWorkspaces, workspace: str, role: str) -> Target:
     """Of whoever asks, if they can have any."""
-    bound = ChannelIdentity(CHANNEL, named(workspace), PEOPLE.get(role, "ada"), 0)
-    await world.parts.store.deliveries.bind(workspace, bound.channel, bound.external_id, bound.person, "test")
+    bound = ChannelIdentity(CHANNEL, workspace_name(workspace), PEOPLE.get(role, "ada"), 0)
+    await two_workspaces.services.store.deliveries.bind(
+        workspace, bound.channel, bound.external_id, bound.person, "test"
+    )
     return Target(identity_id(bound))
 
 
-async def _claim(world: World, workspace: str, _: str) -> Target:
+async def _claim(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
     """A link that was made there; only its own workspace takes it."""
-    claim = IdentityLink(CHANNEL, named(workspace), world.parts.clock() + IDENTITY_LINK_TTL)
-    return Target("", {"link": sign_identity_link(await world.parts.store.secret_key(workspace), workspace, claim)})
+    claim = IdentityLink(CHANNEL, workspace_name(workspace), two_workspaces.services.clock() + IDENTITY_LINK_TTL)
+    return Target(
+        "", {"link": sign_identity_link(await two_workspaces.services.store.secret_key(workspace), workspace, claim)}
+    )
 
 
-async def _channel(_world: World, workspace: str, _: str) -> Target:
+async def _channel(_world: TwoWorkspaces, workspace: str, _: str) -> Target:
     """Each workspace has one of its own; there is nobody at its other end."""
     return Target(CHANNEL if workspace == OURS else THEIR_CHANNEL)
 
 
-Maker = Callable[[World, str, str], Awaitable[Target]]
+Maker = Callable[[TwoWorkspaces, str, str], Awaitable[Target]]
 MAKERS: dict[str, Maker] = {
-    "/api/calls/{approval_id}/answer": _asked,
+    "/api/calls/{approval_id}/answer": _question,
     "/api/calls/{": approval,
     "/api/approvals/{": approval,
     "/api/approvals/bulk": approval,
@@ -357,12 +377,12 @@ MAKERS: dict[str, Maker] = {
     "/api/chat": _thread,
     "/api/grants/{": _grant,
     "/api/freeze/{": _freeze,
-    "/api/grants": _seen,
+    "/api/grants": _seen_tool,
     "/api/agents/{": _agent,
     "/api/tools/{": _tool,
-    "/api/pins/{": _pinned,
-    "/api/pins/all": _declaring,
-    "/api/pins": _seen,
+    "/api/pins/{": _pinned_tool,
+    "/api/pins/all": _declaring_agent,
+    "/api/pins": _seen_tool,
     "/api/channels/{": _channel,
     "/api/deliveries": _delivery,
     "/api/me/identities/{": _identity,
@@ -420,13 +440,13 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
 }
 
 # The id is in the body.
-INSIDE = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api/agent/approve"}
+NESTED_BODIES = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api/agent/approve"}
 # Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other; or it is everybody's.
-FREE = {
+OPEN_ROUTES = {
     *("PUT /api/agents/{name}", "GET /ai-sdk/chat/{chat_id}", "GET /ai-sdk/chat/{chat_id}/stream"),
 }
 # What somebody who may ask can hear although the request is right, and why.
-MEANT: dict[str, set[int]] = {
+ALLOWED_ROLES: dict[str, set[int]] = {
     "POST /api/channels/{name}/test": {502},  # nobody is at its other end
 }
 
@@ -435,11 +455,11 @@ def decision(target: Target) -> Json:
     return {"id": target.id, "kind": "approve", **target.more}
 
 
-def named(workspace: str) -> str:
+def workspace_name(workspace: str) -> str:
     return f"{THEIRS if workspace == THEIRS else 'one'} {secrets.token_hex(4)}"
 
 
-def unlike(identity: str) -> str:
+def unlike_id(identity: str) -> str:
     """Of the same shape, and nobody's."""
     if re.fullmatch(r"[0-9a-f-]{36}", identity):
         return NOTHING
@@ -450,7 +470,7 @@ def unlike(identity: str) -> str:
     return identity[:-8] + "zzzzzzzz" if identity else ""
 
 
-async def refusals(world: World, operation: Operation) -> AsyncGenerator[str, None]:
+async def refusals(two_workspaces: TwoWorkspaces, operation: Operation) -> AsyncGenerator[str, None]:
     """What is wrong with how a route refuses those whom it is not for."""
     if operation.roles is None:
         if (operation.method, operation.template) not in PUBLIC:
@@ -459,52 +479,52 @@ async def refusals(world: World, operation: Operation) -> AsyncGenerator[str, No
     for role in ("nobody", *ROLES):
         if role not in operation.roles:
             expected = (401, "unauthenticated") if role == "nobody" else (403, "forbidden")
-            answers = [await request(world, operation, role, place) for place in PLACES]
-            for problem in differing(operation, role, answers, expected):
+            answers = [await request(two_workspaces, operation, role, place) for place in OWNERS]
+            for problem in find_differences(operation, role, answers, expected):
                 yield problem
 
 
-async def permissions(world: World, operation: Operation) -> AsyncGenerator[str, None]:
+async def permissions(two_workspaces: TwoWorkspaces, operation: Operation) -> AsyncGenerator[str, None]:
     """What is wrong with how a route serves those whom it is for: with theirs, and with what is not theirs."""
     for role in sorted(operation.roles or ("nobody", *ROLES)):
-        asked = await request(world, operation, role, "own")
-        if not served(operation, asked.got):
-            yield f"{operation.name} as {role}: {asked.got.status} {asked.got.text[:200]}"
-        if THEIRS in asked.got.text or THEIRS in str(asked.got.headers):
-            yield f"{operation.name} as {role} shows what is of another workspace: {asked.got.text[:200]}"
+        asked = await request(two_workspaces, operation, role, "own")
+        if not is_served(operation, asked.response):
+            yield f"{operation.name} as {role}: {asked.response.status} {asked.response.text[:200]}"
+        if THEIRS in asked.response.text or THEIRS in str(asked.response.headers):
+            yield f"{operation.name} as {role} shows what is of another workspace: {asked.response.text[:200]}"
         if THEIRS in asked.changed:
             yield f"{operation.name} as {role} changes another workspace"
-        if operation.has_id and operation.name not in FREE:
-            answers = [await request(world, operation, role, place) for place in PLACES[1:]]
-            for problem in differing(operation, role, answers, (404, "not_found")):
+        if operation.has_id and operation.name not in OPEN_ROUTES:
+            answers = [await request(two_workspaces, operation, role, place) for place in OWNERS[1:]]
+            for problem in find_differences(operation, role, answers, (404, "not_found")):
                 yield problem
 
 
-async def ownership(world: World, operation: Operation) -> AsyncGenerator[str, None]:
+async def ownership(two_workspaces: TwoWorkspaces, operation: Operation) -> AsyncGenerator[str, None]:
     """What is wrong with how a route treats keys of agents: of the agent whose call it is, of another one, of none."""
     if operation.roles is None:
         return
     if "agent" not in operation.roles:
-        target = await world.target(operation, "own", "agent")
-        answers = [await request_about(world, operation, key, target) for key in ASKING]
-        for problem in differing(operation, "any agent", answers, (403, "forbidden")):
+        target = await two_workspaces.target(operation, "own", "agent")
+        answers = [await request_about(two_workspaces, operation, key, target) for key in AGENT_METHODS]
+        for problem in find_differences(operation, "any agent", answers, (403, "forbidden")):
             yield problem
         return
-    for key in ("colleague",) if operation.has_id else ASKING:
-        asked = await request(replace(world, maker="owner"), operation, key, "own")
-        if not served(operation, asked.got):
-            yield f"{operation.name} as {key}: {asked.got.status} {asked.got.text[:200]}"
+    for key in ("colleague",) if operation.has_id else AGENT_METHODS:
+        asked = await request(replace(two_workspaces, maker="owner"), operation, key, "own")
+        if not is_served(operation, asked.response):
+            yield f"{operation.name} as {key}: {asked.response.status} {asked.response.text[:200]}"
     for maker, key in STRANGERS if operation.has_id else ():
-        made_by = replace(world, maker=maker)
+        made_by = replace(two_workspaces, maker=maker)
         answers = [await request(made_by, operation, key, place) for place in ("own", "unknown")]
-        for problem in differing(operation, f"{key}, made by {maker}", answers, (404, "not_found")):
+        for problem in find_differences(operation, f"{key}, made by {maker}", answers, (404, "not_found")):
             yield problem
 
 
-def differing(operation: Operation, role: str, answers: list[Asking], expected: tuple[int, str]) -> list[str]:
+def find_differences(operation: Operation, role: str, answers: list[Exchange], expected: tuple[int, str]) -> list[str]:
     """All of them are to be refused alike, and to change nothing."""
     wrong = []
-    found = {(each.got.status, each.got.error) for each in answers}
+    found = {(each.response.status, each.response.error_code) for each in answers}
     if found != {expected}:
         wrong.append(f"{operation.name} as {role}: {sorted(found)}, not {expected}")
     if len({each.plain for each in answers}) > 1:
@@ -514,52 +534,56 @@ def differing(operation: Operation, role: str, answers: list[Asking], expected: 
     return wrong
 
 
-def served(operation: Operation, got: Got) -> bool:
-    if got.status in MEANT.get(operation.name, ()):
+def is_served(operation: Operation, got: Response) -> bool:
+    if got.status in ALLOWED_ROLES.get(operation.name, ()):
         return True
     if (operation.method, operation.template) in PUBLIC:
         return got.status < 500
     return got.status < 400 or got.status in (409, 410, 422)
 
 
-async def request(world: World, operation: Operation, role: str, place: str) -> Asking:
-    return await request_about(world, operation, role, await world.target(operation, place, role))
+async def request(two_workspaces: TwoWorkspaces, operation: Operation, role: str, place: str) -> Exchange:
+    return await request_about(two_workspaces, operation, role, await two_workspaces.target(operation, place, role))
 
 
-async def request_about(world: World, operation: Operation, role: str, target: Target) -> Asking:
-    headers, body = await world.headers(OURS, role), body_of(world.document, operation, target)
+async def request_about(two_workspaces: TwoWorkspaces, operation: Operation, role: str, target: Target) -> Exchange:
+    headers, body = await two_workspaces.headers(OURS, role), body_of(two_workspaces.document, operation, target)
     if body is not None:
         headers["content-type"] = "application/json"
     if operation.is_stream:
         headers["last-event-id"] = "0"
-    path = filled(operation, target)
-    before = {workspace: await world.parts.store.head(workspace) for workspace in (OURS, THEIRS)}
-    got = await ask(world.app, operation.method, path, headers, body or b"")
-    changed = {workspace for workspace, head in before.items() if await world.parts.store.head(workspace) != head}
-    return Asking(got, target, changed)
+    path = fill_path(operation, target)
+    before = {workspace: await two_workspaces.services.store.head(workspace) for workspace in (OURS, THEIRS)}
+    got = await send_request(two_workspaces.app, operation.method, path, headers, body or b"")
+    changed = {
+        workspace for workspace, head in before.items() if await two_workspaces.services.store.head(workspace) != head
+    }
+    return Exchange(got, target, changed)
 
 
-async def meant(world: World, methods: tuple[str, ...]) -> list[tuple[Operation, str, Target]]:
+async def allowed_exchanges(
+    two_workspaces: TwoWorkspaces, methods: tuple[str, ...]
+) -> list[tuple[Operation, str, Target]]:
     """Every route with one of these methods, somebody who may use it, and something that it is about."""
     found = []
-    for operation in operations(world.document):
+    for operation in operations(two_workspaces.document):
         if operation.method in methods and operation.roles is not None:
             role = max(operation.roles)
-            found.append((operation, role, await world.target(operation, "own", role)))
+            found.append((operation, role, await two_workspaces.target(operation, "own", role)))
     return found
 
 
-def filled(operation: Operation, target: Target) -> str:
+def fill_path(operation: Operation, target: Target) -> str:
     return re.sub(r"\{[^}]*\}", quote(target.id, safe=""), operation.template)
 
 
 @asynccontextmanager
-async def nothing_changes(world: World) -> AsyncIterator[None]:
+async def assert_nothing_changes(two_workspaces: TwoWorkspaces) -> AsyncIterator[None]:
     """Nothing is kept but that somebody tried to decide."""
-    before = await world.parts.store.head(OURS)
+    before = await two_workspaces.services.store.head(OURS)
     yield
-    if await world.parts.store.head(OURS) != before:
-        kept = [entry.kind async for some in world.parts.store.entries(OURS, before.seq) for entry in some]
+    if await two_workspaces.services.store.head(OURS) != before:
+        kept = [entry.kind async for some in two_workspaces.services.store.entries(OURS, before.seq) for entry in some]
         assert set(kept) == {"decision_refused"}
 
 
@@ -578,21 +602,21 @@ def example(document: Json, content: Json) -> Any:
         return content["example"]
     if "examples" in content:
         return next(iter(content["examples"].values()))["value"]
-    return least(document, content.get("schema", {}))
+    return smallest_example(document, content.get("schema", {}))
 
 
-def least(document: Json, schema: Json) -> Any:
+def smallest_example(document: Json, schema: Json) -> Any:
     if "$ref" in schema:
-        return least(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+        return smallest_example(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if schema.get("examples"):
         return schema["examples"][0]
     for name in ("anyOf", "oneOf", "allOf"):
         if name in schema:
-            return least(document, schema[name][0])
+            return smallest_example(document, schema[name][0])
     if "enum" in schema or "const" in schema:
         return schema.get("const", (schema.get("enum") or [None])[0])
     if schema.get("type") == "object":
         properties = schema.get("properties", {})
-        return {name: least(document, properties.get(name, {})) for name in schema.get("required", ())}
+        return {name: smallest_example(document, properties.get(name, {})) for name in schema.get("required", ())}
     plain_values = {"string": f"a {secrets.token_hex(4)}", "integer": 1, "number": 1, "boolean": True, "array": []}
     return plain_values.get(schema.get("type", ""))

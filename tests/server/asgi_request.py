@@ -1,4 +1,4 @@
-"""One request to the app, byte for byte as a server would hand it on; a stream is left after a while."""
+"""One raw ASGI request to the app; a stream is closed by the client after a while."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from interlock.server.http import AsgiApp, AsgiMessage
 
 HOST = "127.0.0.1:8321"
 STREAM = b"text/event-stream"
-PATIENCE = 50.0  # seconds for what certainly comes, on a busy machine
+TIMEOUT = 50.0  # seconds for what certainly comes, on a loaded machine
 
 
-class Got(NamedTuple):
+class Response(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -28,7 +28,7 @@ class Got(NamedTuple):
         return json.loads(self.body)
 
     @property
-    def error(self) -> str:
+    def error_code(self) -> str:
         """Its code; empty if it is none of ours."""
         try:
             return str(self.json().get("error", ""))
@@ -36,21 +36,21 @@ class Got(NamedTuple):
             return ""
 
 
-async def ask(
+async def send_request(
     app: AsgiApp,
     method: str,
     path: str,
     headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
     body: bytes = b"",
     enough: Callable[[bytes], bool] = lambda _: True,
-) -> Got:
-    """A stream is read until there is `enough` of it, then the client goes away."""
-    client = _Client(scope_of(method, path, headers, body), body, enough)
-    await asyncio.wait_for(client.talk(app), PATIENCE * 2)
-    return client.got()
+) -> Response:
+    """Send a request; a stream is read until `enough` returns true."""
+    client = _Client(make_scope(method, path, headers, body), body, enough)
+    await asyncio.wait_for(client.run(app), TIMEOUT * 2)
+    return client.response()
 
 
-def scope_of(
+def make_scope(
     method: str, path: str, headers: Mapping[str, str] | Sequence[tuple[str, str]], body: bytes
 ) -> dict[str, Any]:
     given = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
@@ -79,19 +79,19 @@ def scope_of(
 class _Client:
     def __init__(self, scope: dict[str, Any], body: bytes, enough: Callable[[bytes], bool]) -> None:
         self._scope, self._body, self._enough = scope, body, enough
-        self._given = False
-        self._gone = asyncio.Event()
+        self._is_body_sent = False
+        self._disconnected = asyncio.Event()
         self._start: AsgiMessage = {}
-        self._parts: list[bytes] = []
+        self._chunks: list[bytes] = []
 
-    async def talk(self, app: AsgiApp) -> None:
+    async def run(self, app: AsgiApp) -> None:
         talking = asyncio.ensure_future(app(self._scope, self._receive, self._send))
-        leaving = asyncio.ensure_future(self._gone.wait())
+        leaving = asyncio.ensure_future(self._disconnected.wait())
         try:
-            await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
-            self._gone.set()
+            await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED, timeout=TIMEOUT)
+            self._disconnected.set()
             if self._is_stream():
-                await asyncio.wait({talking}, timeout=PATIENCE)
+                await asyncio.wait({talking}, timeout=TIMEOUT)
             else:
                 await talking
         finally:
@@ -99,24 +99,24 @@ class _Client:
                 task.cancel()
             await asyncio.gather(talking, leaving, return_exceptions=True)
 
-    def got(self) -> Got:
+    def response(self) -> Response:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._start["headers"]}
-        return Got(self._start["status"], headers, b"".join(self._parts))
+        return Response(self._start["status"], headers, b"".join(self._chunks))
 
     async def _receive(self) -> AsgiMessage:
-        if not self._given:
-            self._given = True
+        if not self._is_body_sent:
+            self._is_body_sent = True
             return {"type": "http.request", "body": self._body, "more_body": False}
-        await self._gone.wait()
+        await self._disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self._start = message
             return
-        self._parts.append(message.get("body", b""))
-        if not message.get("more_body") or (self._is_stream() and self._enough(b"".join(self._parts))):
-            self._gone.set()
+        self._chunks.append(message.get("body", b""))
+        if not message.get("more_body") or (self._is_stream() and self._enough(b"".join(self._chunks))):
+            self._disconnected.set()
 
     def _is_stream(self) -> bool:
         return any(

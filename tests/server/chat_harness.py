@@ -1,4 +1,4 @@
-"""A chat in this process: a model that says what a test tells it to, the loop behind it, and readers of its streams."""
+"""A chat in this process: a scripted model, the chat loop, and readers of its streams."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from interlock.core.errors import ModelFailed
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.server.http import AsgiApp, AsgiMessage
 from interlock.server.state import ServerState
-from tests.server.asgi_request import scope_of
+from tests.server.asgi_request import make_scope
 
-PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine
-Item = str | ToolRequest | asyncio.Event | ModelFailed
+TIMEOUT = 100.0  # seconds for what certainly comes, on a loaded machine
+TurnItem = str | ToolRequest | asyncio.Event | ModelFailed
 
 
-class Speaker:
-    """Each turn is a list: words to say, calls to make, events to wait for, and how it fails."""
+class ScriptedModel:
+    """Each turn is a list of texts, tool requests, events to wait for, and failures."""
 
     name = "test:speaker"
 
-    def __init__(self, *turns: Sequence[Item]) -> None:
+    def __init__(self, *turns: Sequence[TurnItem]) -> None:
         self._turns = list(turns)
         self.prompts: list[Prompt] = []
 
@@ -49,20 +49,20 @@ class Speaker:
 
 
 @asynccontextmanager
-async def speaking(site: ServerState, speaker: Speaker) -> AsyncIterator[None]:
-    """The loop at work with this model."""
-    assistant, store = site.assistant, site.store
-    parts = TurnContext(
+async def run_chat_loop(state: ServerState, model: ScriptedModel) -> AsyncIterator[None]:
+    """Run the chat loop with this model."""
+    assistant, store = state.assistant, state.store
+    context = TurnContext(
         threads=store.threads,
         agents=assistant.agents,
         tool_registry=assistant.tool_registry,
-        open_model=lambda _: speaker,
+        open_model=lambda _: model,
         drafts=assistant.drafts,
         clock=store.clock,
         runner=make_runner_id(),
     )
     stop = asyncio.Event()
-    loop = ThreadLoop(parts, site.workspaces.services, store.watch, is_dead, site.log.write_exception)
+    loop = ThreadLoop(context, state.workspaces.services, store.watch, is_dead, state.log.write_exception)
     running = asyncio.create_task(loop.run(stop))
     try:
         yield
@@ -77,8 +77,8 @@ class Event(NamedTuple):
     data: Mapping[str, Any]
 
 
-class Following:
-    """Whoever opened a stream, as a browser reads it."""
+class StreamReader:
+    """A client of an event stream that reads as a browser does."""
 
     def __init__(self, app: AsgiApp, key: str, method: str, path: str, last: str = "", **body: object) -> None:
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
@@ -88,14 +88,14 @@ class Following:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.text = ""
-        self.over = asyncio.Event()
-        self._given = False
-        self._gone = asyncio.Event()
-        self._came = asyncio.Event()
-        self._told = 0
-        self._takes = asyncio.Event()
-        self._takes.set()
-        scope = scope_of(method, path, headers, self._body)
+        self.is_over = asyncio.Event()
+        self._is_body_sent = False
+        self._disconnected = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._events_read = 0
+        self._accepts = asyncio.Event()
+        self._accepts.set()
+        scope = make_scope(method, path, headers, self._body)
         self._task = asyncio.create_task(app(scope, self._receive, self._send))
 
     @property
@@ -108,80 +108,80 @@ class Following:
         return found
 
     @property
-    def beats(self) -> int:
-        """Signs of life so far."""
+    def heartbeats(self) -> int:
+        """Number of heartbeats so far."""
         return self.text.count("\n:\n\n")
 
     @property
     def thread_id(self) -> str:
         return self.headers["x-thread-id"]
 
-    async def begun(self) -> Following:
-        await self.until_true(lambda: self.status != 0)
+    async def wait_started(self) -> StreamReader:
+        await self.wait_until(lambda: self.status != 0)
         return self
 
-    async def next(self) -> Event:
-        """The next one that was not asked for yet."""
-        await self.until_true(lambda: len(self.events) > self._told)
-        self._told += 1
-        return self.events[self._told - 1]
+    async def next_event(self) -> Event:
+        """The next event that was not returned before."""
+        await self.wait_until(lambda: len(self.events) > self._events_read)
+        self._events_read += 1
+        return self.events[self._events_read - 1]
 
-    async def until(self, name: str) -> list[Event]:
-        """All events, of which the last has this name."""
-        await self.until_true(lambda: any(event.name == name for event in self.events))
+    async def read_until(self, name: str) -> list[Event]:
+        """All events until one has this name."""
+        await self.wait_until(lambda: any(event.name == name for event in self.events))
         return self.events
 
-    async def beaten(self) -> None:
-        """Until there was a sign of life behind all that was told."""
-        await self.until_true(lambda: self.text.endswith("\n:\n\n"))
+    async def wait_heartbeat(self) -> None:
+        """Wait for a heartbeat after the last event."""
+        await self.wait_until(lambda: self.text.endswith("\n:\n\n"))
 
-    async def ended(self) -> list[Event]:
-        async with asyncio.timeout(PATIENCE):
-            await self.over.wait()
+    async def read_all(self) -> list[Event]:
+        async with asyncio.timeout(TIMEOUT):
+            await self.is_over.wait()
         await self._task
         return self.events
 
     def stall(self) -> None:
-        """Takes nothing any more, as a connection whose buffers are full."""
-        self._takes.clear()
+        """Stop reading, as a connection with full buffers does."""
+        self._accepts.clear()
 
-    async def dropped(self) -> None:
-        """Until the server has given up."""
-        async with asyncio.timeout(PATIENCE):
+    async def wait_dropped(self) -> None:
+        """Wait until the server has closed the stream."""
+        async with asyncio.timeout(TIMEOUT):
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def leave(self) -> None:
-        self._gone.set()
-        async with asyncio.timeout(PATIENCE):
+        self._disconnected.set()
+        async with asyncio.timeout(TIMEOUT):
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def until_true(self, true: Any) -> None:
-        async with asyncio.timeout(PATIENCE):
+    async def wait_until(self, true: Any) -> None:
+        async with asyncio.timeout(TIMEOUT):
             while not true():
-                self._came.clear()
-                await self._came.wait()
+                self._changed.clear()
+                await self._changed.wait()
 
     async def _receive(self) -> AsgiMessage:
-        if not self._given:
-            self._given = True
+        if not self._is_body_sent:
+            self._is_body_sent = True
             return {"type": "http.request", "body": self._body, "more_body": False}
-        await self._gone.wait()
+        await self._disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: AsgiMessage) -> None:
-        await self._takes.wait()
+        await self._accepts.wait()
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
         self.text += message.get("body", b"").decode()
         if message["type"] == "http.response.body" and not message.get("more_body"):
-            self.over.set()
-            self._gone.set()
-        self._came.set()
+            self.is_over.set()
+            self._disconnected.set()
+        self._changed.set()
 
 
-def folded(events: Sequence[Event]) -> list[tuple[str, Any]]:
-    """What a reader has in the end: the words in one piece, without those that were taken back."""
+def fold_events(events: Sequence[Event]) -> list[tuple[str, Any]]:
+    """The final state of a reader: deltas joined, withdrawn text removed."""
     found: list[tuple[str, Any]] = []
     for event in events:
         match event.name:

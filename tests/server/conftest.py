@@ -1,4 +1,4 @@
-"""The server's routes in this process, over a real database, under a clock that the tests move."""
+"""The server's routes in this process, on a real database, with a clock that tests set."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from interlock.server.middleware import RequestMiddleware
 from interlock.server.openapi.document import Document
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
-from tests.databases import Place
+from tests.databases import Database
 from tests.interlock_server import make_keys
 from tests.server import access_matrix
-from tests.server.asgi_request import ask
-from tests.support import Clock, opened
+from tests.server.asgi_request import send_request
+from tests.support import Clock, open_services
 
-As = Callable[..., httpx2.AsyncClient]
+ClientFactory = Callable[..., httpx2.AsyncClient]
 
 
 @pytest.fixture
-async def parts(place: Place, clock: Clock) -> AsyncIterator[AppServices]:
-    async with opened(place, clock) as doors:
-        yield doors
+async def services(database: Database, clock: Clock) -> AsyncIterator[AppServices]:
+    async with open_services(database, clock) as services:
+        yield services
 
 
 @pytest.fixture
 def settings() -> Settings:
-    """A test module with a configuration of its own says so in a fixture of this name."""
+    """The default configuration; a test module can override this fixture."""
     return Settings()
 
 
 @pytest.fixture
-async def site(settings: Settings, parts: AppServices) -> ServerState:
-    return await make_server_state(settings, parts)
+async def state(settings: Settings, services: AppServices) -> ServerState:
+    return await make_server_state(settings, services)
 
 
 @pytest.fixture
-def app(site: ServerState) -> RequestMiddleware:
-    return build_app(site)
+def app(state: ServerState) -> RequestMiddleware:
+    return build_app(state)
 
 
 @pytest.fixture
-async def keys(parts: AppServices, site: ServerState) -> dict[str, str]:
+async def keys(services: AppServices, state: ServerState) -> dict[str, str]:
     """By role: agent, viewer (vic), reviewer (bob of finance), admin (ada)."""
-    made = await make_keys(parts)
-    await site.workspaces.refresh("default")
+    made = await make_keys(services)
+    await state.workspaces.refresh("default")
     return made
 
 
 @pytest.fixture
-async def client(app: RequestMiddleware) -> AsyncIterator[As]:
-    """`client(key)` talks with that key, `client()` with none."""
+async def client(app: RequestMiddleware) -> AsyncIterator[ClientFactory]:
+    """Make clients: `client(key)` authenticates, `client()` does not."""
     clients: list[httpx2.AsyncClient] = []
 
     def make(key: str = "", **headers: str) -> httpx2.AsyncClient:
@@ -80,19 +80,19 @@ def documents() -> dict[str, Document]:
 async def document(app: RequestMiddleware, documents: dict[str, Document]) -> Document:
     """As the server gives it to somebody without a key; it is only read."""
     if "server" not in documents:
-        got = await ask(app, "GET", "/openapi.json")
+        got = await send_request(app, "GET", "/openapi.json")
         assert got.status == 200
         documents["server"] = got.json()
     return documents["server"]
 
 
 @pytest.fixture
-async def world(
-    parts: AppServices, site: ServerState, app: RequestMiddleware, document: Document
-) -> access_matrix.World:
-    """Two workspaces, and all routes."""
-    made = access_matrix.World(parts, app, app, document)
-    await made.make()
+async def two_workspaces(
+    services: AppServices, state: ServerState, app: RequestMiddleware, document: Document
+) -> access_matrix.TwoWorkspaces:
+    """Two workspaces with everything that routes are about."""
+    made = access_matrix.TwoWorkspaces(services, app, app, document)
+    await made.create()
     for workspace in (access_matrix.OURS, access_matrix.THEIRS):
-        await site.workspaces.refresh(workspace)
+        await state.workspaces.refresh(workspace)
     return made

@@ -1,4 +1,4 @@
-"""Whose words a card repeats: what an agent says of its call over HTTP, and what it reports of it."""
+"""Agent text on a card is marked as the agent's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.masking import mask_report
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import ProposalTransaction
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import decide, propose
 from tests.support import Clock, call
 
@@ -29,7 +29,7 @@ ALARM = "agent_secret:"
 ID = "01a3185c-5000-7aee-a01f-ca685da3ce0e"
 
 
-async def approval(client: As, keys: dict[str, str], told: dict[str, Any]) -> dict[str, Any]:
+async def approval(client: ClientFactory, keys: dict[str, str], told: dict[str, Any]) -> dict[str, Any]:
     answer = await client(keys["reviewer"]).get(f"/api/approvals/{told['approval_id']}")
     view: dict[str, Any] = answer.json()
     return view
@@ -44,7 +44,7 @@ async def approval(client: As, keys: dict[str, str], told: dict[str, Any]) -> di
 )
 @pytest.mark.parametrize("late", [False, True])
 async def test_a_secret_that_a_program_repeats_in_its_report_is_hidden_everywhere(
-    client: As, keys: dict[str, str], clock: Clock, report: dict[str, Any], late: bool
+    client: ClientFactory, keys: dict[str, str], clock: Clock, report: dict[str, Any], late: bool
 ) -> None:
     agent = client(keys["agent"])
     told = await propose(agent, **LOGIN)
@@ -52,7 +52,7 @@ async def test_a_secret_that_a_program_repeats_in_its_report_is_hidden_everywher
     path = f"/api/calls/{told['approval_id']}"
     await agent.post(f"{path}/start", json={"lease_seconds": 60})
     if late:
-        clock.forward(61_000)
+        clock.advance(61_000)
     done = await agent.post(f"{path}/finish", json={"fence": 1, **report})
     assert done.status_code == (409 if late else 200)
     seen = [await client(keys["reviewer"]).get(f"/api/approvals/{told['approval_id']}"), await agent.get(path)]
@@ -64,7 +64,7 @@ async def test_a_secret_that_a_program_repeats_in_its_report_is_hidden_everywher
 
 
 async def test_a_large_report_is_masked_outside_the_transaction(
-    client: As, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    client: ClientFactory, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[bool] = []
 
@@ -102,7 +102,7 @@ SQL = {
 
 
 async def test_the_servers_sentence_comes_first_and_the_agents_words_are_marked(
-    client: As, keys: dict[str, str]
+    client: ClientFactory, keys: dict[str, str]
 ) -> None:
     told = await propose(client(keys["agent"]), **SQL)
     view = await approval(client, keys, told)
@@ -115,7 +115,7 @@ async def test_the_servers_sentence_comes_first_and_the_agents_words_are_marked(
 
 
 async def test_nothing_about_the_looks_of_a_schema_that_only_the_agent_declared_is_told(
-    client: As, keys: dict[str, str]
+    client: ClientFactory, keys: dict[str, str]
 ) -> None:
     view = await approval(client, keys, await propose(client(keys["agent"]), **SQL))
     assert view["declared"] is True
@@ -123,7 +123,7 @@ async def test_nothing_about_the_looks_of_a_schema_that_only_the_agent_declared_
 
 
 async def test_an_edit_makes_the_sentence_again_and_leaves_the_agents_words_behind(
-    client: As, keys: dict[str, str]
+    client: ClientFactory, keys: dict[str, str]
 ) -> None:
     told = await propose(client(keys["agent"]), **SQL)
     bob = client(keys["reviewer"])
@@ -137,7 +137,7 @@ async def test_an_edit_makes_the_sentence_again_and_leaves_the_agents_words_behi
 
 @pytest.mark.parametrize("secret", [["password"], ["*"]])
 async def test_what_only_the_agent_calls_secret_has_to_be_acknowledged(
-    client: As, keys: dict[str, str], secret: list[str]
+    client: ClientFactory, keys: dict[str, str], secret: list[str]
 ) -> None:
     words = {"description": f"Log in with {PASSWORD}", "preview": PASSWORD, "agent_says": f"It is {PASSWORD}."}
     told = await propose(client(keys["agent"]), **{**LOGIN, "secret": secret, **words})
@@ -154,16 +154,16 @@ async def test_what_only_the_agent_calls_secret_has_to_be_acknowledged(
 
 
 async def test_secrets_of_a_registered_tool_are_no_finding(
-    client: As, keys: dict[str, str], parts: AppServices
+    client: ClientFactory, keys: dict[str, str], services: AppServices
 ) -> None:
     spec = ToolSpec("login", "write", describe="Log in as {user}", secret=("password",))
-    outcome = await parts.gate.check(call(args=LOGIN["args"], tool="login"), spec)
+    outcome = await services.gate.check(call(args=LOGIN["args"], tool="login"), spec)
     view = await approval(client, keys, {"approval_id": outcome.approval_id})
     assert (view["card"]["sentence"], view["findings"], view["declared"]) == ("Log in as ann", [], False)
 
 
 async def test_a_row_from_before_shows_the_agents_sentence_as_the_agents(
-    client: As, keys: dict[str, str], parts: AppServices
+    client: ClientFactory, keys: dict[str, str], services: AppServices
 ) -> None:
     """It was stored with a description as its sentence, and with a preview as it came."""
     old = ToolSpec("run_sql", "write", describe="Look at the weather", preview=lambda _: "Sunny.")
@@ -171,7 +171,7 @@ async def test_a_row_from_before_shows_the_agents_sentence_as_the_agents(
     shown = redact(proposal.args, old, b"key")
     stored = ToolSpec("run_sql", "write", declared=True)
     row = Proposal(ID, "nonce", proposal, stored, shown, "Look at the weather", (), "Sunny.")
-    await parts.store.propose(ProposalTransaction(row, lambda moment, _: request_approval(row, Ask(), moment)))
+    await services.store.propose(ProposalTransaction(row, lambda moment, _: request_approval(row, Ask(), moment)))
     view = await approval(client, keys, {"approval_id": ID})
     card = view["card"]
     assert view["sentence"] == card["sentence"] == "Run run_sql: sql = DROP TABLE users"

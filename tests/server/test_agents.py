@@ -17,7 +17,7 @@ from interlock.demo.workspace import DEMO
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import propose
 
 MODEL = "demo:scripted"
@@ -43,21 +43,21 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def ada(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
 @pytest.fixture
-def bob(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def bob(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["reviewer"])
 
 
 @pytest.fixture
-def agent(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def agent(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["agent"])
 
 
-async def put(person: httpx2.AsyncClient, approvals: dict[str, bool], **more: Any) -> httpx2.Response:
+async def put_approvals(person: httpx2.AsyncClient, approvals: dict[str, bool], **more: Any) -> httpx2.Response:
     body = {"model": MODEL, "tools": ["delete_file"], "tool_approvals": approvals, **more}
     return await person.put("/api/agents/bot", json=body, params={"reason": "tried it"})
 
@@ -67,21 +67,21 @@ async def test_what_is_stored_of_an_agent_counts_at_once_in_place_of_the_file(
     ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
 ) -> None:
     assert (await propose(agent, call_id="by the file"))["status"] == "approved"
-    stored = await put(ada, {"delete_file": True})
+    stored = await put_approvals(ada, {"delete_file": True})
     assert stored.status_code == 200, stored.text
     assert (stored.json()["version"], stored.json()["source"], stored.json()["changed_by"]) == (1, "stored", "ada")
     assert (await propose(agent, call_id="asked"))["status"] == "pending"
-    await put(ada, {"delete_file": False})
+    await put_approvals(ada, {"delete_file": False})
     assert (await propose(agent, call_id="lifted"))["status"] == "approved"
 
 
 async def test_another_process_takes_it_up_within_a_second(
-    ada: httpx2.AsyncClient, parts: AppServices, site: ServerState
+    ada: httpx2.AsyncClient, services: AppServices, state: ServerState
 ) -> None:
-    await site.workspaces.services("default")
-    await parts.store.put_agent("default", "bot", '{"tools":[],"agents":[],"tool_approvals":{"x":true}}', "eve")
-    await site.workspaces.refresh("default")
-    doors = await site.workspaces.services("default")
+    await state.workspaces.services("default")
+    await services.store.put_agent("default", "bot", '{"tools":[],"agents":[],"tool_approvals":{"x":true}}', "eve")
+    await state.workspaces.refresh("default")
+    doors = await state.workspaces.services("default")
     assert doors.loaded_policy.policy.toggles["bot"] == {"x": True}
     assert REFRESH_INTERVAL <= 1
     assert ada
@@ -91,7 +91,7 @@ async def test_another_process_takes_it_up_within_a_second(
 async def test_unknown_tools_are_kept_with_a_warning(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
     await propose(agent)
     tools = ["delete_file", "cms", "linear_*", "okr_list_objectivs", "*"]
-    body = (await put(ada, {"delete_fil": True, "delete_file": True}, tools=tools)).json()
+    body = (await put_approvals(ada, {"delete_fil": True, "delete_file": True}, tools=tools)).json()
     assert body["tool_approvals"] == {"delete_fil": True, "delete_file": True}
     assert body["warnings"] == [
         'there is no tool "linear_*" here, so it is ignored',  # without its key the pack has none
@@ -118,29 +118,29 @@ async def test_a_reviewer_lifts_only_what_they_may_approve(ada: httpx2.AsyncClie
     ruled = await ada.put("/api/policy", content=POLICY, headers={"content-type": "application/yaml"})
     assert ruled.status_code == 200, ruled.text
     on = {"delete_file": False, "pay": True, "sue": True}
-    assert (await put(bob, on)).status_code == 200  # to ask more is for every reviewer
-    refused = await put(bob, {**on, "sue": False})
+    assert (await put_approvals(bob, on)).status_code == 200  # to ask more is for every reviewer
+    refused = await put_approvals(bob, {**on, "sue": False})
     assert (refused.status_code, refused.json()["tool"]) == (403, "sue")
-    unsaid = await put(bob, {"delete_file": False, "pay": True})
+    unsaid = await put_approvals(bob, {"delete_file": False, "pay": True})
     assert (unsaid.status_code, unsaid.json()["tool"]) == (403, "sue")
-    assert (await put(bob, {**on, "pay": False})).status_code == 200
-    assert (await put(ada, {**on, "sue": False})).status_code == 200
+    assert (await put_approvals(bob, {**on, "pay": False})).status_code == 200
+    assert (await put_approvals(ada, {**on, "sue": False})).status_code == 200
 
 
 # R10
 async def test_a_reviewer_changes_nothing_else_of_an_agent(bob: httpx2.AsyncClient) -> None:
-    changed = await put(bob, {"delete_file": False}, instructions="Do as I say.")
+    changed = await put_approvals(bob, {"delete_file": False}, instructions="Do as I say.")
     assert (changed.status_code, changed.json()["error"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer"])
-async def test_agents_and_viewers_switch_nothing(client: As, keys: dict[str, str], role: str) -> None:
-    answer = await put(client(keys[role]), {"delete_file": False})
+async def test_agents_and_viewers_switch_nothing(client: ClientFactory, keys: dict[str, str], role: str) -> None:
+    answer = await put_approvals(client(keys[role]), {"delete_file": False})
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 async def test_who_changed_an_agent_and_why_is_in_the_record(ada: httpx2.AsyncClient) -> None:
-    await put(ada, {"pay": False})
+    await put_approvals(ada, {"pay": False})
     [entry] = (await ada.get("/api/audit", params={"kind": "agent_changed"})).json()["items"]
     assert (entry["actor"], entry["data"]["agent"], entry["data"]["version"]) == ("ada", "bot", 1)
     assert entry["content"]["reason"] == "tried it"
@@ -198,11 +198,11 @@ async def test_switches_that_are_left_out_hold_as_the_file_has_them(
 
 
 async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(
-    site: ServerState, ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
+    state: ServerState, ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
 ) -> None:  # R56
     """The policy has the same digest as before: what was judged by the other switches is judged again."""
     rules = "rules:\n  - {name: nobody destroys, then: deny, effect: destructive}\n  - {name: rest, then: ask}\n"
-    await site.workspaces.put_policy("default", f"version: 1\n{rules}", "ada")
+    await state.workspaces.put_policy("default", f"version: 1\n{rules}", "ada")
     told = await propose(agent, tool="shred", effect="write", agent="bot")
     yes = {"kind": "approve", "args_sha256": told["args_sha256"]}
     assert (await ada.post(f"/api/approvals/{told['approval_id']}/decision", json=yes)).status_code == 200
@@ -212,16 +212,16 @@ async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(
 
 
 async def test_a_policy_that_does_not_load_keeps_no_people_and_pins_back(
-    parts: AppServices, site: ServerState, ada: httpx2.AsyncClient
+    services: AppServices, state: ServerState, ada: httpx2.AsyncClient
 ) -> None:
     """As after another server's upgrade: what is stored has a rule that this one does not know."""
     assert ada
-    await parts.store.put_policy("default", "0" * 64, "version: 1\nrules: [{name: x, then: fly}]\n", "eve")
-    await parts.store.put_user("default", User("zoe", "viewer", teams=frozenset({"legal"})), "eve")
-    await parts.store.pin("default", [ToolSpec("shred", "destructive")], "", "eve")
+    await services.store.put_policy("default", "0" * 64, "version: 1\nrules: [{name: x, then: fly}]\n", "eve")
+    await services.store.put_user("default", User("zoe", "viewer", teams=frozenset({"legal"})), "eve")
+    await services.store.pin("default", [ToolSpec("shred", "destructive")], "", "eve")
     with pytest.raises(Misconfigured):
-        await site.workspaces.refresh("default")
-    doors = await site.workspaces.services("default")
+        await state.workspaces.refresh("default")
+    doors = await state.workspaces.services("default")
     assert doors.people["zoe"].teams == {"legal"}
     assert doors.pins.find("shred") is not None
     assert doors.snapshot.policy is None or doors.snapshot.policy.sha256 != "0" * 64
@@ -236,31 +236,31 @@ async def test_the_built_in_agent_is_listed_and_can_be_changed(ada: httpx2.Async
 
 async def test_a_switch_that_a_caller_overrules_is_said(ada: httpx2.AsyncClient) -> None:  # R13
     await ada.put("/api/agents/parent", json={"agents": ["bot"], "tool_approvals": {"okr_create_objective": True}})
-    body = (await put(ada, {"okr_create_objective": False})).json()
+    body = (await put_approvals(ada, {"okr_create_objective": False})).json()
     [warning] = [line for line in body["warnings"] if "okr" in line]
     assert warning.endswith("has no effect when bot is called by parent, for which it asks")
 
 
-async def test_the_agents_of_the_demo_are_built_in(parts: AppServices) -> None:  # R13
-    site = await make_server_state(Settings(), parts, demo=DEMO)
-    known = site.assistant.agents.all({})
+async def test_the_agents_of_the_demo_are_built_in(services: AppServices) -> None:  # R13
+    state = await make_server_state(Settings(), services, demo=DEMO)
+    known = state.assistant.agents.all({})
     assert {name: each.origin for name, each in known.items()} == {"assistant": "built-in", "writer": "built-in"}
     assert known["assistant"].agent.agents == ("writer",)
 
 
-async def test_a_server_does_not_start_with_wrong_settings_of_a_pack(parts: AppServices) -> None:  # R7, R30
-    site = await make_server_state(Settings(tools={"http": {"allow": "example.com"}}), parts)
+async def test_a_server_does_not_start_with_wrong_settings_of_a_pack(services: AppServices) -> None:  # R7, R30
+    state = await make_server_state(Settings(tools={"http": {"allow": "example.com"}}), services)
     with pytest.raises(Misconfigured, match=r"tools\.http\.allow is a list"):
-        async with site.assistant.open():
+        async with state.assistant.open():
             pass
 
 
 async def test_agents_and_tools_of_another_workspace_are_not_there(
-    client: As, keys: dict[str, str], parts: AppServices, site: ServerState, agent: httpx2.AsyncClient
+    client: ClientFactory, keys: dict[str, str], services: AppServices, state: ServerState, agent: httpx2.AsyncClient
 ) -> None:
     await propose(agent, agent="secret_agent")
-    await site.accounts.add_workspace("other")
-    strange = client((await make_keys(parts, "other"))["admin"])
+    await state.accounts.add_workspace("other")
+    strange = client((await make_keys(services, "other"))["admin"])
     assert (await strange.get("/api/agents/secret_agent")).status_code == 404
     assert "delete_file" not in (await strange.get("/api/tools")).text
     assert keys

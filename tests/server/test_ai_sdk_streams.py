@@ -12,43 +12,43 @@ from interlock.core.chat.transcript import ToolRequest
 from interlock.core.errors import ModelFailed
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chat_harness import Following, Speaker, speaking
+from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
 from tests.support import Clock
 
 Keys = dict[str, str]
 PUBLISH = ToolRequest("c1", "cms_publish_post", '{"slug": "hello"}')
 
 
-def posted(app: RequestMiddleware, key: str, message: str, **more: object) -> Following:
+def post_message(app: RequestMiddleware, key: str, message: str, **more: object) -> StreamReader:
     """One message of a chat; its text is its id too."""
     said = {"id": message, "role": "user", "parts": [{"type": "text", "text": message}]}
-    return Following(app, key, "POST", "/ai-sdk/chat", id="chat", messages=[said], **more)
+    return StreamReader(app, key, "POST", "/ai-sdk/chat", id="chat", messages=[said], **more)
 
 
-def parts(stream: Following) -> list[Any]:
+def read_parts(stream: StreamReader) -> list[Any]:
     frames = [block[6:] for block in stream.text.split("\n\n") if block.startswith("data: ")]
     return [frame if frame == "[DONE]" else json.loads(frame) for frame in frames]
 
 
-def names(stream: Following) -> list[str]:
-    return [part if part == "[DONE]" else part["type"] for part in parts(stream)]
+def part_names(stream: StreamReader) -> list[str]:
+    return [part if part == "[DONE]" else part["type"] for part in read_parts(stream)]
 
 
-async def seen(stream: Following, name: str) -> None:
+async def wait_for_part(stream: StreamReader, name: str) -> None:
     """Until a part of this name was told."""
-    await stream.until_true(lambda: name in names(stream))
+    await stream.wait_until(lambda: name in part_names(stream))
 
 
-async def ended(stream: Following) -> list[str]:
-    await stream.ended()
-    return names(stream)
+async def read_all_parts(stream: StreamReader) -> list[str]:
+    await stream.read_all()
+    return part_names(stream)
 
 
-async def test_a_turn_is_told_in_steps(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:
+async def test_turn_is_streamed_in_steps(app: RequestMiddleware, state: ServerState, keys: Keys) -> None:
     wish = ToolRequest("c1", "cms_list_posts", "{}")
-    async with speaking(site, Speaker(["I ", "look.", wish], ["Done."])):
-        stream = await posted(app, keys["reviewer"], "go").begun()
-        told = await ended(stream)
+    async with run_chat_loop(state, ScriptedModel(["I ", "look.", wish], ["Done."])):
+        stream = await post_message(app, keys["reviewer"], "go").wait_started()
+        told = await read_all_parts(stream)
     assert stream.headers["x-vercel-ai-ui-message-stream"] == "v1"
     assert stream.headers["content-type"] == "text/event-stream"
     squeezed = [name for n, name in enumerate(told) if name != "text-delta" or told[n - 1] != "text-delta"]
@@ -60,91 +60,91 @@ async def test_a_turn_is_told_in_steps(app: RequestMiddleware, site: ServerState
 
 
 async def test_after_an_error_the_same_message_is_tried_again(
-    app: RequestMiddleware, site: ServerState, keys: Keys
+    app: RequestMiddleware, state: ServerState, keys: Keys
 ) -> None:
     wish = ToolRequest("c1", "cms_list_posts", "{}")
-    async with speaking(site, Speaker([wish], [ModelFailed("Out of credit.")], ["Done."])):
-        first = await posted(app, keys["reviewer"], "go").begun()
-        assert (await ended(first))[-2:] == ["error", "[DONE]"]
-        assert parts(first)[-2]["errorText"] == "Out of credit."
-        again = await posted(app, keys["reviewer"], "go", trigger="regenerate-message").begun()
-        told = await ended(again)
+    async with run_chat_loop(state, ScriptedModel([wish], [ModelFailed("Out of credit.")], ["Done."])):
+        first = await post_message(app, keys["reviewer"], "go").wait_started()
+        assert (await read_all_parts(first))[-2:] == ["error", "[DONE]"]
+        assert read_parts(first)[-2]["errorText"] == "Out of credit."
+        again = await post_message(app, keys["reviewer"], "go", trigger="regenerate-message").wait_started()
+        told = await read_all_parts(again)
     assert "error" not in told
-    assert parts(again)[0] == parts(first)[0]
-    assert [part["delta"] for part in parts(again)[:-1] if part["type"] == "text-delta"] == ["Done."]
+    assert read_parts(again)[0] == read_parts(first)[0]
+    assert [part["delta"] for part in read_parts(again)[:-1] if part["type"] == "text-delta"] == ["Done."]
     assert told.count("tool-output-available") == 1  # it was done before, and is shown again
-    refused = await posted(app, keys["reviewer"], "go", trigger="regenerate-message").begun()
+    refused = await post_message(app, keys["reviewer"], "go", trigger="regenerate-message").wait_started()
     assert refused.status == 409
 
 
 async def test_words_that_are_said_anew_replace_the_first(
-    app: RequestMiddleware, site: ServerState, keys: Keys, clock: Clock
+    app: RequestMiddleware, state: ServerState, keys: Keys, clock: Clock
 ) -> None:
     more = asyncio.Event()
-    async with speaking(site, Speaker(["Half a", more, ModelFailed("Cut off.", is_retryable=True)], ["All of it."])):
-        stream = await posted(app, keys["reviewer"], "go").begun()
-        await seen(stream, "text-delta")
+    async with run_chat_loop(
+        state, ScriptedModel(["Half a", more, ModelFailed("Cut off.", is_retryable=True)], ["All of it."])
+    ):
+        stream = await post_message(app, keys["reviewer"], "go").wait_started()
+        await wait_for_part(stream, "text-delta")
         more.set()
-        await seen(stream, "reset-step")
-        clock.forward(5_000)  # the model is tried again after a while
-        told = await ended(stream)
+        await wait_for_part(stream, "reset-step")
+        clock.advance(5_000)  # the model is tried again after a while
+        told = await read_all_parts(stream)
     assert told.count("reset-step") == 1
-    behind = parts(stream)[told.index("reset-step") :]
+    behind = read_parts(stream)[told.index("reset-step") :]
     assert "".join(part["delta"] for part in behind[:-1] if part["type"] == "text-delta") == "All of it."
 
 
-async def test_a_new_message_ends_the_one_before(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:
+async def test_a_new_message_ends_the_one_before(app: RequestMiddleware, state: ServerState, keys: Keys) -> None:
     more = asyncio.Event()
-    async with speaking(site, Speaker(["One moment", more, "."], ["Here I am."])):
-        first = await posted(app, keys["reviewer"], "go").begun()
-        await seen(first, "text-delta")
-        second = await posted(app, keys["reviewer"], "wait").begun()
-        assert (await ended(first))[-2:] == ["finish", "[DONE]"]
+    async with run_chat_loop(state, ScriptedModel(["One moment", more, "."], ["Here I am."])):
+        first = await post_message(app, keys["reviewer"], "go").wait_started()
+        await wait_for_part(first, "text-delta")
+        second = await post_message(app, keys["reviewer"], "wait").wait_started()
+        assert (await read_all_parts(first))[-2:] == ["finish", "[DONE]"]
         more.set()
-        assert (await ended(second))[-2:] == ["finish", "[DONE]"]
-        replayed = await posted(app, keys["reviewer"], "go").begun()
-        assert (await ended(replayed))[-2:] == ["finish", "[DONE]"]
-    assert parts(first)[0] != parts(second)[0]
-    assert parts(replayed)[0] == parts(first)[0]
+        assert (await read_all_parts(second))[-2:] == ["finish", "[DONE]"]
+        replayed = await post_message(app, keys["reviewer"], "go").wait_started()
+        assert (await read_all_parts(replayed))[-2:] == ["finish", "[DONE]"]
+    assert read_parts(first)[0] != read_parts(second)[0]
+    assert read_parts(replayed)[0] == read_parts(first)[0]
     assert "Here I am." not in replayed.text
 
 
 async def test_a_call_that_a_new_message_withdraws_is_closed_in_the_old_one(
-    app: RequestMiddleware, site: ServerState, keys: Keys
+    app: RequestMiddleware, state: ServerState, keys: Keys
 ) -> None:
-    async with speaking(site, Speaker([PUBLISH], ["All right."])):
-        first = await posted(app, keys["reviewer"], "publish it").begun()
-        assert (await ended(first))[-4:] == ["tool-approval-request", "finish-step", "finish", "[DONE]"]
-        await (await posted(app, keys["reviewer"], "never mind").begun()).ended()
-        replayed = await posted(app, keys["reviewer"], "publish it").begun()
-        told = await ended(replayed)
+    async with run_chat_loop(state, ScriptedModel([PUBLISH], ["All right."])):
+        first = await post_message(app, keys["reviewer"], "publish it").wait_started()
+        assert (await read_all_parts(first))[-4:] == ["tool-approval-request", "finish-step", "finish", "[DONE]"]
+        await (await post_message(app, keys["reviewer"], "never mind").wait_started()).read_all()
+        replayed = await post_message(app, keys["reviewer"], "publish it").wait_started()
+        told = await read_all_parts(replayed)
     assert told[-4:] == ["tool-output-error", "finish-step", "finish", "[DONE]"]
 
 
-async def test_a_stopped_turn_says_so(app: RequestMiddleware, site: ServerState, keys: Keys) -> None:
+async def test_a_stopped_turn_says_so(app: RequestMiddleware, state: ServerState, keys: Keys) -> None:
     forever = asyncio.Event()
-    async with speaking(site, Speaker(["I think", forever])):
-        stream = await posted(app, keys["reviewer"], "go").begun()
-        await seen(stream, "text-delta")
-        who = await site.accounts.authenticate_key(keys["reviewer"])
-        doors = await site.workspaces.services("default")
-        await site.assistant.threads.stop(doors, who, stream.thread_id)
-        await stream.ended()
-    assert parts(stream)[-2] == {"type": "finish", "finishReason": "interrupted"}
+    async with run_chat_loop(state, ScriptedModel(["I think", forever])):
+        stream = await post_message(app, keys["reviewer"], "go").wait_started()
+        await wait_for_part(stream, "text-delta")
+        who = await state.accounts.authenticate_key(keys["reviewer"])
+        doors = await state.workspaces.services("default")
+        await state.assistant.threads.stop(doors, who, stream.thread_id)
+        await stream.read_all()
+    assert read_parts(stream)[-2] == {"type": "finish", "finishReason": "interrupted"}
 
 
 @pytest.mark.postgres_smoke
-async def test_a_chat_is_told_again_from_its_newest_message(
-    app: RequestMiddleware, site: ServerState, keys: Keys
-) -> None:
+async def test_chat_is_replayed_from_its_newest_message(app: RequestMiddleware, state: ServerState, keys: Keys) -> None:
     key = keys["reviewer"]
-    assert (await Following(app, key, "GET", "/ai-sdk/chat/chat/stream").begun()).status == 204
-    async with speaking(site, Speaker(["First."], ["Second."])):
-        await (await posted(app, key, "one").begun()).ended()
-        second = await posted(app, key, "two").begun()
-        await second.ended()
-        again = await Following(app, key, "GET", "/ai-sdk/chat/chat/stream").begun()
-        await again.ended()
-    assert parts(again)[0] == parts(second)[0]
+    assert (await StreamReader(app, key, "GET", "/ai-sdk/chat/chat/stream").wait_started()).status == 204
+    async with run_chat_loop(state, ScriptedModel(["First."], ["Second."])):
+        await (await post_message(app, key, "one").wait_started()).read_all()
+        second = await post_message(app, key, "two").wait_started()
+        await second.read_all()
+        again = await StreamReader(app, key, "GET", "/ai-sdk/chat/chat/stream").wait_started()
+        await again.read_all()
+    assert read_parts(again)[0] == read_parts(second)[0]
     assert "Second." in again.text
     assert "First." not in again.text

@@ -10,7 +10,7 @@ import pytest
 from interlock.runtime.durations import rfc3339
 from interlock.server.models import ApprovalJson, ApprovalPageJson
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import decide, propose
 from tests.support import AppServices, Clock
 
@@ -34,7 +34,7 @@ async def show(person: httpx2.AsyncClient, approval_id: str) -> dict[str, Any]:
     return body
 
 
-async def act(person: httpx2.AsyncClient, told: dict[str, Any], verb: str, **body: Any) -> httpx2.Response:
+async def post_action(person: httpx2.AsyncClient, told: dict[str, Any], verb: str, **body: Any) -> httpx2.Response:
     return await person.post(f"/api/approvals/{told['approval_id']}/{verb}", json=body)
 
 
@@ -43,7 +43,7 @@ async def timeline(person: httpx2.AsyncClient, told: dict[str, Any]) -> list[dic
     return cast(list[dict[str, Any]], shown.json()["timeline"])
 
 
-async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **filters: Any) -> list[str]:
+async def list_ids(person: httpx2.AsyncClient, path: str = "/api/approvals", **filters: Any) -> list[str]:
     answer = await person.get(path, params=filters)
     assert answer.status_code == 200, answer.text
     ApprovalPageJson.model_validate(answer.json())
@@ -53,47 +53,47 @@ async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **fil
 # R36
 @pytest.mark.postgres_smoke
 async def test_approvals_are_listed_by_everything_that_people_look_for(
-    client: As, keys: Keys, parts: AppServices, site: Any, clock: Clock
+    client: ClientFactory, keys: Keys, services: AppServices, state: Any, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    await site.workspaces.put_policy("default", POLICY, "ada")
+    await state.workspaces.put_policy("default", POLICY, "ada")
     first = await propose(agent, call_id="one", initiated_by="rita", thread_id="t1", priority="high")
-    clock.forward(1)
+    clock.advance(1)
     await propose(agent, call_id="two", tool="pay", args={"amount": 5}, agent="billing", run_id="other")
     assert (await decide(bob, first)).status_code == 200
-    while await parts.store.update_search_index():
+    while await services.store.update_search_index():
         pass
-    assert await listed(bob) == ["two", "one"]
-    assert await listed(bob, "/api/approvals/pending") == ["two"]
-    assert await listed(bob, status="approved,rejected") == ["one"]
+    assert await list_ids(bob) == ["two", "one"]
+    assert await list_ids(bob, "/api/approvals/pending") == ["two"]
+    assert await list_ids(bob, status="approved,rejected") == ["one"]
     found = {
         "one": [{"user": "rita"}, {"user": "bob"}, {"thread_id": "t1"}, {"priority": "high"}, {"q": "delete"}],
         "two": [{"tool": "pay"}, {"agent": "billing"}, {"run_id": "other"}, {"team": "finance"}],
     }
     for call_id, queries in found.items():
         for query in queries:
-            assert await listed(bob, **query) == [call_id], query
-    assert await listed(bob, team="legal") == []
+            assert await list_ids(bob, **query) == [call_id], query
+    assert await list_ids(bob, team="legal") == []
 
 
 # R8
-async def test_approvals_are_listed_by_when_they_were_proposed(client: As, keys: Keys, clock: Clock) -> None:
+async def test_approvals_are_listed_by_when_they_were_proposed(client: ClientFactory, keys: Keys, clock: Clock) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     for number in range(3):
         await propose(agent, call_id=f"c{number}")
-        clock.forward(60_000)
+        clock.advance(60_000)
     since, until = rfc3339(clock() - 120_000), rfc3339(clock() - 60_000)
-    assert await listed(bob, since=since) == ["c2", "c1"]
-    assert await listed(bob, since=since, until=until, tool="delete_file") == ["c1"]
+    assert await list_ids(bob, since=since) == ["c2", "c1"]
+    assert await list_ids(bob, since=since, until=until, tool="delete_file") == ["c1"]
     assert (await bob.get("/api/approvals", params={"since": "yesterday"})).status_code == 400
 
 
 @pytest.mark.postgres_smoke
-async def test_a_list_is_turned_page_by_page(client: As, keys: Keys, clock: Clock) -> None:
+async def test_a_list_is_turned_page_by_page(client: ClientFactory, keys: Keys, clock: Clock) -> None:
     agent, vic = client(keys["agent"]), client(keys["viewer"])
     for number in range(5):
         await propose(agent, call_id=f"c{number}")
-        clock.forward(1)
+        clock.advance(1)
     seen, cursor = [], ""
     while cursor is not None:
         page = (await vic.get("/api/approvals/pending", params={"limit": 2, "cursor": cursor})).json()
@@ -103,16 +103,16 @@ async def test_a_list_is_turned_page_by_page(client: As, keys: Keys, clock: Cloc
 
 
 # R36
-async def test_a_person_lists_what_waits_for_them_alone(client: As, keys: Keys, site: Any) -> None:
-    await site.workspaces.put_policy("default", POLICY, "ada")
+async def test_a_person_lists_what_waits_for_them_alone(client: ClientFactory, keys: Keys, state: Any) -> None:
+    await state.workspaces.put_policy("default", POLICY, "ada")
     agent, bob, ada, vic = (client(keys[role]) for role in ("agent", "reviewer", "admin", "viewer"))
     await propose(agent, call_id="anyone")
     payment = await propose(agent, call_id="finance", tool="pay")
-    assert sorted(await listed(bob, status="pending", mine="true")) == ["anyone", "finance"]
-    assert await listed(ada, "/api/approvals/pending", mine="true") == ["anyone"]
-    assert await listed(vic, mine="true") == []
+    assert sorted(await list_ids(bob, status="pending", mine="true")) == ["anyone", "finance"]
+    assert await list_ids(ada, "/api/approvals/pending", mine="true") == ["anyone"]
+    assert await list_ids(vic, mine="true") == []
     assert (await decide(bob, payment)).status_code == 200
-    assert await listed(bob, mine="true") == ["anyone"]
+    assert await list_ids(bob, mine="true") == ["anyone"]
     rows = (await ada.get("/api/approvals/pending")).json()["items"]
     may = {row["call_id"]: row["may_decide"] for row in rows}
     assert may == {"anyone": ["approve", "edit", "respond", "reject"], "finance": []}
@@ -135,7 +135,7 @@ async def test_a_person_lists_what_waits_for_them_alone(client: As, keys: Keys, 
     ],
 )
 async def test_a_wrong_filter_is_refused_with_what_is_right(
-    client: As, keys: Keys, filters: dict[str, str], told: str
+    client: ClientFactory, keys: Keys, filters: dict[str, str], told: str
 ) -> None:
     answer = await client(keys["viewer"]).get("/api/approvals", params=filters)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
@@ -143,8 +143,8 @@ async def test_a_wrong_filter_is_refused_with_what_is_right(
 
 
 # R53
-async def test_one_approval_shows_all_that_it_takes_to_decide(client: As, keys: Keys, site: Any) -> None:
-    await site.workspaces.put_policy("default", POLICY, "ada")
+async def test_one_approval_shows_all_that_it_takes_to_decide(client: ClientFactory, keys: Keys, state: Any) -> None:
+    await state.workspaces.put_policy("default", POLICY, "ada")
     args = {"to": "ann\u202eexe", "token": "sk-very-secret", "amount": 12345678901234567890123}
     more = {"secret": ["token"], "preview": "Ann gets it.", "agent_says": "Trust me."}
     told = await propose(client(keys["agent"]), tool="pay", args=args, expires_in="90s", **more)
@@ -167,7 +167,7 @@ async def test_one_approval_shows_all_that_it_takes_to_decide(client: As, keys: 
 
 
 # R12
-async def test_one_approval_comes_with_the_schema_that_an_edit_has_to_fit(client: As, keys: Keys) -> None:
+async def test_one_approval_comes_with_the_schema_that_an_edit_has_to_fit(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
     told = await propose(agent, tool="create_issue", args={"title": "Fix login"}, schema=schema)
@@ -181,8 +181,10 @@ async def test_one_approval_comes_with_the_schema_that_an_edit_has_to_fit(client
 
 
 # R48
-async def test_everybody_is_told_what_they_may_decide_and_why_not(client: As, keys: Keys, site: Any) -> None:
-    await site.workspaces.put_policy("default", POLICY, "ada")
+async def test_everybody_is_told_what_they_may_decide_and_why_not(
+    client: ClientFactory, keys: Keys, state: Any
+) -> None:
+    await state.workspaces.put_policy("default", POLICY, "ada")
     told = await propose(client(keys["agent"]), tool="pay")
     for role in ("viewer", "admin"):
         shown = await show(client(keys[role]), told["approval_id"])
@@ -194,7 +196,7 @@ async def test_everybody_is_told_what_they_may_decide_and_why_not(client: As, ke
 
 # R21
 @pytest.mark.parametrize("approval_id", ["nothing", "018f0000-0000-7000-8000-000000000000", "x" * 5000])
-async def test_an_unknown_id_is_not_found(client: As, keys: Keys, approval_id: str) -> None:
+async def test_an_unknown_id_is_not_found(client: ClientFactory, keys: Keys, approval_id: str) -> None:
     bob = client(keys["reviewer"])
     answers = [await bob.get(f"/api/approvals/{approval_id}")]
     answers += [await bob.post(f"/api/approvals/{approval_id}/{verb}") for verb in ("undo", "claim", "release")]
@@ -203,9 +205,11 @@ async def test_an_unknown_id_is_not_found(client: As, keys: Keys, approval_id: s
 
 
 # R40
-async def test_the_approvals_of_another_workspace_do_not_exist(client: As, keys: Keys, parts: AppServices) -> None:
+async def test_the_approvals_of_another_workspace_do_not_exist(
+    client: ClientFactory, keys: Keys, services: AppServices
+) -> None:
     told = await propose(client(keys["agent"]))
-    stranger = client((await make_keys(parts, "elsewhere"))["admin"])
+    stranger = client((await make_keys(services, "elsewhere"))["admin"])
     assert (await stranger.get(f"/api/approvals/{told['approval_id']}")).status_code == 404
     bodies: dict[str, dict[str, Any]] = {
         "undo": {},
@@ -218,8 +222,8 @@ async def test_the_approvals_of_another_workspace_do_not_exist(client: As, keys:
         "decision": {"kind": "approve"},
     }
     for verb, body in bodies.items():
-        assert (await act(stranger, told, verb, **body)).status_code == 404, verb
-    assert await listed(stranger) == []
+        assert (await post_action(stranger, told, verb, **body)).status_code == 404, verb
+    assert await list_ids(stranger) == []
     bulk = await stranger.post(
         "/api/approvals/bulk", json={"decisions": [{"id": told["approval_id"], "kind": "approve"}]}
     )
@@ -227,11 +231,13 @@ async def test_the_approvals_of_another_workspace_do_not_exist(client: As, keys:
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer"])
-async def test_agents_and_viewers_do_nothing_with_approvals(client: As, keys: Keys, role: str) -> None:  # R48
+async def test_agents_and_viewers_do_nothing_with_approvals(
+    client: ClientFactory, keys: Keys, role: str
+) -> None:  # R48
     told = await propose(client(keys["agent"]))
     person = client(keys[role])
     for verb, body in {"claim": {}, "comment": {"text": "x"}, "ask": {"question": "x"}, "undo": {}}.items():
-        assert (await act(person, told, verb, **body)).status_code == 403, verb
+        assert (await post_action(person, told, verb, **body)).status_code == 403, verb
     bulk = await person.post("/api/approvals/bulk", json={"decisions": [{"id": "x", "kind": "approve"}]})
     assert bulk.status_code == 403
     if role == "agent":
@@ -240,7 +246,7 @@ async def test_agents_and_viewers_do_nothing_with_approvals(client: As, keys: Ke
 
 
 # R36, R42
-async def test_many_are_decided_at_once_and_each_has_its_own_end(client: As, keys: Keys) -> None:
+async def test_many_are_decided_at_once_and_each_has_its_own_end(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = [await propose(agent, call_id=f"c{number}") for number in range(4)]
     seen = {"args_sha256": told[0]["args_sha256"]}
@@ -270,12 +276,12 @@ async def test_many_are_decided_at_once_and_each_has_its_own_end(client: As, key
 
 @pytest.mark.parametrize("kind", ["approve", "edit", "respond", "reject"])
 async def test_a_decision_without_what_was_seen_decides_nothing_and_says_what_to_send(
-    client: As, keys: Keys, kind: str
+    client: ClientFactory, keys: Keys, kind: str
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await propose(agent)
     more = {"edit": {"args": {"amount": 1}}, "respond": {"message": "no"}}.get(kind, {})
-    one = await act(bob, told, "decision", kind=kind, **more)
+    one = await post_action(bob, told, "decision", kind=kind, **more)
     sent = {"decisions": [{"id": told["approval_id"], "kind": kind, **more}]}
     many = (await bob.post("/api/approvals/bulk", json=sent)).json()["results"][0]
     assert (one.status_code, one.json()["error"], many["error"]) == (422, "invalid_decision", "invalid_decision")
@@ -287,24 +293,26 @@ async def test_a_decision_without_what_was_seen_decides_nothing_and_says_what_to
 
 
 async def test_answers_that_come_too_late_leave_entries_and_nobody_fills_the_ledger_with_them(
-    client: As, keys: Keys, clock: Clock
+    client: ClientFactory, keys: Keys, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     decided, expired = [await propose(agent, call_id=f"c{number}") for number in range(2)]
-    assert (await act(bob, decided, "decision", kind="reject", args_sha256=decided["args_sha256"])).status_code == 200
-    again = await act(bob, decided, "decision", kind="approve", args_sha256=decided["args_sha256"])
-    clock.forward(24 * 3_600_000)
-    late = await act(bob, expired, "decision", kind="approve", args_sha256=expired["args_sha256"])
+    assert (
+        await post_action(bob, decided, "decision", kind="reject", args_sha256=decided["args_sha256"])
+    ).status_code == 200
+    again = await post_action(bob, decided, "decision", kind="approve", args_sha256=decided["args_sha256"])
+    clock.advance(24 * 3_600_000)
+    late = await post_action(bob, expired, "decision", kind="approve", args_sha256=expired["args_sha256"])
     assert (again.status_code, late.status_code) == (409, 410)
     kinds = [[entry["kind"] for entry in await timeline(bob, told)] for told in (decided, expired)]
     assert kinds == [["proposed", "rejected", "decision_refused"], ["proposed", "expired", "decision_refused"]]
     for _ in range(70):
-        assert (await act(bob, expired, "decision", kind="reject", args_sha256="0" * 64)).status_code == 410
+        assert (await post_action(bob, expired, "decision", kind="reject", args_sha256="0" * 64)).status_code == 410
     tried = [entry for entry in await timeline(bob, expired) if entry["kind"] == "decision_refused"]
     assert len(tried) == 60
 
 
-async def test_five_hundred_decisions_are_the_most(client: As, keys: Keys) -> None:
+async def test_five_hundred_decisions_are_the_most(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = [await propose(agent, call_id=f"c{number}") for number in range(20)]
     one = [{"id": each["approval_id"], "kind": "approve", "args_sha256": each["args_sha256"]} for each in told]
@@ -316,67 +324,69 @@ async def test_five_hundred_decisions_are_the_most(client: As, keys: Keys) -> No
 
 
 # R17
-async def test_a_rejection_is_undone_while_the_agent_has_not_heard_of_it(client: As, keys: Keys, clock: Clock) -> None:
+async def test_a_rejection_is_undone_while_the_agent_has_not_heard_of_it(
+    client: ClientFactory, keys: Keys, clock: Clock
+) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
     told = await propose(agent)
     await decide(ada, told, "reject", reason="not now")
-    assert (await act(bob, told, "undo")).status_code == 403
-    assert (await act(ada, told, "undo")).json()["status"] == "pending"
+    assert (await post_action(bob, told, "undo")).status_code == 403
+    assert (await post_action(ada, told, "undo")).json()["status"] == "pending"
     await decide(bob, told, "reject")
-    clock.forward(8_000)
-    late = await act(bob, told, "undo")
+    clock.advance(8_000)
+    late = await post_action(bob, told, "undo")
     assert (late.status_code, late.json()["error"]) == (410, "expired")
 
 
 # R36
-async def test_a_claim_is_shown_taken_over_and_released(client: As, keys: Keys) -> None:
+async def test_a_claim_is_shown_taken_over_and_released(client: ClientFactory, keys: Keys) -> None:
     bob, ada = client(keys["reviewer"]), client(keys["admin"])
     told = await propose(client(keys["agent"]))
-    assert (await act(bob, told, "claim")).json()["claimed_by"] == "bob"
+    assert (await post_action(bob, told, "claim")).json()["claimed_by"] == "bob"
     assert (await ada.get("/api/approvals")).json()["items"][0]["claimed_by"] == "bob"
-    assert (await act(ada, told, "claim")).json()["claimed_by"] == "ada"
-    assert (await act(bob, told, "release")).status_code == 403
-    assert (await act(ada, told, "release")).json()["claimed_by"] == ""
+    assert (await post_action(ada, told, "claim")).json()["claimed_by"] == "ada"
+    assert (await post_action(bob, told, "release")).status_code == 403
+    assert (await post_action(ada, told, "release")).json()["claimed_by"] == ""
 
 
 # R40
-async def test_a_seat_is_passed_on_to_people_who_exist(client: As, keys: Keys, site: Any) -> None:
-    await site.workspaces.put_policy("default", POLICY, "ada")
+async def test_a_seat_is_passed_on_to_people_who_exist(client: ClientFactory, keys: Keys, state: Any) -> None:
+    await state.workspaces.put_policy("default", POLICY, "ada")
     bob, ada = client(keys["reviewer"]), client(keys["admin"])
     told = await propose(client(keys["agent"]), tool="pay")
     for nobody in ({"users": ["adda"]}, {"teams": ["fnance"]}, {}):
-        assert (await act(bob, told, "delegate", **nobody)).status_code == 400
-    passed = (await act(bob, told, "delegate", users=["ada"])).json()
+        assert (await post_action(bob, told, "delegate", **nobody)).status_code == 400
+    passed = (await post_action(bob, told, "delegate", users=["ada"])).json()
     assert passed["delegations"] == [{"by": "bob", "to": {"users": ["ada"], "teams": []}}]
     assert "approve" in (await show(ada, told["approval_id"]))["may_decide"]
     assert (await decide(ada, told)).json()["votes"][0]["seat"] == "bob"
 
 
 # R55
-async def test_a_reviewer_asks_and_says_something_without_deciding(client: As, keys: Keys) -> None:
+async def test_a_reviewer_asks_and_says_something_without_deciding(client: ClientFactory, keys: Keys) -> None:
     bob = client(keys["reviewer"])
     told = await propose(client(keys["agent"]))
-    shown = (await act(bob, told, "ask", question="Which file?")).json()
+    shown = (await post_action(bob, told, "ask", question="Which file?")).json()
     assert shown["status"] == "pending"
     assert [(q["number"], q["by"], q["text"], q["reply"]) for q in shown["questions"]] == [
         (1, "bob", "Which file?", None)
     ]
-    said = (await act(bob, told, "comment", text="I asked.")).json()
+    said = (await post_action(bob, told, "comment", text="I asked.")).json()
     assert said["timeline"][-1]["content"]["text"] == "I asked."
     for verb, body in {"ask": {"question": ""}, "comment": {"text": "x" * 501}}.items():
-        assert (await act(bob, told, verb, **body)).status_code == 400
+        assert (await post_action(bob, told, verb, **body)).status_code == 400
 
 
 # R6
 async def test_an_unknown_outcome_is_resolved_by_a_person(
-    client: As, keys: Keys, clock: Clock, parts: AppServices
+    client: ClientFactory, keys: Keys, clock: Clock, services: AppServices
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await propose(agent)
     await decide(bob, told)
-    assert (await act(bob, told, "resolve-unknown", ok=True)).status_code == 409
+    assert (await post_action(bob, told, "resolve-unknown", ok=True)).status_code == 409
     await agent.post(f"/api/calls/{told['approval_id']}/start", json={"lease_seconds": 1})
-    clock.forward(1_000)
-    await parts.worker.sweep()
-    done = (await act(bob, told, "resolve-unknown", ok=True, note="I looked.", result={"rows": 1})).json()
+    clock.advance(1_000)
+    await services.worker.sweep()
+    done = (await post_action(bob, told, "resolve-unknown", ok=True, note="I looked.", result={"rows": 1})).json()
     assert (done["status"], done["result"]) == ("succeeded", {"rows": 1})

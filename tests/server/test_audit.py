@@ -21,33 +21,33 @@ from interlock.server import audit_jobs
 from interlock.server.routes import audit
 from interlock.server.routes.audit import VerificationStatusJson
 from interlock.server.state import ServerState
-from tests.databases import Place
+from tests.databases import Database
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import decide, propose
 from tests.support import Clock
 
-PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine
+TIMEOUT = 100.0  # seconds for what certainly comes, on a loaded machine
 
 
 @pytest.fixture
-def settings(tmp_path: Path, place: Place) -> Settings:
+def settings(tmp_path: Path, database: Database) -> Settings:
     key = tmp_path / "signing.key"
     make_key(key)
-    return Settings(audit=AuditSettings(key), storage=StorageSettings(place.url))
+    return Settings(audit=AuditSettings(key), storage=StorageSettings(database.url))
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def ada(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
 @pytest.fixture
-async def told(client: As, keys: dict[str, str], clock: Clock) -> list[dict[str, Any]]:
+async def told(client: ClientFactory, keys: dict[str, str], clock: Clock) -> list[dict[str, Any]]:
     """Five calls, a minute apart, each of them approved by bob."""
     calls = []
     for n in range(5):
-        clock.forward(60_000)
+        clock.advance(60_000)
         calls.append(await propose(client(keys["agent"]), call_id=f"call{n}"))
         await decide(client(keys["reviewer"]), calls[-1])
     return calls
@@ -77,10 +77,10 @@ async def test_who_decided_what_can_be_looked_up(ada: httpx2.AsyncClient, told: 
 @pytest.mark.parametrize("order", ["oldest", "newest"])
 @pytest.mark.parametrize("limit", [1, 3, 500])
 async def test_pages_hold_every_entry_once_and_in_order(
-    ada: httpx2.AsyncClient, site: ServerState, told: list[dict[str, Any]], order: str, limit: int
+    ada: httpx2.AsyncClient, state: ServerState, told: list[dict[str, Any]], order: str, limit: int
 ) -> None:
     assert told
-    every = list(range(1, (await site.store.head("default")).seq + 1))
+    every = list(range(1, (await state.store.head("default")).seq + 1))
     found = [entry["seq"] for entry in await pages(ada, order=order, limit=limit)]
     assert found == (every if order == "oldest" else every[::-1])
 
@@ -106,7 +106,7 @@ async def test_a_time_bounds_what_is_found(ada: httpx2.AsyncClient, told: list[d
 
 
 async def test_what_is_about_accounts_is_for_admins(
-    client: As, keys: dict[str, str], told: list[dict[str, Any]], ada: httpx2.AsyncClient
+    client: ClientFactory, keys: dict[str, str], told: list[dict[str, Any]], ada: httpx2.AsyncClient
 ) -> None:
     assert told
     kinds = {entry["kind"] for entry in await pages(client(keys["viewer"]))}
@@ -144,29 +144,29 @@ async def test_an_export_goes_on_where_another_ended(ada: httpx2.AsyncClient, to
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer", "reviewer"])
-async def test_only_admins_take_the_ledger_along(client: As, keys: dict[str, str], role: str) -> None:
+async def test_only_admins_take_the_ledger_along(client: ClientFactory, keys: dict[str, str], role: str) -> None:
     answer = await client(keys[role]).get("/api/audit/export")
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 async def test_the_ledger_of_another_workspace_stays_there(
-    client: As, told: list[dict[str, Any]], parts: AppServices, site: ServerState
+    client: ClientFactory, told: list[dict[str, Any]], services: AppServices, state: ServerState
 ) -> None:
-    await site.accounts.add_workspace("other")
-    strange = client((await make_keys(parts, "other"))["admin"])
+    await state.accounts.add_workspace("other")
+    strange = client((await make_keys(services, "other"))["admin"])
     assert await pages(strange, approval_id=told[0]["approval_id"]) == []
     assert "approved" not in {entry["kind"] for entry in await pages(strange)}
     assert told[0]["approval_id"] not in (await strange.get("/api/audit/export")).text
 
 
-async def verified(asker: httpx2.AsyncClient) -> Any:
+async def run_verification(asker: httpx2.AsyncClient) -> Any:
     """Starts it, and waits for what came of it."""
     begun = await asker.post("/api/audit/verify")
     assert begun.status_code == 200, begun.text
-    return await ended(asker)
+    return await wait_verified(asker)
 
 
-async def ended(asker: httpx2.AsyncClient) -> Any:
+async def wait_verified(asker: httpx2.AsyncClient) -> Any:
     told = {"running": {}}  # type: Any
     while told["running"] is not None:
         await asyncio.sleep(0.05)
@@ -178,25 +178,27 @@ async def ended(asker: httpx2.AsyncClient) -> Any:
 # R49
 @pytest.mark.postgres_smoke
 async def test_anybody_who_may_look_has_the_ledger_verified_beside_the_server(
-    client: As, keys: dict[str, str], told: list[dict[str, Any]], site: ServerState
+    client: ClientFactory, keys: dict[str, str], told: list[dict[str, Any]], state: ServerState
 ) -> None:
     vic = client(keys["viewer"])
     assert (await vic.get("/api/audit/verification")).json() == {"running": None, "last": None}
-    last = await verified(vic)
-    head = await site.store.head("default")
+    last = await run_verification(vic)
+    head = await state.store.head("default")
     assert (last["state"], last["by"], last["entries"], last["approvals"]) == ("valid", "vic", head.seq, len(told))
     assert (last["head"]["seq"], last["head"]["link"]) == (head.seq, head.link)
     assert (await client(keys["agent"]).post("/api/audit/verify")).status_code == 403
 
 
 # R49
-async def test_what_was_altered_is_told_in_words(
-    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place
+async def test_altered_entry_is_reported_in_words(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], database: Database
 ) -> None:
     assert told
-    assert (await verified(ada))["state"] == "valid"
-    place.sql("update events set actor = 'mallory' where kind = 'approved' and approval_id = ?", told[1]["approval_id"])
-    last = await verified(ada)
+    assert (await run_verification(ada))["state"] == "valid"
+    database.sql(
+        "update events set actor = 'mallory' where kind = 'approved' and approval_id = ?", told[1]["approval_id"]
+    )
+    last = await run_verification(ada)
     assert last["state"] == "invalid"
     assert "altered" in last["faults"][0]["message"]
     assert last["fault_count"] >= 1
@@ -204,14 +206,14 @@ async def test_what_was_altered_is_told_in_words(
 
 # R49
 async def test_a_tail_that_was_cut_since_the_last_look_is_noticed(
-    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place, site: ServerState
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], database: Database, state: ServerState
 ) -> None:
     assert told
-    kept = (await site.store.head("default")).seq - 1
-    assert (await verified(ada))["state"] == "valid"
-    place.sql("delete from events where seq > ?", kept)
-    place.sql("update heads set seq = ?, link = (select link from events where seq = ?)", kept, kept)
-    last = await verified(ada)
+    kept = (await state.store.head("default")).seq - 1
+    assert (await run_verification(ada))["state"] == "valid"
+    database.sql("delete from events where seq > ?", kept)
+    database.sql("update heads set seq = ?, link = (select link from events where seq = ?)", kept, kept)
+    last = await run_verification(ada)
     assert any("tail was cut" in fault["message"] for fault in last["faults"])
 
 
@@ -221,25 +223,25 @@ async def test_one_verification_runs_at_a_time(ada: httpx2.AsyncClient, told: li
     assert {first.status_code, second.status_code} == {200, 409}
     running = (first if first.status_code == 200 else second).json()["running"]
     assert (running["state"], running["by"]) == ("running", "ada")
-    assert (await ended(ada))["state"] == "valid"
+    assert (await wait_verified(ada))["state"] == "valid"
 
 
 async def test_what_another_workspace_verified_is_its_own(
-    ada: httpx2.AsyncClient, client: As, parts: AppServices
+    ada: httpx2.AsyncClient, client: ClientFactory, services: AppServices
 ) -> None:
-    assert (await verified(ada))["state"] == "valid"
-    strange = client((await make_keys(parts, "other"))["viewer"])
+    assert (await run_verification(ada))["state"] == "valid"
+    strange = client((await make_keys(services, "other"))["viewer"])
     assert (await strange.get("/api/audit/verification")).json() == {"running": None, "last": None}
 
 
-async def test_a_database_that_is_not_there_is_not_made(site: ServerState, tmp_path: Path) -> None:
+async def test_a_database_that_is_not_there_is_not_made(state: ServerState, tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     checks = audit_jobs.VerificationJobs(
-        replace(site, settings=Settings(storage=StorageSettings(f"sqlite:///{missing}")))
+        replace(state, settings=Settings(storage=StorageSettings(f"sqlite:///{missing}")))
     )
     checks.start("default", "ada")
     last: Any = None
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while last is None:
             await asyncio.sleep(0.001)
             last = checks.to_json("default")["last"]
@@ -248,21 +250,21 @@ async def test_a_database_that_is_not_there_is_not_made(site: ServerState, tmp_p
 
 async def test_a_check_that_cannot_be_made_says_so(ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_jobs, "WORKER_COMMAND", (sys.executable, "-c", "import sys; sys.stdin.read()"))
-    last = await verified(ada)
+    last = await run_verification(ada)
     assert (last["state"], last["problem"]) == ("failed", audit_jobs.JOB_CRASHED)
     monkeypatch.setattr(audit_jobs, "WORKER_COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
     monkeypatch.setattr(audit_jobs, "JOB_TIMEOUT", 0.2)
-    assert "longer than" in (await verified(ada))["problem"]
+    assert "longer than" in (await run_verification(ada))["problem"]
 
 
 # R62
-async def test_a_row_that_differs_is_told_with_its_field_and_without_its_words(
-    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place
+async def test_row_that_differs_is_reported_by_field_without_its_value(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], database: Database
 ) -> None:
     approval_id = told[1]["approval_id"]
-    place.forced("update payloads set sentence = ? where id = ?", "hunter2", approval_id)
-    place.forced("update users set role = 'admin' where name = 'vic'")
-    last = await verified(ada)
+    database.sql_without_triggers("update payloads set sentence = ? where id = ?", "hunter2", approval_id)
+    database.sql_without_triggers("update users set role = 'admin' where name = 'vic'")
+    last = await run_verification(ada)
     assert last["state"] == "invalid"
     assert [(fault["table"], fault["row"], fault["field"]) for fault in last["faults"]] == [
         ("approvals", approval_id, "sentence"),

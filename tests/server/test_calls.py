@@ -8,13 +8,13 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "call_id": "call1", "effect": "destructive"}
 
 
-Told = dict[str, Any]
+CallJson = dict[str, Any]
 
 
 async def propose(agent: httpx2.AsyncClient, /, **more: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ async def decide(
 
 # R3, R22, R24
 @pytest.mark.postgres_smoke
-async def test_a_call_is_proposed_approved_started_and_finished(client: As, keys: dict[str, str]) -> None:
+async def test_a_call_is_proposed_approved_started_and_finished(client: ClientFactory, keys: dict[str, str]) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await propose(agent)
     assert (told["outcome"], told["status"]) == ("waiting", "pending")
@@ -52,7 +52,7 @@ async def test_a_call_is_proposed_approved_started_and_finished(client: As, keys
 
 
 # R1
-async def test_a_read_is_free(client: As, keys: dict[str, str]) -> None:
+async def test_a_read_is_free(client: ClientFactory, keys: dict[str, str]) -> None:
     told = await propose(client(keys["agent"]), effect="read")
     assert (told["outcome"], told["status"], told["args"]) == ("proceed", "allowed", {"path": "/tmp/x"})
     assert "approval_id" not in told
@@ -60,7 +60,7 @@ async def test_a_read_is_free(client: As, keys: dict[str, str]) -> None:
 
 
 # R24
-async def test_a_known_call_with_other_arguments_is_a_conflict(client: As, keys: dict[str, str]) -> None:
+async def test_a_known_call_with_other_arguments_is_a_conflict(client: ClientFactory, keys: dict[str, str]) -> None:
     agent = client(keys["agent"])
     await propose(agent)
     answer = await agent.post("/api/calls", json={**CALL, "args": {"path": "/etc"}})
@@ -68,7 +68,7 @@ async def test_a_known_call_with_other_arguments_is_a_conflict(client: As, keys:
 
 
 # R21
-async def test_whoever_comes_second_gets_the_standing_decision(client: As, keys: dict[str, str]) -> None:
+async def test_second_decision_gets_the_first_one(client: ClientFactory, keys: dict[str, str]) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
     told = await propose(agent)
     assert (await decide(bob, told)).status_code == 200
@@ -79,31 +79,31 @@ async def test_whoever_comes_second_gets_the_standing_decision(client: As, keys:
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer"])
-async def test_agents_and_viewers_never_decide(client: As, keys: dict[str, str], role: str) -> None:  # R48
+async def test_agents_and_viewers_never_decide(client: ClientFactory, keys: dict[str, str], role: str) -> None:  # R48
     told = await propose(client(keys["agent"]))
     answer = await decide(client(keys[role]), told)
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 # R5
-async def test_a_call_that_timed_out_is_told_so(client: As, keys: dict[str, str], clock: Clock) -> None:
+async def test_a_call_that_timed_out_is_told_so(client: ClientFactory, keys: dict[str, str], clock: Clock) -> None:
     agent = client(keys["agent"])
     told = await propose(agent, expires_in="10s")
-    clock.forward(10_000)
+    clock.advance(10_000)
     end = (await agent.get(f"/api/calls/{told['approval_id']}")).json()
     assert (end["outcome"], end["status"]) == ("refused", "expired")
     assert "timed out" in end["reason"]
 
 
 # R21
-async def test_without_a_key_nothing_is_told(client: As) -> None:
+async def test_without_a_key_nothing_is_told(client: ClientFactory) -> None:
     answer = await client().post("/api/calls", json=CALL)
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert "interlock keys create" in answer.json()["message"]
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_a_description_is_never_a_template(client: As, keys: dict[str, str]) -> None:
+async def test_a_description_is_never_a_template(client: ClientFactory, keys: dict[str, str]) -> None:
     told = await propose(client(keys["agent"]), description="Delete {path} {path.__class__}")
     shown = await decide(client(keys["reviewer"]), told, "reject")
     assert shown.json()["card"]["agent_description"] == "Delete {path} {path.__class__}"
@@ -113,15 +113,19 @@ async def test_a_description_is_never_a_template(client: As, keys: dict[str, str
     "change",
     [{"args": []}, {"tool": 3}, {"effect": "delete"}, {"call_id": ""}, {"approved": True}, {"expires_in": "soon"}],
 )
-async def test_a_wrong_body_is_refused_with_the_place(client: As, keys: dict[str, str], change: dict[str, Any]) -> None:
+async def test_a_wrong_body_is_refused_with_the_place(
+    client: ClientFactory, keys: dict[str, str], change: dict[str, Any]
+) -> None:
     answer = await client(keys["agent"]).post("/api/calls", json={**CALL, **change})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert answer.json()["message"]
 
 
 # R48: nobody gets round "not the requester" by naming somebody else
-async def test_a_key_for_one_person_asks_in_no_other_name(client: As, keys: dict[str, str], parts: AppServices) -> None:
-    secret = (await parts.accounts.create_key("default", "bobs-bot", "agent", "ada", "bob"))[1]
+async def test_a_key_for_one_person_asks_in_no_other_name(
+    client: ClientFactory, keys: dict[str, str], services: AppServices
+) -> None:
+    secret = (await services.accounts.create_key("default", "bobs-bot", "agent", "ada", "bob"))[1]
     agent, ada = client(secret), client(keys["admin"])
     answer = await agent.post("/api/calls", json={**CALL, "initiated_by": "ada"})
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
@@ -129,7 +133,7 @@ async def test_a_key_for_one_person_asks_in_no_other_name(client: As, keys: dict
     assert (await decide(ada, told)).json()["requester"] == "bob"
 
 
-async def test_lists_in_a_body_are_taken(client: As, keys: dict[str, str]) -> None:
+async def test_lists_in_a_body_are_taken(client: ClientFactory, keys: dict[str, str]) -> None:
     lists = {"secret": ["path"], "agent_path": ["planner", "worker"], "decisions": ["approve", "reject"]}
     told = await propose(client(keys["agent"]), **lists)
     shown = (await decide(client(keys["reviewer"]), told, acknowledged=["agent_secret:"])).json()

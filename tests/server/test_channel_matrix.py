@@ -23,10 +23,10 @@ from interlock.core.notify.delivery import DeliveryTarget, new_delivery
 from interlock.notify.channel import CHANNEL_KINDS, load_channel_module
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.fakes.slack import signed
+from tests.fakes.slack import sign
 from tests.interlock_server import make_keys
-from tests.server.asgi_request import Got, ask
-from tests.support import Clock, pending, status
+from tests.server.asgi_request import Response, send_request
+from tests.support import Clock, propose_pending, status
 
 OURS, THEIRS = "default", "zebra"
 NOTHING = "00000000-0000-7000-8000-000000000000"
@@ -38,7 +38,7 @@ NOWHERE = {"url": "http://127.66.66.66/", "allow_private": True}
 USER = "T1/U1"  # bob of both workspaces, as both Slacks know him
 
 
-class Named(NamedTuple):
+class AnswerTarget(NamedTuple):
     """What an answer is about: an approval, and the message that asked for it."""
 
     workspace: str
@@ -48,27 +48,27 @@ class Named(NamedTuple):
 
 
 @dataclass
-class World:
-    parts: AppServices
+class ChannelWorkspaces:
+    services: AppServices
     app: RequestMiddleware
     clock: Clock
 
-    async def named(self, workspace: str, channel: str) -> Named:
+    async def make_target(self, workspace: str, channel: str) -> AnswerTarget:
         """A new approval, which a message through this channel of its workspace tells."""
         number = f"{workspace}{channel}"
-        approval_id = await pending(self.parts, number, workspace=workspace)
-        approval = (await self.parts.store.get(workspace, approval_id)).approval
+        approval_id = await propose_pending(self.services, number, workspace=workspace)
+        approval = (await self.services.store.get(workspace, approval_id)).approval
         delivery = new_delivery(
             DeliveryTarget(channel), f"of-{approval_id}"[:36], approval, "asked", self.clock(), self.clock()
         )
-        await self.parts.store.deliveries.add(delivery)
-        return Named(workspace, approval_id, delivery.id, approval.args_sha256)
+        await self.services.store.deliveries.add(delivery)
+        return AnswerTarget(workspace, approval_id, delivery.id, approval.args_sha256)
 
-    async def say(self, path: str, post: tuple[Mapping[str, str], bytes]) -> Got:
-        return await ask(self.app, "POST", path, dict(post[0]), post[1])
+    async def post_answer(self, path: str, post: tuple[Mapping[str, str], bytes]) -> Response:
+        return await send_request(self.app, "POST", path, dict(post[0]), post[1])
 
-    async def heads(self) -> list[object]:
-        return [await self.parts.store.head(workspace) for workspace in (OURS, THEIRS)]
+    async def ledger_heads(self) -> list[object]:
+        return [await self.services.store.head(workspace) for workspace in (OURS, THEIRS)]
 
 
 @pytest.fixture
@@ -86,26 +86,28 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def world(parts: AppServices, site: ServerState, app: RequestMiddleware, clock: Clock) -> World:
+async def two_workspaces(
+    services: AppServices, state: ServerState, app: RequestMiddleware, clock: Clock
+) -> ChannelWorkspaces:
     for workspace in (OURS, THEIRS):
-        await make_keys(parts, workspace)
-        await parts.store.deliveries.bind(workspace, "slack", USER, "bob", "bob")
-        await site.workspaces.refresh(workspace)
-    return World(parts, app, clock)
+        await make_keys(services, workspace)
+        await services.store.deliveries.bind(workspace, "slack", USER, "bob", "bob")
+        await state.workspaces.refresh(workspace)
+    return ChannelWorkspaces(services, app, clock)
 
 
-def by_webhook(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], bytes]:
+def by_webhook(secret: str, about: AnswerTarget, at: int) -> tuple[Mapping[str, str], bytes]:
     """As the standard's library signs it; the id of the message is the approval's."""
     body = {"approval_id": about.approval_id, "decision": {"kind": "approve", "args_sha256": about.digest}}
     return _standard(secret, body, about.approval_id, at)
 
 
-def by_webhook_with_workspace(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], bytes]:
+def by_webhook_with_workspace(secret: str, about: AnswerTarget, at: int) -> tuple[Mapping[str, str], bytes]:
     body = {"approval_id": about.approval_id, "decision": {"kind": "approve", "args_sha256": about.digest}}
     return _standard(secret, {**body, "workspace": about.workspace}, f"w{about.approval_id}", at)
 
 
-def by_slack(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], bytes]:
+def by_slack(secret: str, about: AnswerTarget, at: int) -> tuple[Mapping[str, str], bytes]:
     value = f"{about.workspace}.{about.delivery_id} {about.digest}"
     payload = {
         "type": "block_actions",
@@ -114,7 +116,7 @@ def by_slack(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], byt
         "channel": {"id": "C1"},
         "actions": [{"action_id": "approve", "value": value}],
     }
-    post = signed(urlencode({"payload": json.dumps(payload)}).encode(), at // 1000, secret)
+    post = sign(urlencode({"payload": json.dumps(payload)}).encode(), at // 1000, secret)
     return post.headers, post.body
 
 
@@ -126,12 +128,12 @@ def _standard(secret: str, body: object, name: str, at: int) -> tuple[Mapping[st
     return {**headers, "content-type": "application/json"}, content.encode()
 
 
-Sign = Callable[[str, Named, int], tuple[Mapping[str, str], bytes]]
+Sign = Callable[[str, AnswerTarget, int], tuple[Mapping[str, str], bytes]]
 SIGNED: dict[str, tuple[Sign, ...]] = {
     "slack": (by_slack,),
     "webhook": (by_webhook, by_webhook_with_workspace),
 }
-WAYS = [(kind, sign) for kind, ways in SIGNED.items() for sign in ways]
+KINDS_AND_SIGNERS = [(kind, sign) for kind, ways in SIGNED.items() for sign in ways]
 
 
 def addresses(workspace: str, channel: str) -> list[str]:
@@ -145,56 +147,59 @@ def test_every_kind_that_can_answer_is_in_the_matrix() -> None:
     assert able == set(SIGNED)
 
 
-@pytest.mark.parametrize(("kind", "sign"), WAYS)
+@pytest.mark.parametrize(("kind", "sign"), KINDS_AND_SIGNERS)
 @pytest.mark.parametrize("workspace", [OURS, THEIRS])
 async def test_a_rightly_signed_answer_decides_in_its_own_workspace(
-    world: World, workspace: str, kind: str, sign: Sign
+    two_workspaces: ChannelWorkspaces, workspace: str, kind: str, sign: Sign
 ) -> None:  # R60
-    about = await world.named(workspace, kind)
-    got = await world.say(addresses(workspace, kind)[0], sign(SECRETS[workspace], about, world.clock()))
+    about = await two_workspaces.make_target(workspace, kind)
+    got = await two_workspaces.post_answer(
+        addresses(workspace, kind)[0], sign(SECRETS[workspace], about, two_workspaces.clock())
+    )
     assert got.status == 200, got.text
-    assert await status(world.parts, about.approval_id, workspace) == "approved"
+    assert await status(two_workspaces.services, about.approval_id, workspace) == "approved"
 
 
 @pytest.mark.postgres_smoke
-@pytest.mark.parametrize(("kind", "sign"), WAYS)
+@pytest.mark.parametrize(("kind", "sign"), KINDS_AND_SIGNERS)
 @pytest.mark.parametrize("workspace", [OURS, THEIRS])
 async def test_a_rightly_signed_answer_about_another_workspace_changes_nothing_and_tells_nothing(
-    world: World, workspace: str, kind: str, sign: Sign
+    two_workspaces: ChannelWorkspaces, workspace: str, kind: str, sign: Sign
 ) -> None:  # R60
     """What it is answered is what is answered about nothing at all."""
     other = THEIRS if workspace == OURS else OURS
-    about = await world.named(other, kind)
+    about = await two_workspaces.make_target(other, kind)
     nothing = about._replace(workspace="nobodys", approval_id=NOTHING, delivery_id=NOTHING)
-    before = await world.heads()
+    before = await two_workspaces.ledger_heads()
     for path in addresses(workspace, kind):
         got, unknown = [
-            await world.say(path, sign(SECRETS[workspace], each, world.clock())) for each in (about, nothing)
+            await two_workspaces.post_answer(path, sign(SECRETS[workspace], each, two_workspaces.clock()))
+            for each in (about, nothing)
         ]
         assert (got.status, got.text.replace(about.approval_id, NOTHING)) == (unknown.status, unknown.text)
-    assert await world.heads() == before
-    assert await status(world.parts, about.approval_id, other) == "pending"
+    assert await two_workspaces.ledger_heads() == before
+    assert await status(two_workspaces.services, about.approval_id, other) == "pending"
 
 
-@pytest.mark.parametrize(("kind", "sign"), WAYS)
+@pytest.mark.parametrize(("kind", "sign"), KINDS_AND_SIGNERS)
 @pytest.mark.parametrize("workspace", [OURS, THEIRS])
 async def test_the_secret_of_a_workspace_proves_nothing_at_the_address_of_another(
-    world: World, workspace: str, kind: str, sign: Sign
+    two_workspaces: ChannelWorkspaces, workspace: str, kind: str, sign: Sign
 ) -> None:  # R60
     other = THEIRS if workspace == OURS else OURS
-    about = await world.named(other, kind)
-    before = await world.heads()
+    about = await two_workspaces.make_target(other, kind)
+    before = await two_workspaces.ledger_heads()
     for path in addresses(other, kind):
-        got = await world.say(path, sign(SECRETS[workspace], about, world.clock()))
-        assert (got.status, got.error) == (401, "unauthenticated")
-    assert await world.heads() == before
+        got = await two_workspaces.post_answer(path, sign(SECRETS[workspace], about, two_workspaces.clock()))
+        assert (got.status, got.error_code) == (401, "unauthenticated")
+    assert await two_workspaces.ledger_heads() == before
 
 
-async def test_a_channel_of_another_workspace_is_at_no_other_address(world: World) -> None:  # R60
-    about = await world.named(THEIRS, "own")
-    post = by_webhook(SECRETS[THEIRS], about, world.clock())
+async def test_a_channel_of_another_workspace_is_at_no_other_address(two_workspaces: ChannelWorkspaces) -> None:  # R60
+    about = await two_workspaces.make_target(THEIRS, "own")
+    post = by_webhook(SECRETS[THEIRS], about, two_workspaces.clock())
     paths = ["/channels/own/callback", "/channels/default/own/callback", "/channels/nobodys/own/callback"]
-    refused = [await world.say(path, post) for path in (*paths, "/channels/nothing/callback")]
+    refused = [await two_workspaces.post_answer(path, post) for path in (*paths, "/channels/nothing/callback")]
     assert {(got.status, got.text) for got in refused} == {(404, refused[0].text)}
-    assert await status(world.parts, about.approval_id, THEIRS) == "pending"
-    assert (await world.say("/channels/zebra/own/callback", post)).status == 200
+    assert await status(two_workspaces.services, about.approval_id, THEIRS) == "pending"
+    assert (await two_workspaces.post_answer("/channels/zebra/own/callback", post)).status == 200

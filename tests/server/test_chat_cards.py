@@ -8,8 +8,8 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.chat.transcript import ToolRequest, ToolResult
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chat_harness import Following, Speaker, folded, speaking
-from tests.server.conftest import As
+from tests.server.chat_harness import ScriptedModel, StreamReader, fold_events, run_chat_loop
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 Keys = dict[str, str]
@@ -17,27 +17,27 @@ PUBLISH = ToolRequest("c1", "cms_publish_post", '{"slug": "hello"}')
 OTHER = ToolRequest("c2", "cms_archive_post", '{"slug": "hello"}')
 
 
-async def asked(app: RequestMiddleware, keys: Keys, cards: int = 1) -> tuple[str, str, list[str]]:
+async def ask_and_leave(app: RequestMiddleware, keys: Keys, cards: int = 1) -> tuple[str, str, list[str]]:
     """The person closes the page once they were asked: thread, last event and cards."""
-    stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Publish it").begun()
+    stream = await StreamReader(app, keys["reviewer"], "POST", "/api/chat", message="Publish it").wait_started()
     while len(found := [event for event in stream.events if event.name == "approval_request"]) < cards:
-        await stream.next()
+        await stream.next_event()
     await stream.leave()
     return stream.thread_id, stream.events[-1].id, [event.data["approval"]["id"] for event in found]
 
 
-async def back(app: RequestMiddleware, keys: Keys, thread_id: str, last: str) -> Following:
-    stream = await Following(app, keys["reviewer"], "GET", f"/api/threads/{thread_id}/events", last).begun()
-    await stream.until("done")
+async def follow_thread(app: RequestMiddleware, keys: Keys, thread_id: str, last: str) -> StreamReader:
+    stream = await StreamReader(app, keys["reviewer"], "GET", f"/api/threads/{thread_id}/events", last).wait_started()
+    await stream.read_until("done")
     await stream.leave()
     return stream
 
 
 async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
-    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
+    app: RequestMiddleware, state: ServerState, keys: Keys, client: ClientFactory
 ) -> None:
-    async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
-        thread_id, last, (card,) = await asked(app, keys)
+    async with run_chat_loop(state, ScriptedModel(["Now.", PUBLISH], ["Done."])):
+        thread_id, last, (card,) = await ask_and_leave(app, keys)
         inbox = client(keys["admin"])
         for query in (f"thread_id={thread_id}", "user=bob", f"thread_id={thread_id}&user=bob"):
             listed = (await inbox.get(f"/api/approvals/pending?{query}")).json()["items"]
@@ -45,7 +45,7 @@ async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
         shown = (await inbox.get(f"/api/approvals/{card}")).json()
         body = {"kind": "approve", "args_sha256": shown["args_sha256"]}
         assert (await inbox.post(f"/api/approvals/{card}/decision", json=body)).status_code == 200
-        told = folded((await back(app, keys, thread_id, last)).events)
+        told = fold_events((await follow_thread(app, keys, thread_id, last)).events)
     assert [name for name, _ in told] == ["approval_resolved", "tool_call_result", "delta", "done"]
     assert (await inbox.get(f"/api/approvals/pending?thread_id={thread_id}")).json()["items"] == []
     decision = (await inbox.get(f"/api/approvals/{card}")).json()["decision"]
@@ -53,10 +53,10 @@ async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
 
 
 async def test_what_was_edited_is_said_in_the_words_of_its_tool(  # R2, R12
-    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
+    app: RequestMiddleware, state: ServerState, keys: Keys, client: ClientFactory
 ) -> None:
-    async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
-        _, _, (card,) = await asked(app, keys)
+    async with run_chat_loop(state, ScriptedModel(["Now.", PUBLISH], ["Done."])):
+        _, _, (card,) = await ask_and_leave(app, keys)
         inbox = client(keys["admin"])
         shown = (await inbox.get(f"/api/approvals/{card}")).json()
         edit = {"kind": "edit", "args_sha256": shown["args_sha256"], "args": {"slug": "other"}}
@@ -66,53 +66,53 @@ async def test_what_was_edited_is_said_in_the_words_of_its_tool(  # R2, R12
 
 
 async def test_a_card_that_nobody_answers_times_out_everywhere(  # R5
-    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, clock: Clock, client: As
+    app: RequestMiddleware, state: ServerState, services: AppServices, keys: Keys, clock: Clock, client: ClientFactory
 ) -> None:
-    speaker = Speaker(["Now.", PUBLISH], ["Then not."])
-    async with speaking(site, speaker):
-        thread_id, last, (card,) = await asked(app, keys)
-        clock.forward(599_000)
-        await parts.worker.sweep()
-        assert (await parts.store.get("default", card)).approval.status == "pending"
-        clock.forward(1_000)
-        await parts.worker.sweep()
-        told = dict(folded((await back(app, keys, thread_id, last)).events))
+    model = ScriptedModel(["Now.", PUBLISH], ["Then not."])
+    async with run_chat_loop(state, model):
+        thread_id, last, (card,) = await ask_and_leave(app, keys)
+        clock.advance(599_000)
+        await services.worker.sweep()
+        assert (await services.store.get("default", card)).approval.status == "pending"
+        clock.advance(1_000)
+        await services.worker.sweep()
+        told = dict(fold_events((await follow_thread(app, keys, thread_id, last)).events))
     assert (told["approval_resolved"]["status"], told["approval_resolved"]["approved"]) == ("expired", False)
     assert "timed out" in told["approval_resolved"]["reason"]
     result = told["tool_call_result"]["tool_call"]["result"]
     assert (result["success"], result["status"], "timed out" in result["reason"]) == (False, "expired", True)
-    (heard,) = [message for message in speaker.prompts[-1].messages if isinstance(message, ToolResult)]
+    (heard,) = [message for message in model.prompts[-1].messages if isinstance(message, ToolResult)]
     assert heard.content == result
     assert (await client(keys["viewer"]).get(f"/api/approvals/{card}")).json()["status"] == "expired"
 
 
 @pytest.mark.parametrize("first", [0, 1])
 async def test_cards_of_one_turn_are_decided_in_any_order(  # R3
-    app: RequestMiddleware, site: ServerState, keys: Keys, client: As, clock: Clock, first: int
+    app: RequestMiddleware, state: ServerState, keys: Keys, client: ClientFactory, clock: Clock, first: int
 ) -> None:
-    speaker, person = Speaker(["Both.", PUBLISH, OTHER], ["Done."]), client(keys["reviewer"])
-    async with speaking(site, speaker):
-        thread_id, last, cards = await asked(app, keys, 2)
+    model, person = ScriptedModel(["Both.", PUBLISH, OTHER], ["Done."]), client(keys["reviewer"])
+    async with run_chat_loop(state, model):
+        thread_id, last, cards = await ask_and_leave(app, keys, 2)
         for number in (first, 1 - first):
             body = {"approvalId": cards[number], "approved": number == 1, "reason": "As agreed."}
             assert (await person.post("/api/chat/approve", json=body)).status_code == 200
-        clock.forward(10_000)  # a rejection is released to the agent when it can no longer be undone
-        told = folded((await back(app, keys, thread_id, last)).events)
+        clock.advance(10_000)  # a rejection is released to the agent when it can no longer be undone
+        told = fold_events((await follow_thread(app, keys, thread_id, last)).events)
     names = [name for name, _ in told]
     assert names.count("approval_resolved") == names.count("tool_call_result") == 2
-    results = [message for message in speaker.prompts[-1].messages if isinstance(message, ToolResult)]
+    results = [message for message in model.prompts[-1].messages if isinstance(message, ToolResult)]
     assert [result.call_id for result in results] == ["c1", "c2"]  # whatever came first
 
 
 @pytest.mark.postgres_smoke
 async def test_what_was_decided_in_a_thread_can_be_found_later(  # R8
-    app: RequestMiddleware, site: ServerState, keys: Keys, client: As
+    app: RequestMiddleware, state: ServerState, keys: Keys, client: ClientFactory
 ) -> None:
     person = client(keys["reviewer"])
-    async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
-        thread_id, last, (card,) = await asked(app, keys)
+    async with run_chat_loop(state, ScriptedModel(["Now.", PUBLISH], ["Done."])):
+        thread_id, last, (card,) = await ask_and_leave(app, keys)
         await person.post("/api/chat/approve", json={"approvalId": card, "approved": True})
-        await back(app, keys, thread_id, last)
+        await follow_thread(app, keys, thread_id, last)
     for query in (f"thread_id={thread_id}", "tool=cms_publish_post&status=failed", "q=hello"):
         items = (await person.get(f"/api/approvals?{query}")).json()["items"]
         assert [(item["id"], item["thread_id"]) for item in items] == [(card, thread_id)], query

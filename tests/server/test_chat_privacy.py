@@ -13,10 +13,10 @@ from interlock.core.chat.transcript import ToolRequest
 from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.databases import Place
-from tests.server.asgi_request import ask
-from tests.server.chat_harness import Following, Speaker, speaking
-from tests.server.conftest import As
+from tests.databases import Database
+from tests.server.asgi_request import send_request
+from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
+from tests.server.conftest import ClientFactory
 from tests.support import ADA, Clock, approve
 
 Keys = dict[str, str]
@@ -25,121 +25,121 @@ PUBLISH = ToolRequest("c1", "cms_publish_post", f'{{"slug": "{PRIVATE}"}}')
 DELETE = ToolRequest("c2", "cms_delete_page", f'{{"slug": "{PRIVATE}"}}')
 
 
-async def erase(parts: AppServices, scope: str, what: str, *, dry_run: bool = False) -> ErasureResult:
+async def erase(services: AppServices, scope: str, what: str, *, dry_run: bool = False) -> ErasureResult:
     total, erasure = ErasureResult(), Erasure(scope, what, "they asked for it")  # type: ignore[arg-type]
-    async for erased in parts.inbox.erase("default", erasure, ADA, dry_run=dry_run):
+    async for erased in services.inbox.erase("default", erasure, ADA, dry_run=dry_run):
         total += erased
     return total
 
 
-def places_of(place: Place, needle: str) -> set[str]:
+def tables_containing(database: Database, needle: str) -> set[str]:
     """The tables that hold a text anywhere."""
     words = needle.encode()
     return {
         table
-        for table in place.tables()
-        for row in place.sql(f"select * from {table}")
+        for table in database.tables()
+        for row in database.sql(f"select * from {table}")
         if any(words in (bytes(cell) if isinstance(cell, bytes | memoryview) else str(cell).encode()) for cell in row)
     }
 
 
 @pytest.fixture
-async def thread_id(app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys) -> str:
+async def thread_id(app: RequestMiddleware, state: ServerState, services: AppServices, keys: Keys) -> str:
     """Somebody's name in every place that can hold one: words, arguments, results, and an answer to a question."""
     turns = [[f"About {PRIVATE}.", PUBLISH], ["Done.", DELETE], [f"Shall I delete {PRIVATE}?"], ["I left it."]]
-    async with speaking(site, Speaker(*turns)):
-        stream = await Following(
+    async with run_chat_loop(state, ScriptedModel(*turns)):
+        stream = await StreamReader(
             app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE
-        ).begun()
-        card = (await stream.until("approval_request"))[-1].data["approval"]["id"]
-        await approve(parts, card, ADA)
-        await stream.ended()
+        ).wait_started()
+        card = (await stream.read_until("approval_request"))[-1].data["approval"]["id"]
+        await approve(services, card, ADA)
+        await stream.read_all()
         more = {"message": f"no, not {PRIVATE}", "thread_id": stream.thread_id}
-        await (await Following(app, keys["reviewer"], "POST", "/api/chat", **more).begun()).ended()
+        await (await StreamReader(app, keys["reviewer"], "POST", "/api/chat", **more).wait_started()).read_all()
     return stream.thread_id
 
 
 async def test_no_word_of_a_thread_is_in_the_ledger_or_its_stream(  # R48
-    app: RequestMiddleware, parts: AppServices, keys: Keys, client: As, thread_id: str, place: Place
+    app: RequestMiddleware, services: AppServices, keys: Keys, client: ClientFactory, thread_id: str, database: Database
 ) -> None:
     admin = client(keys["admin"])
     listed = (await admin.get("/api/audit?limit=500")).json()["items"]
     exported = (await admin.get("/api/audit/export")).text.splitlines()
     headers = {"authorization": f"Bearer {keys['admin']}", "last-event-id": "0"}
-    live = await ask(app, "GET", "/api/events", headers, enough=lambda text: b"thread_ended" in text)
+    live = await send_request(app, "GET", "/api/events", headers, enough=lambda text: b"thread_ended" in text)
     entries = [json.dumps(entry) for entry in listed if entry["kind"].startswith("thread_")]
     entries += [line for line in (*exported, *live.text.splitlines()) if '"kind":"thread_' in line]
     assert len([entry for entry in entries if thread_id in entry]) == len(entries) >= 3 * 10
     assert [entry for entry in entries if PRIVATE in entry] == []
-    assert "events" not in places_of(place, PRIVATE)
+    assert "events" not in tables_containing(database, PRIVATE)
 
 
 @pytest.mark.postgres_smoke
 async def test_an_erased_thread_is_gone_from_every_table(  # R41, R49
-    site: ServerState, parts: AppServices, keys: Keys, client: As, thread_id: str, place: Place
+    state: ServerState, services: AppServices, keys: Keys, client: ClientFactory, thread_id: str, database: Database
 ) -> None:
-    assert {"lines", "threads", "payloads"} <= places_of(place, PRIVATE)
-    would = await erase(parts, "thread", thread_id, dry_run=True)
-    done = await erase(parts, "thread", thread_id)
+    assert {"lines", "threads", "payloads"} <= tables_containing(database, PRIVATE)
+    would = await erase(services, "thread", thread_id, dry_run=True)
+    done = await erase(services, "thread", thread_id)
     assert (would.approvals, would.threads, would.skipped) == (done.approvals, done.threads, done.skipped) == (1, 1, ())
-    assert places_of(place, PRIVATE) <= {"answers"}  # the key that the program chose itself
-    assert (await audit.verify(parts.store, "default")).violations == ()
+    assert tables_containing(database, PRIVATE) <= {"answers"}  # the key that the program chose itself
+    assert (await audit.verify(services.store, "default")).violations == ()
     shown = (await client(keys["reviewer"]).get(f"/api/threads/{thread_id}")).json()
     assert (shown["title"], shown["user"], shown["status"], shown["confirmation"]) == ("", "bob", "idle", None)
     assert [(line["kind"], line["actor"]) for line in shown["lines"]] == [("erased", "ada")]
-    assert await erase(parts, "thread", thread_id) == ErasureResult()
+    assert await erase(services, "thread", thread_id) == ErasureResult()
 
 
 async def test_a_person_who_is_erased_takes_their_threads_along(  # R41
-    parts: AppServices, keys: Keys, thread_id: str, place: Place
+    services: AppServices, keys: Keys, thread_id: str, database: Database
 ) -> None:
-    done = await erase(parts, "person", "bob")
+    done = await erase(services, "person", "bob")
     assert (done.threads, done.skipped) == (1, ())
-    assert places_of(place, PRIVATE) <= {"answers"}
-    assert (await audit.verify(parts.store, "default")).violations == ()
+    assert tables_containing(database, PRIVATE) <= {"answers"}
+    assert (await audit.verify(services.store, "default")).violations == ()
 
 
 async def test_a_thread_at_work_is_left_and_named(
-    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys
+    app: RequestMiddleware, state: ServerState, services: AppServices, keys: Keys
 ) -> None:
     go_on = asyncio.Event()
-    async with speaking(site, Speaker(["Hello", go_on, "."])):
-        stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Hello").begun()
-        await stream.next()
-        done = await erase(parts, "thread", stream.thread_id)
+    async with run_chat_loop(state, ScriptedModel(["Hello", go_on, "."])):
+        stream = await StreamReader(app, keys["reviewer"], "POST", "/api/chat", message="Hello").wait_started()
+        await stream.next_event()
+        done = await erase(services, "thread", stream.thread_id)
         assert (done.threads, done.skipped) == (0, ((stream.thread_id, "running"),))
         go_on.set()
-        await stream.ended()
-    assert (await erase(parts, "thread", stream.thread_id)).threads == 1
+        await stream.read_all()
+    assert (await erase(services, "thread", stream.thread_id)).threads == 1
 
 
 async def test_an_erased_thread_goes_on_with_what_is_said_next(
-    app: RequestMiddleware, site: ServerState, parts: AppServices, keys: Keys, thread_id: str
+    app: RequestMiddleware, state: ServerState, services: AppServices, keys: Keys, thread_id: str
 ) -> None:
-    await erase(parts, "thread", thread_id)
-    speaker = Speaker(["Who are you?"])
-    async with speaking(site, speaker):
+    await erase(services, "thread", thread_id)
+    model = ScriptedModel(["Who are you?"])
+    async with run_chat_loop(state, model):
         more = {"message": "Hello again", "thread_id": thread_id}
-        stream = await Following(app, keys["reviewer"], "POST", "/api/chat", **more).begun()
-        assert [event.name for event in await stream.ended()][-1] == "done"
-    assert [message.text for message in speaker.prompts[0].messages] == ["Hello again"]  # type: ignore[union-attr]
+        stream = await StreamReader(app, keys["reviewer"], "POST", "/api/chat", **more).wait_started()
+        assert [event.name for event in await stream.read_all()][-1] == "done"
+    assert [message.text for message in model.prompts[0].messages] == ["Hello again"]  # type: ignore[union-attr]
 
 
-async def test_what_is_sent_again_after_an_erasure_is_not_said_again(
-    app: RequestMiddleware, parts: AppServices, keys: Keys, thread_id: str, site: ServerState
+async def test_retry_after_an_erasure_adds_no_message(
+    app: RequestMiddleware, services: AppServices, keys: Keys, thread_id: str, state: ServerState
 ) -> None:
-    await erase(parts, "thread", thread_id)
-    again = Following(app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE)
-    await again.ended()
+    await erase(services, "thread", thread_id)
+    again = StreamReader(app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE)
+    await again.read_all()
     assert (again.status, json.loads(again.text)["error"]) == (409, "conflict")
-    assert len(await site.store.threads.entries("default", thread_id)) == 1
+    assert len(await state.store.threads.entries("default", thread_id)) == 1
 
 
 async def test_age_takes_what_people_decided_and_leaves_the_thread(  # R41
-    parts: AppServices, clock: Clock, thread_id: str, place: Place
+    services: AppServices, clock: Clock, thread_id: str, database: Database
 ) -> None:
-    clock.forward(30 * 86_400_000)
-    while await parts.store.apply_retention(86_400_000) is not None:
+    clock.advance(30 * 86_400_000)
+    while await services.store.apply_retention(86_400_000) is not None:
         pass
-    assert "payloads" not in places_of(place, PRIVATE)
-    assert len(await parts.store.threads.entries("default", thread_id)) > 10
+    assert "payloads" not in tables_containing(database, PRIVATE)
+    assert len(await services.store.threads.entries("default", thread_id)) > 10

@@ -24,22 +24,22 @@ async def app(scope: Scope, _: Receive, send: Send) -> None:
         await send_response(send, HttpResponse(200, b'"ok"'))
 
 
-class Small(HttpConnection):
+class SmallProtocol(HttpConnection):
     most = 3
 
 
-class Impatient(HttpConnection):
-    """For heads that do not come: what does come could be late on a busy machine."""
+class ShortTimeoutProtocol(HttpConnection):
+    """For heads that do not come: what does come could be late on a loaded machine."""
 
     head_seconds = 0.2
 
 
 @asynccontextmanager
-async def served(protocol: type[HttpConnection]) -> AsyncIterator[int]:
+async def run_protocol(protocol: type[HttpConnection]) -> AsyncIterator[int]:
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None, timeout_keep_alive=3_600)
     server = uvicorn.Server(config)
-    server.capture_signals = nothing  # type: ignore[method-assign]  # those of the tests stay theirs
+    server.capture_signals = assert_open  # type: ignore[method-assign]  # those of the tests stay theirs
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         yield listening.getsockname()[1]
@@ -50,13 +50,13 @@ async def served(protocol: type[HttpConnection]) -> AsyncIterator[int]:
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    async with served(Small) as port:
+    async with run_protocol(SmallProtocol) as port:
         yield port
 
 
 @pytest.fixture
 async def impatient() -> AsyncIterator[int]:
-    async with served(Impatient) as port:
+    async with run_protocol(ShortTimeoutProtocol) as port:
         yield port
 
 
@@ -73,7 +73,7 @@ async def exchange(port: int, *parts: bytes) -> bytes:
         writer.close()
 
 
-def error_of(raw: bytes) -> tuple[int, str]:
+def error_code(raw: bytes) -> tuple[int, str]:
     head, _, body = raw.partition(b"\r\n\r\n")
     assert b"connection: close" in head
     assert b"content-type: application/json" in head
@@ -83,20 +83,20 @@ def error_of(raw: bytes) -> tuple[int, str]:
 
 @pytest.mark.parametrize("parts", [(), (b"GET / HT",), (b"GET / HTTP/1.1\r\n", b"host: x\r\n", b"a: b\r\n")])
 async def test_a_head_that_does_not_come_is_not_waited_for(impatient: int, parts: tuple[bytes, ...]) -> None:
-    assert error_of(await exchange(impatient, *parts)) == (408, "too_slow")
+    assert error_code(await exchange(impatient, *parts)) == (408, "too_slow")
 
 
 async def test_a_second_head_that_does_not_come_is_not_waited_for_either() -> None:
     class Tiring(HttpConnection):
         """Patient until the first answer is there."""
 
-    async with served(Tiring) as port:
+    async with run_protocol(Tiring) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(GET)
         assert (await reader.readuntil(b'"ok"')).startswith(b"HTTP/1.1 200 OK")
         Tiring.head_seconds = 0.05
         writer.write(b"GET / HTTP/1.1\r\n")
-        assert error_of(await reader.read()) == (408, "too_slow")
+        assert error_code(await reader.read()) == (408, "too_slow")
         writer.close()
 
 
@@ -109,29 +109,29 @@ async def test_dripping_does_not_help(impatient: int) -> None:
             await writer.drain()
             await asyncio.sleep(0.02)
         await reader.read()
-    assert len(drops) * 0.02 > Impatient.head_seconds
+    assert len(drops) * 0.02 > ShortTimeoutProtocol.head_seconds
     assert writer.is_closing() or reader.at_eof() or reader.exception()
 
 
 async def test_a_head_has_an_end() -> None:
-    async with served(HttpConnection) as port:
+    async with run_protocol(HttpConnection) as port:
         raw = await exchange(port, b"GET / HTTP/1.1\r\nhost: x\r\nlong: ", b"x" * (MAX_HEAD_BYTES + 1))
-    assert error_of(raw) == (431, "head_too_large")
+    assert error_code(raw) == (431, "head_too_large")
 
 
 @pytest.mark.parametrize("garbage", [b"\x16\x03\x01\x02\x00\x01\x00", b"HELLO\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"])
-async def test_what_is_not_http_is_told_so(port: int, garbage: bytes) -> None:
-    assert error_of(await exchange(port, garbage)) == (400, "invalid_request")
+async def test_request_that_is_not_http_gets_an_error(port: int, garbage: bytes) -> None:
+    assert error_code(await exchange(port, garbage)) == (400, "invalid_request")
 
 
 async def test_one_connection_too_many_is_turned_away(port: int) -> None:
     held = []
-    for _ in range(Small.most):
+    for _ in range(SmallProtocol.most):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(GET)
         assert (await reader.readuntil(b'"ok"')).startswith(b"HTTP/1.1 200")
         held.append(writer)
-    assert error_of(await exchange(port)) == (503, "too_many_connections")
+    assert error_code(await exchange(port)) == (503, "too_many_connections")
     for writer in held:
         writer.close()
 
@@ -144,10 +144,10 @@ async def test_an_idle_connection_that_was_used_stays(port: int) -> None:
     for _ in range(3):
         writer.write(GET)
         assert (await reader.readuntil(b'"ok"')).startswith(b"HTTP/1.1 200")
-        passed += Small.head_seconds * 1.5
+        passed += SmallProtocol.head_seconds * 1.5
         await asyncio.sleep(0.01)  # whatever was due meanwhile is done
     writer.close()
 
 
-def nothing() -> Any:
+def assert_open() -> Any:
     return nullcontext()

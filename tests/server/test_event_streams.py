@@ -1,4 +1,4 @@
-"""Event streams of a real server: readers who come and go, a server that is killed, readers who stall."""
+"""Event streams of a real server: readers that reconnect or stall, and a server that is killed."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from interlock.config.models import Settings
 from interlock.core.decision import Reject
 from interlock.server.serve import InterlockServer, make_server_state
 from interlock.server.streams import sse
-from tests.databases import Place
-from tests.interlock_server import Served, keys_at, make_keys, serving
-from tests.support import BOB, Clock, opened, pending
+from tests.databases import Database
+from tests.interlock_server import RunningServer, create_keys, make_keys, run_server
+from tests.support import BOB, Clock, open_services, propose_pending
 
 READERS, CALLS = 6, 120
-TROUBLE = (HTTPException, OSError)
+CONNECTION_ERRORS = (HTTPException, OSError)
 
 
 @dataclass
 class Reader:
     """Reads as a browser does, hangs up at random, and comes back with the last id that it saw."""
 
-    where: Callable[[], Served]
+    server: Callable[[], RunningServer]
     key: str
     seed: int
     last: int = 0
@@ -51,11 +51,11 @@ class Reader:
             assert time.monotonic() < until, f"stopped at {self.last} of {newest()}"
             try:
                 self._connect(chance.randint(1, 60), newest)
-            except TROUBLE:
+            except CONNECTION_ERRORS:
                 time.sleep(0.05)  # nobody is there just now
 
     def _connect(self, patience: int, newest: Callable[[], int | None]) -> None:
-        with closing(_connection(self.where())) as connection:
+        with closing(_connection(self.server())) as connection:
             connection.request("GET", "/api/events", headers=_key(self.key) | {"Last-Event-ID": str(self.last)})
             answer = connection.getresponse()
             assert answer.status == 200
@@ -66,12 +66,12 @@ class Reader:
                 if name:
                     found[name] = value
                     continue
-                patience -= self._take(found)
+                patience -= self._apply(found)
                 found = {}
                 if patience <= 0 or self.last == newest():
                     return
 
-    def _take(self, found: dict[str, str]) -> int:
+    def _apply(self, found: dict[str, str]) -> int:
         self.last = int(found.get("id", self.last))
         if "data" not in found:
             return 0
@@ -80,35 +80,35 @@ class Reader:
         return 1
 
 
-class Deciding:
+class ReviewerClient:
     """Proposes and approves until all is done, whatever becomes of the server meanwhile."""
 
-    def __init__(self, where: Callable[[], Served], keys: dict[str, str]) -> None:
-        self._where = where
+    def __init__(self, where: Callable[[], RunningServer], keys: dict[str, str]) -> None:
+        self._server = where
         self._keys = keys
         self.decided = 0
 
     def work(self) -> None:
         for number in range(CALLS):
-            while not self._one(str(number)):
+            while not self._approve_one(str(number)):
                 time.sleep(0.05)
             self.decided += 1
 
-    def _one(self, call_id: str) -> bool:
+    def _approve_one(self, call_id: str) -> bool:
         call = {"tool": "delete", "args": {}, "run_id": "run", "call_id": call_id, "effect": "destructive"}
         try:
-            with closing(_connection(self._where())) as connection:
+            with closing(_connection(self._server())) as connection:
                 told = _post(connection, self._keys["agent"], "/api/calls", call)
                 said = {"kind": "approve", "args_sha256": told["args_sha256"]}
                 shown = _post(
                     connection, self._keys["reviewer"], f"/api/approvals/{told['approval_id']}/decision", said
                 )
-        except TROUBLE:
+        except CONNECTION_ERRORS:
             return False
         return shown.get("status", "") == "approved" or shown.get("error", "") == "already_decided"
 
 
-def _connection(served: Served) -> HTTPConnection:
+def _connection(served: RunningServer) -> HTTPConnection:
     parts = urlsplit(served.url)
     return HTTPConnection(parts.hostname or "", parts.port, timeout=10)
 
@@ -124,12 +124,12 @@ def _key(key: str) -> dict[str, str]:
 
 
 # R4
-def test_readers_who_come_back_miss_nothing_and_see_nothing_twice(place: Place, tmp_path: Path) -> None:
-    keys = asyncio.run(keys_at(place.url))
+def test_readers_who_come_back_miss_nothing_and_see_nothing_twice(database: Database, tmp_path: Path) -> None:
+    keys = asyncio.run(create_keys(database.url))
     newest: list[int] = []
-    with serving(place.url, tmp_path) as first:
+    with run_server(database.url, tmp_path) as first:
         served = [first]
-        deciding = Deciding(lambda: served[-1], keys)
+        deciding = ReviewerClient(lambda: served[-1], keys)
         readers = [Reader(lambda: served[-1], keys["admin"], seed) for seed in range(READERS)]
         reading = [
             threading.Thread(target=each.read, args=(lambda: newest[0] if newest else None,)) for each in readers
@@ -140,10 +140,10 @@ def test_readers_who_come_back_miss_nothing_and_see_nothing_twice(place: Place, 
         while deciding.decided < CALLS // 2:
             time.sleep(0.01)
         first.kill()
-        with serving(place.url, tmp_path) as second:
+        with run_server(database.url, tmp_path) as second:
             served.append(second)
             working.join()
-            ledger = place.sql("select seq, kind from events where workspace = 'default' order by seq")
+            ledger = database.sql("select seq, kind from events where workspace = 'default' order by seq")
             newest.append(ledger[-1][0])
             for thread in reading:
                 thread.join()
@@ -155,15 +155,15 @@ def test_readers_who_come_back_miss_nothing_and_see_nothing_twice(place: Place, 
 
 # R4
 def test_stalled_readers_are_dropped_while_decisions_go_through(
-    place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "STALL_TIMEOUT", 0.5)
 
     async def scene() -> tuple[int, int, int]:
-        async with opened(place, clock) as parts:
-            site = await make_server_state(Settings(), parts)
-            keys = await make_keys(parts)
-            server, listening = InterlockServer(site), socket.create_server(("127.0.0.1", 0))
+        async with open_services(database, clock) as services:
+            state = await make_server_state(Settings(), services)
+            keys = await make_keys(services)
+            server, listening = InterlockServer(state), socket.create_server(("127.0.0.1", 0))
             running = asyncio.create_task(server.serve(sockets=[listening]))
             port = listening.getsockname()[1]
             idle = await asyncio.gather(*(_open(port, keys["viewer"], "?kinds=nothing") for _ in range(100)))
@@ -171,7 +171,7 @@ def test_stalled_readers_are_dropped_while_decisions_go_through(
             decided = 0
             async with asyncio.timeout(60):
                 while len(server.server_state.connections) > len(idle):
-                    decided += await _reject(parts, await pending(parts, f"{decided}")) == "rejected"
+                    decided += await _reject(services, await propose_pending(services, f"{decided}")) == "rejected"
             left = len(server.server_state.connections)
             server.stop()  # as a signal does: the streams are ended, so that nobody waits for them
             await running
@@ -184,8 +184,8 @@ def test_stalled_readers_are_dropped_while_decisions_go_through(
     assert (left, tasks) == (100, 0)
 
 
-async def _reject(parts: AppServices, approval_id: str) -> str:
-    return (await parts.inbox.decide("default", approval_id, Reject("no" * 50_000), BOB)).status
+async def _reject(services: AppServices, approval_id: str) -> str:
+    return (await services.inbox.decide("default", approval_id, Reject("no" * 50_000), BOB)).status
 
 
 async def _open(port: int, key: str, query: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -14,7 +14,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.identity import KeyBindings
 from interlock.policy.templates import read_template
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 
 UNBOUND = "as a call with an agent key that is bound to nobody: what it says of its tool is a claim"
 EMBEDDED = "as a call of a program that opens the database itself: what it says of its tool is known"
@@ -28,20 +28,20 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def strict(site: ServerState) -> None:
-    await site.workspaces.put_policy("default", read_template("strict"), "ada")
+async def strict(state: ServerState) -> None:
+    await state.workspaces.put_policy("default", read_template("strict"), "ada")
     specs = [ToolSpec("get_weather", "read"), ToolSpec("create_issue", "destructive")]
-    await site.workspaces.pin("default", specs, "", "ada")
+    await state.workspaces.pin("default", specs, "", "ada")
 
 
-async def explained(admin: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
+async def explain(admin: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
     answer = await admin.post("/api/policy/explain", json=call)
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
     return body
 
 
-async def proposed(agent: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
+async def propose(agent: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
     answer = await agent.post("/api/calls", json={"args": {}, "run_id": "run", "call_id": uuid4().hex, **call})
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
@@ -69,27 +69,27 @@ ROWS = {
 
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_call_is_explained_as_it_is_judged(client: As, keys: dict[str, str], row: str) -> None:
+async def test_a_call_is_explained_as_it_is_judged(client: ClientFactory, keys: dict[str, str], row: str) -> None:
     call, verdict, note = ROWS[row]
     ada, bob = client(keys["admin"]), client(keys["reviewer"])
-    told = await explained(ada, **call)
+    told = await explain(ada, **call)
     assert (told["judged_as"], told["verdict"]) == (UNBOUND, verdict)
     assert note in " ".join(told["notes"])
-    met = await proposed(client(keys["agent"]), **call)
+    met = await propose(client(keys["agent"]), **call)
     assert met["outcome"] == OUTCOMES[verdict]
     if verdict == "ask":
         card = (await bob.get(f"/api/approvals/{met['approval_id']}")).json()
         assert told["rule"] == card["rule"]
-    assert (await explained(ada, **call, key={"name": "mailer"}))["verdict"] == verdict
+    assert (await explain(ada, **call, key={"name": "mailer"}))["verdict"] == verdict
 
 
 @pytest.mark.usefixtures("strict")
-async def test_the_terms_are_those_of_the_card(client: As, keys: dict[str, str], site: ServerState) -> None:
+async def test_the_terms_are_those_of_the_card(client: ClientFactory, keys: dict[str, str], state: ServerState) -> None:
     """The team of an action, one person more where the requester is not known, what joins them for a changed tool."""
     for call in ({"tool": "create_issue", "effect": "write"}, {"tool": "fund_transfer"}):
-        told = await explained(client(keys["admin"]), **call)
-        met = await proposed(client(keys["agent"]), **call)
-        stored = await site.store.get("default", met["approval_id"])
+        told = await explain(client(keys["admin"]), **call)
+        met = await propose(client(keys["agent"]), **call)
+        stored = await state.store.get("default", met["approval_id"])
         terms = stored.approval.terms
         assert told["terms"]["stages"][0]["quorum"] == terms.stages[0].quorum
         assert told["terms"]["notes"] if terms.notes else "notes" not in told["terms"]
@@ -100,34 +100,36 @@ async def test_the_terms_are_those_of_the_card(client: As, keys: dict[str, str],
 
 
 @pytest.mark.usefixtures("strict")
-async def test_a_program_with_the_database_is_taken_at_its_word(client: As, keys: dict[str, str]) -> None:
+async def test_embedded_program_is_trusted(client: ClientFactory, keys: dict[str, str]) -> None:
     ada = client(keys["admin"])
-    told = await explained(ada, tool="look_up", effect="read", embedded=True)
+    told = await explain(ada, tool="look_up", effect="read", embedded=True)
     assert (told["judged_as"], told["verdict"], told["rule"]) == (EMBEDDED, "allow", "reads pass")
-    told = await explained(ada, tool="get_weather", embedded=True)
+    told = await explain(ada, tool="get_weather", embedded=True)
     assert (told["verdict"], "pinned as read, and is judged as that" in told["notes"][0]) == ("allow", True)
-    told = await explained(ada, tool="get_weather", effect="write", embedded=True)
+    told = await explain(ada, tool="get_weather", effect="write", embedded=True)
     assert (told["rule"], "this program is taken at its own word: write" in told["notes"][0]) == ("changes ask", True)
 
 
-async def test_a_key_that_is_bound_is_explained_as_one(client: As, keys: dict[str, str], parts: AppServices) -> None:
+async def test_a_key_that_is_bound_is_explained_as_one(
+    client: ClientFactory, keys: dict[str, str], services: AppServices
+) -> None:
     ada = client(keys["admin"])
     rule = {"name": "billing pays", "agents": ["billing"], "then": "allow"}
     await ada.put("/api/policy", json={"version": 1, "rules": [rule]})
     call: dict[str, Any] = {"tool": "pay", "effect": "write", "agent": "billing"}
-    loose = await explained(ada, **call)
+    loose = await explain(ada, **call)
     assert (loose["verdict"], "interlock keys create" in " ".join(loose["notes"])) == ("ask", True)
-    bound = await explained(ada, **call, key={"agents": ["billing"], "requester": "none"})
+    bound = await explain(ada, **call, key={"agents": ["billing"], "requester": "none"})
     assert bound["verdict"] == "allow"
     assert "bound to the agent billing and to no requester" in bound["judged_as"]
-    _, secret = await parts.accounts.create_key("default", "b", "agent", "ada", bindings=KeyBindings(("billing",)))
-    assert (await proposed(client(secret), **call))["outcome"] == "proceed"
+    _, secret = await services.accounts.create_key("default", "b", "agent", "ada", bindings=KeyBindings(("billing",)))
+    assert (await propose(client(secret), **call))["outcome"] == "proceed"
     refused = await ada.post("/api/policy/explain", json={**call, "key": {"agents": ["support"]}})
     assert (refused.status_code, "refuses such a call" in refused.json()["message"]) == (400, True)
 
 
-async def test_arguments_that_do_not_fit_are_told(client: As, keys: dict[str, str]) -> None:
-    told = await explained(client(keys["admin"]), tool="fund_transfer", args={"amount": "much"})
+async def test_arguments_that_do_not_fit_are_reported(client: ClientFactory, keys: dict[str, str]) -> None:
+    told = await explain(client(keys["admin"]), tool="fund_transfer", args={"amount": "much"})
     assert "do not fit the schema of fund_transfer (/amount" in " ".join(told["notes"])
 
 
@@ -144,7 +146,7 @@ async def test_arguments_that_do_not_fit_are_told(client: As, keys: dict[str, st
     ],
 )
 async def test_a_question_that_cannot_be_is_refused(
-    client: As, keys: dict[str, str], call: dict[str, Any], words: str
+    client: ClientFactory, keys: dict[str, str], call: dict[str, Any], words: str
 ) -> None:
     answer = await client(keys["admin"]).post("/api/policy/explain", json={"tool": "x", **call})
     assert (answer.status_code, words in answer.json()["message"]) == (400, True), answer.text

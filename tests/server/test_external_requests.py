@@ -17,8 +17,8 @@ from interlock.runtime.durations import rfc3339
 from interlock.server.routes.external import ExternalRequestJson
 from interlock.server.state import ServerState
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
-from tests.support import AppServices, Clock, kinds
+from tests.server.conftest import ClientFactory
+from tests.support import AppServices, Clock, event_kinds
 
 Keys = dict[str, str]
 PAY = {"amount": 100, "recipient": "ann@example.com"}
@@ -31,7 +31,7 @@ async def send(agent: httpx2.AsyncClient, payload: Any = PAY, action: str = "fun
     return await agent.post("/requests", json={**body, "metadata": metadata})
 
 
-async def taken_in(agent: httpx2.AsyncClient, *given: Any, **more: Any) -> str:
+async def assert_accepted(agent: httpx2.AsyncClient, *given: Any, **more: Any) -> str:
     answer = await send(agent, *given, **more)
     assert answer.status_code == 200, answer.text
     assert answer.json()["status"] == "pending"
@@ -51,9 +51,9 @@ async def resume(anybody: httpx2.AsyncClient, request_id: str) -> dict[str, Any]
 
 
 # R22, R29
-async def test_a_request_is_taken_in_approved_and_resumed(client: As, keys: Keys, clock: Clock) -> None:
+async def test_a_request_is_taken_in_approved_and_resumed(client: ClientFactory, keys: Keys, clock: Clock) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     waiting = await resume(agent, request_id)
     assert (waiting["status"], waiting["decision"], waiting["payload"]) == ("pending", None, None)
     shown = (await bob.get(f"/api/approvals/{request_id}")).json()
@@ -79,30 +79,32 @@ async def test_a_request_is_taken_in_approved_and_resumed(client: As, keys: Keys
 
 
 # R22
-async def test_a_rejection_is_final_when_it_cannot_be_taken_back(client: As, keys: Keys, clock: Clock) -> None:
+async def test_a_rejection_is_final_when_it_cannot_be_taken_back(
+    client: ClientFactory, keys: Keys, clock: Clock
+) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     await submit(bob, request_id, "rejected", comment="Too much.")
     told = await resume(agent, request_id)
     assert (told["status"], told["decision"], told["comment"]) == ("rejected", "rejected", "Too much.")
     assert (told["payload"], told["final"]) == (None, False)
-    clock.forward(8_000)
+    clock.advance(8_000)
     assert (await resume(agent, request_id))["final"] is True
 
 
 # R22, R59
 @pytest.mark.parametrize("scope", ["workspace", "tool", "key"])
-async def test_no_yes_is_told_while_an_approved_request_is_frozen(
-    client: As, keys: Keys, clock: Clock, parts: AppServices, scope: str
+async def test_frozen_approved_request_is_not_reported_as_approved(
+    client: ClientFactory, keys: Keys, clock: Clock, services: AppServices, scope: str
 ) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
-    before, after = await taken_in(agent), await taken_in(agent)
+    before, after = await assert_accepted(agent), await assert_accepted(agent)
     assert (await submit(bob, before, "approved", comment="Fine.")).json()["decision"] == "approved"
-    key = next(key.id for key in await parts.accounts.keys("default") if key.role == "agent")
+    key = next(key.id for key in await services.accounts.keys("default") if key.role == "agent")
     name = {"workspace": "", "tool": "fund_*", "key": key}[scope]
     frozen = await ada.post("/api/freeze", json={"scope": scope, "name": name, "reason": "Stop it."})
     assert frozen.status_code == 201, frozen.text
-    clock.forward(2 * 3_600_000)  # past the time to start it, which stands still
+    clock.advance(2 * 3_600_000)  # past the time to start it, which stands still
     assert (await submit(bob, after, "modified", modifiedPayload={**PAY, "amount": 1})).json()["stopped"] == "frozen"
     told = [await resume(agent, before), await resume(agent, after), (await send(agent, request_id=before)).json()]
     for each in told:
@@ -118,42 +120,44 @@ async def test_no_yes_is_told_while_an_approved_request_is_frozen(
 
 
 # R22, R59
-async def test_a_freeze_of_another_process_is_seen_before_a_yes_is_told(
-    client: As, keys: Keys, parts: AppServices, clock: Clock
+async def test_freeze_of_another_process_is_seen_before_an_approval_is_reported(
+    client: ClientFactory, keys: Keys, services: AppServices, clock: Clock
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     await submit(bob, request_id, "approved")
     draft = Freeze(
         id=uuid7(clock()), workspace="default", scope="workspace", name="", reason="Stop it.", by="ada", at=0
     )
-    await parts.store.freezes.add(draft)  # and nobody told this process
+    await services.store.freezes.add(draft)  # and nobody told this process
     assert (await resume(agent, request_id))["stopped"] == "frozen"
 
 
 # R22, R59
-async def test_no_yes_is_told_of_what_the_policy_of_now_denies(client: As, keys: Keys, site: Any) -> None:
+async def test_request_that_the_current_policy_denies_is_not_reported_as_approved(
+    client: ClientFactory, keys: Keys, state: Any
+) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     await submit(bob, request_id, "approved")
     deny = "version: 1\nrules: [{name: stop, tools: [fund_transfer], then: deny, reason: No more.}]\n"
-    await site.workspaces.put_policy("default", deny, "ada")
+    await state.workspaces.put_policy("default", deny, "ada")
     told = await resume(agent, request_id)
     assert (told["status"], told["decision"], told["payload"]) == ("denied", "rejected", None)
     assert (told["reviewerId"], told["final"], told["stopped"]) == ("policy", False, "denied_now")
     assert "No more." in told["comment"]
-    await site.workspaces.put_policy("default", "version: 1\n", "ada")
+    await state.workspaces.put_policy("default", "version: 1\n", "ada")
     assert (await resume(agent, request_id))["status"] == "approved"  # a look ends nothing
-    await site.workspaces.put_policy("default", deny, "ada")
+    await state.workspaces.put_policy("default", deny, "ada")
     assert (await agent.post(f"/api/calls/{request_id}/start", json={})).json()["error"] == "denied_now"
     ended = await resume(agent, request_id)
     assert (ended["status"], ended["decision"], ended["final"]) == ("cancelled", "rejected", True)
 
 
 # R22
-async def test_a_modified_payload_is_what_may_be_done(client: As, keys: Keys) -> None:
+async def test_a_modified_payload_is_what_may_be_done(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     less = {**PAY, "amount": 50}
     assert (await submit(bob, request_id, "modified", modifiedPayload=less)).status_code == 200
     told = await resume(agent, request_id)
@@ -172,10 +176,10 @@ async def test_a_modified_payload_is_what_may_be_done(client: As, keys: Keys) ->
     ],
 )
 async def test_an_answer_that_does_not_fit_leaves_the_request_open(
-    client: As, keys: Keys, decision: str, more: dict[str, Any], where: str
+    client: ClientFactory, keys: Keys, decision: str, more: dict[str, Any], where: str
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     answer = await submit(bob, request_id, decision, **more)
     assert (answer.status_code, answer.json()["error"]) == (422, "invalid_decision"), answer.text
     assert where in answer.text
@@ -184,7 +188,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_request_open(
 
 # R22, R27
 async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can_be_mended(
-    client: As, keys: Keys, parts: AppServices
+    client: ClientFactory, keys: Keys, services: AppServices
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     answer = await send(agent, {"amount": -5, "recipient": "ann"})
@@ -192,7 +196,7 @@ async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can
     assert [flag["pointer"] for flag in answer.json()["flags"]] == ["/amount"]
     refused = await submit(bob, request_id, "approved")
     assert (refused.status_code, refused.json()["problems"][0]["pointer"]) == (422, "/amount")
-    assert "decision_refused" in await kinds(parts)
+    assert "decision_refused" in await event_kinds(services)
     assert (await submit(bob, request_id, "modified", modifiedPayload=PAY)).status_code == 200
     mended = await resume(agent, request_id)
     assert (mended["decision"], mended["payload"], mended["flags"]) == ("modified", PAY, [])
@@ -201,13 +205,13 @@ async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can
 # R24
 @pytest.mark.postgres_smoke
 async def test_the_same_request_is_one_and_another_under_its_id_is_a_conflict(
-    client: As, keys: Keys, parts: AppServices
+    client: ClientFactory, keys: Keys, services: AppServices
 ) -> None:
     agent, request_id = client(keys["agent"]), str(uuid4())
     answers = await asyncio.gather(*[send(agent, request_id=request_id.upper()) for _ in range(20)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.text for answer in answers}) == 1
-    assert (await kinds(parts)).count("proposed") == 1
+    assert (await event_kinds(services)).count("proposed") == 1
     others: list[dict[str, Any]] = [{"payload": {**PAY, "amount": 1}}, {"action": "other"}, {"initiatedBy": "eve"}]
     for other in others:
         answer = await send(agent, request_id=request_id, **other)
@@ -227,17 +231,17 @@ async def test_the_same_request_is_one_and_another_under_its_id_is_a_conflict(
         {"approved": True},
     ],
 )
-async def test_a_wrong_request_is_refused(client: As, keys: Keys, change: dict[str, Any]) -> None:
+async def test_a_wrong_request_is_refused(client: ClientFactory, keys: Keys, change: dict[str, Any]) -> None:
     body = {"requestId": str(uuid4()), "actionType": "fund_transfer", "payload": PAY, **change}
     answer = await client(keys["agent"]).post("/requests", json=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), answer.text
 
 
 # R22, R28
-async def test_a_request_expires_when_it_says_so(client: As, keys: Keys, clock: Clock) -> None:
+async def test_a_request_expires_when_it_says_so(client: ClientFactory, keys: Keys, clock: Clock) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    request_id = await taken_in(agent, expiresAt=rfc3339(clock() + 5_000))
-    clock.forward(5_000)
+    request_id = await assert_accepted(agent, expiresAt=rfc3339(clock() + 5_000))
+    clock.advance(5_000)
     told = await resume(agent, request_id)
     assert (told["status"], told["decision"], told["payload"]) == ("expired", "rejected", None)
     late = await submit(bob, request_id, "approved")
@@ -245,18 +249,18 @@ async def test_a_request_expires_when_it_says_so(client: As, keys: Keys, clock: 
 
 
 # R26
-async def test_the_team_of_an_action_decides_once_there_are_people_in_it(client: As, keys: Keys) -> None:
+async def test_the_team_of_an_action_decides_once_there_are_people_in_it(client: ClientFactory, keys: Keys) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     assert (await submit(ada, request_id, "approved")).status_code == 403
     assert (await submit(bob, request_id, "approved")).status_code == 200
     article = {"url": "https://example.com/a", "tags": ["news"]}
-    nobodys = await taken_in(agent, article, "content_publish")
+    nobodys = await assert_accepted(agent, article, "content_publish")
     assert (await submit(ada, nobodys, "approved")).status_code == 200
 
 
 # R48
-async def test_a_rule_says_otherwise(client: As, keys: Keys, site: Any, clock: Clock) -> None:
+async def test_a_rule_says_otherwise(client: ClientFactory, keys: Keys, state: Any, clock: Clock) -> None:
     rules = """
 version: 1
 rules:
@@ -264,9 +268,9 @@ rules:
      expires_in: 1m}
   - {name: not so much, tools: [fund_transfer], then: deny, reason: Too much.}
 """
-    await site.workspaces.put_policy("default", rules, "ada")
+    await state.workspaces.put_policy("default", rules, "ada")
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     assert (await resume(agent, request_id))["expiresAt"] == rfc3339(clock() + 60_000)
     assert (await submit(bob, request_id, "approved")).status_code == 403
     assert (await submit(ada, request_id, "approved")).status_code == 200
@@ -275,14 +279,14 @@ rules:
 
 
 # R48
-async def test_only_agents_ask_and_only_people_answer(client: As, keys: Keys, parts: AppServices) -> None:
+async def test_only_agents_ask_and_only_people_answer(client: ClientFactory, keys: Keys, services: AppServices) -> None:
     agent = client(keys["agent"])
-    request_id = await taken_in(agent)
+    request_id = await assert_accepted(agent)
     for role in ("viewer", "reviewer", "admin"):
         assert (await send(client(keys[role]))).status_code == 403
     for role in ("agent", "viewer"):
         assert (await submit(client(keys[role]), request_id, "approved")).status_code == 403
-    stranger = await make_keys(parts, "elsewhere")
+    stranger = await make_keys(services, "elsewhere")
     assert (await client(stranger["agent"]).get(f"/resume/{request_id}")).status_code == 404
     assert (await submit(client(stranger["admin"]), request_id, "approved")).status_code == 404
 
@@ -294,9 +298,9 @@ class TestConfigured:
         lenient = VerificationSettings(schema_strictness="lenient", allow_modifications=False, max_comment_length=10)
         return Settings(actions={"update": ActionSettings(schema, "nobody")}, verification=lenient)
 
-    async def test_verification_is_as_configured(self, client: As, keys: Keys) -> None:  # R27, R30
+    async def test_verification_is_as_configured(self, client: ClientFactory, keys: Keys) -> None:  # R27, R30
         agent, bob = client(keys["agent"]), client(keys["reviewer"])
-        request_id = await taken_in(agent, {"key": "a", "more": 1}, "update")
+        request_id = await assert_accepted(agent, {"key": "a", "more": 1}, "update")
         assert (await resume(agent, request_id))["flags"] == []
         modified = await submit(bob, request_id, "modified", modifiedPayload={"key": "b"})
         assert (modified.status_code, modified.json()["error"]) == (422, "invalid_decision")
@@ -304,8 +308,10 @@ class TestConfigured:
         shown = (await bob.get(f"/api/approvals/{request_id}")).json()
         assert shown["decisions"] == ["approve", "reject"]
 
-    async def test_a_configured_team_decides_though_nobody_is_in_it(self, client: As, keys: Keys) -> None:  # R26
-        request_id = await taken_in(client(keys["agent"]), {"key": "a"}, "update")
+    async def test_a_configured_team_decides_though_nobody_is_in_it(
+        self, client: ClientFactory, keys: Keys
+    ) -> None:  # R26
+        request_id = await assert_accepted(client(keys["agent"]), {"key": "a"}, "update")
         assert (await submit(client(keys["admin"]), request_id, "approved")).status_code == 403
 
 
@@ -314,28 +320,28 @@ HEADERS = {"url": "https://api.example.com/x", "headers": {"Authorization": "Bea
 
 @pytest.mark.parametrize("tool", ["http_post", "HTTP_Post"])
 async def test_what_is_registered_of_a_tool_counts_for_a_request(
-    client: As, keys: Keys, parts: AppServices, site: ServerState, tool: str
+    client: ClientFactory, keys: Keys, services: AppServices, state: ServerState, tool: str
 ) -> None:
     agent, vic = client(keys["agent"]), client(keys["viewer"])
-    request_id = await taken_in(agent, HEADERS, tool)
+    request_id = await assert_accepted(agent, HEADERS, tool)
     card = await vic.get(f"/api/approvals/{request_id}")
     assert "hunter2" not in card.text
     assert card.json()["effect"] == "write"
     for odd in ({"address": "nowhere"}, {**HEADERS, "headers": [["Authorization", "Bearer hunter2"]]}):
         refused = await send(agent, odd, tool)
         assert refused.status_code == 400, "in what does not fit, a secret could stand anywhere"
-    await site.workspaces.put_policy("default", "version: 1\nrules:\n  - {name: no, then: deny}\n", "ada")
+    await state.workspaces.put_policy("default", "version: 1\nrules:\n  - {name: no, then: deny}\n", "ada")
     assert (await send(agent, HEADERS, tool)).json()["status"] == "denied"
-    entries = [entry async for page in parts.store.entries("default", 0) for entry in page]
+    entries = [entry async for page in services.store.entries("default", 0) for entry in page]
     denied = [entry for entry in entries if entry.kind == "denied"]
     assert denied
     assert not [entry for entry in entries if b"hunter2" in (entry.content or b"")]
 
 
 async def test_a_pin_of_a_ready_action_keeps_the_schema_of_the_action(
-    client: As, keys: Keys, site: ServerState
+    client: ClientFactory, keys: Keys, state: ServerState
 ) -> None:
-    await site.workspaces.pin("default", [ToolSpec("fund_transfer", "destructive")], "", "ada")
+    await state.workspaces.pin("default", [ToolSpec("fund_transfer", "destructive")], "", "ada")
     answer = (await send(client(keys["agent"]), {"amount": -5, "recipient": "ann"})).json()
     assert answer["flags"]
     shown = (await client(keys["viewer"]).get(f"/api/approvals/{answer['requestId']}")).json()

@@ -7,23 +7,23 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import propose
 
 ALL = {"scope": "workspace", "reason": "Something is wrong."}
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def ada(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
 @pytest.fixture
-def agent(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def agent(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["agent"])
 
 
-async def approved(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, call_id: str = "one") -> str:
+async def make_approved(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, call_id: str = "one") -> str:
     told = await propose(agent, call_id=call_id)
     body = {"kind": "approve", "args_sha256": told["args_sha256"]}
     done = await ada.post(f"/api/approvals/{told['approval_id']}/decision", json=body)
@@ -35,7 +35,7 @@ async def approved(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, call_id: 
 async def test_a_frozen_workspace_starts_nothing_and_says_why(
     ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
 ) -> None:
-    approval_id = await approved(ada, agent)
+    approval_id = await make_approved(ada, agent)
     made = await ada.post("/api/freeze", json=ALL)
     assert made.status_code == 201, made.text
     freeze = made.json()
@@ -60,11 +60,11 @@ async def test_a_frozen_workspace_starts_nothing_and_says_why(
 
 # R59
 async def test_a_frozen_key_stops_those_who_come_with_it(
-    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: AppServices, client: As
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, services: AppServices, client: ClientFactory
 ) -> None:
-    key, secret = await parts.accounts.create_key("default", "second", "agent", "ada")
+    key, secret = await services.accounts.create_key("default", "second", "agent", "ada")
     stopped = client(secret)
-    theirs, approval_id = await approved(ada, stopped), await approved(ada, agent, call_id="two")
+    theirs, approval_id = await make_approved(ada, stopped), await make_approved(ada, agent, call_id="two")
     assert (await ada.post("/api/freeze", json={**ALL, "scope": "key", "name": "nobody"})).status_code == 404
     assert (await ada.post("/api/freeze", json={**ALL, "scope": "key", "name": key.id})).status_code == 201
     assert (await propose(stopped, call_id="three"))["outcome"] == "refused"
@@ -92,7 +92,7 @@ async def test_a_freeze_that_makes_no_sense_is_refused(ada: httpx2.AsyncClient, 
 async def test_a_new_deny_rule_stops_what_waits_and_what_was_approved(
     ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
 ) -> None:
-    approval_id = await approved(ada, agent)
+    approval_id = await make_approved(ada, agent)
     waiting = await propose(agent, call_id="two")
     rule = {"name": "no more", "tools": ["delete_file"], "then": "deny", "reason": "Nobody deletes files."}
     assert (await ada.put("/api/policy", json={"version": 1, "rules": [rule]})).status_code == 200
@@ -106,8 +106,8 @@ async def test_a_new_deny_rule_stops_what_waits_and_what_was_approved(
 
 
 # R59
-async def test_humanlayers_program_is_told_no_yes_while_it_is_frozen_or_denied(
-    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, site: ServerState
+async def test_humanlayer_reports_no_approval_while_frozen_or_denied(
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, state: ServerState
 ) -> None:
     asked = {"run_id": "r", "call_id": "c", "spec": {"fn": "delete_file", "kwargs": {"path": "/tmp/x"}}}
     assert (await agent.post("/humanlayer/v1/function_calls", json=asked)).status_code == 200
@@ -118,7 +118,7 @@ async def test_humanlayers_program_is_told_no_yes_while_it_is_frozen_or_denied(
     assert (await agent.get(look)).json()["status"]["approved"] is None
     await ada.delete(f"/api/freeze/{freeze['id']}")
     deny = "version: 1\nrules: [{name: no more, tools: [delete_file], then: deny, reason: Nobody deletes.}]\n"
-    await site.workspaces.put_policy("default", deny, "ada")
+    await state.workspaces.put_policy("default", deny, "ada")
     refused = await agent.get(look)
     assert (refused.status_code, refused.json()["error"]) == (409, "denied_now")
     told = (await agent.get(look)).json()["status"]

@@ -16,17 +16,24 @@ from typing import Any
 
 import pytest
 
-from tests.interlock_server import keys_at, serving
+from tests.interlock_server import create_keys, run_server
 
 HERE = Path(__file__).parent
 EXAMPLES = os.environ.get("EXAMPLES", "2")
 OPERATIONS = 60  # at least: what is found at fewer, was not looked at
-WHOLE = ("--max-examples", EXAMPLES)
-BRIEF = ("--max-examples", "1", "--phases", "fuzzing", "--exclude-path", "/api/events")  # a stream that does not end
+FULL_RUN = ("--max-examples", EXAMPLES)
+SHORT_RUN = (
+    "--max-examples",
+    "1",
+    "--phases",
+    "fuzzing",
+    "--exclude-path",
+    "/api/events",
+)  # a stream that does not end
 
 
 def test_a_few_requests_to_each_route_do_not_break_the_document(tmp_path: Path) -> None:  # R36, R40
-    said = fuzzed(tmp_path, "admin", *BRIEF)
+    said = run_schemathesis(tmp_path, "admin", *SHORT_RUN)
     assert said["failures"] == [], said["output"]
     assert (said["errored"], said["tested"]) == (0, said["selected"])
     assert said["selected"] >= OPERATIONS
@@ -35,7 +42,7 @@ def test_a_few_requests_to_each_route_do_not_break_the_document(tmp_path: Path) 
 @pytest.mark.nightly  # six thousand requests
 @pytest.mark.timeout(900)
 def test_no_request_of_an_admin_breaks_the_document(tmp_path: Path) -> None:  # R36, R40
-    said = fuzzed(tmp_path, "admin", *WHOLE)
+    said = run_schemathesis(tmp_path, "admin", *FULL_RUN)
     assert said["failures"] == [], said["output"]
     assert (said["errored"], said["tested"]) == (0, said["selected"])
     assert said["selected"] >= OPERATIONS
@@ -46,16 +53,16 @@ def test_no_request_of_an_admin_breaks_the_document(tmp_path: Path) -> None:  # 
 def test_no_request_of_an_agent_breaks_the_document(tmp_path: Path) -> None:  # R36, R40
     """On the routes that are for agents; what they get on others is in the matrix."""
     waits = ("--exclude-path", "/api/pauses/claim")  # as long as its body says, and nobody here waits for that
-    said = fuzzed(tmp_path, "agent", *WHOLE, "--include-by", "/x-roles/0 == agent", *waits)
+    said = run_schemathesis(tmp_path, "agent", *FULL_RUN, "--include-by", "/x-roles/0 == agent", *waits)
     assert said["failures"] == [], said["output"]
     assert (said["errored"], said["tested"]) == (0, said["selected"])
     assert said["selected"] > 10
 
 
-def fuzzed(folder: Path, role: str, *options: str) -> dict[str, Any]:
+def run_schemathesis(folder: Path, role: str, *options: str) -> dict[str, Any]:
     database, report = f"sqlite:///{folder}/interlock.db", folder / "report.json"
-    keys = asyncio.run(keys_at(database))
-    with serving(database, folder) as served:
+    keys = asyncio.run(create_keys(database))
+    with run_server(database, folder) as served:
         command = [
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml"), "run"),
             *(f"{served.url}/openapi.json", "--header", f"Authorization: Bearer {keys[role]}"),

@@ -11,19 +11,19 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.server.state import ServerState
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import propose
 
 NEW = {"tool": "delete_file", "expires_in": "2h", "reason": "a night of cleaning"}
 
 
 @pytest.fixture
-def bob(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def bob(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["reviewer"])
 
 
 @pytest.fixture
-async def agent(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+async def agent(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     """Has called once, so that its tool is known."""
     made = client(keys["agent"])
     await propose(made, call_id="before")
@@ -58,7 +58,7 @@ async def test_a_grant_lets_calls_through_until_it_is_revoked(
 
 # R24
 @pytest.mark.postgres_smoke
-async def test_a_grant_that_is_sent_again_is_one_grant(bob: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
+async def test_retried_grant_is_one_grant(bob: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
     assert agent
     answers = await asyncio.gather(*(grant(bob, "same") for _ in range(5)))
     assert {answer.status_code for answer in answers} == {201}
@@ -107,7 +107,7 @@ async def test_a_tool_that_nobody_called_has_no_grant(bob: httpx2.AsyncClient) -
 
 # R48
 async def test_only_people_who_decide_make_grants_and_only_theirs_end(
-    client: As, keys: dict[str, str], agent: httpx2.AsyncClient
+    client: ClientFactory, keys: dict[str, str], agent: httpx2.AsyncClient
 ) -> None:
     assert {(await grant(client(keys[role]))).status_code for role in ("agent", "viewer")} == {403}
     made = (await grant(client(keys["admin"]))).json()
@@ -117,11 +117,11 @@ async def test_only_people_who_decide_make_grants_and_only_theirs_end(
 
 
 async def test_a_grant_of_another_workspace_is_not_there(
-    client: As, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: AppServices, site: ServerState
+    client: ClientFactory, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, services: AppServices, state: ServerState
 ) -> None:
     assert agent
     made = (await grant(bob)).json()
-    await site.accounts.add_workspace("other")
-    strange = client((await make_keys(parts, "other"))["admin"])
+    await state.accounts.add_workspace("other")
+    strange = client((await make_keys(services, "other"))["admin"])
     answers = [await strange.get(f"/api/grants/{made['id']}"), await strange.delete(f"/api/grants/{made['id']}")]
     assert {answer.status_code for answer in answers} == {404}

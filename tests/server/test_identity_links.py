@@ -1,4 +1,4 @@
-"""Who somebody elsewhere is here: by a link that was made for them, never by a name that they chose."""
+"""Identities in other systems: linked by a token made for the person, never by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings, Settings
 from interlock.notify.service import InboundHandler
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 NOWHERE = {"routing_key": "0" * 32}
@@ -24,13 +24,13 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def desk(site: ServerState) -> InboundHandler:
-    return InboundHandler(site.notifications, "ops")
+def desk(state: ServerState) -> InboundHandler:
+    return InboundHandler(state.notifications, "ops")
 
 
-async def signed_in(client: As, parts: AppServices, name: str) -> httpx2.AsyncClient:
-    token = await parts.accounts.create_link("default", "test", name)
-    _, session = await parts.accounts.use_link(token)
+async def sign_in(client: ClientFactory, services: AppServices, name: str) -> httpx2.AsyncClient:
+    token = await services.accounts.create_link("default", "test", name)
+    _, session = await services.accounts.use_link(token)
     return client(cookie=f"interlock={session}", origin="http://127.0.0.1:8321")
 
 
@@ -45,9 +45,9 @@ async def link(desk: InboundHandler, outside: str, workspace: str = "default") -
 
 # R25, R48
 async def test_a_person_who_is_signed_in_says_that_this_is_them(
-    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler
+    client: ClientFactory, keys: dict[str, str], services: AppServices, desk: InboundHandler
 ) -> None:
-    bob = await signed_in(client, parts, "bob")
+    bob = await sign_in(client, services, "bob")
     body = await link(desk, "U0BOB")
     looked = (await bob.post("/api/me/identities/look", json=body)).json()
     assert (looked["channel"], looked["kind"], looked["outside"], looked["user"]) == ("ops", "pagerduty", "U0BOB", None)
@@ -67,9 +67,9 @@ async def test_a_person_who_is_signed_in_says_that_this_is_them(
 # R48
 @pytest.mark.postgres_smoke
 async def test_somebody_elses_account_is_not_taken_over(
-    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler
+    client: ClientFactory, keys: dict[str, str], services: AppServices, desk: InboundHandler
 ) -> None:
-    bob, vic = [await signed_in(client, parts, name) for name in ("bob", "vic")]
+    bob, vic = [await sign_in(client, services, name) for name in ("bob", "vic")]
     body = await link(desk, "U0BOB")
     assert (await bob.post("/api/me/identities", json=body)).status_code == 201
     refused = await vic.post("/api/me/identities", json=body)
@@ -83,9 +83,9 @@ async def test_somebody_elses_account_is_not_taken_over(
 
 # R47, R48
 async def test_a_link_holds_for_a_quarter_of_an_hour_for_one_account_of_one_workspace(
-    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler, clock: Clock
+    client: ClientFactory, keys: dict[str, str], services: AppServices, desk: InboundHandler, clock: Clock
 ) -> None:
-    bob, body = await signed_in(client, parts, "bob"), await link(desk, "U0BOB")
+    bob, body = await sign_in(client, services, "bob"), await link(desk, "U0BOB")
     other = await link(desk, "U0EVE")
     claim, _, proof = body["link"].partition(".")
     forged = [f"{other['link'].partition('.')[0]}.{proof}", claim, f"{claim}.", f"{claim}.{'0' * 64}", "", "é." + proof]
@@ -93,27 +93,27 @@ async def test_a_link_holds_for_a_quarter_of_an_hour_for_one_account_of_one_work
     for text in forged:
         answer = await bob.post("/api/me/identities", json={"link": text})
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
-    clock.forward(15 * MINUTE - 1)
+    clock.advance(15 * MINUTE - 1)
     assert (await bob.post("/api/me/identities/look", json=body)).status_code == 200
-    clock.forward(1)
-    bob = await signed_in(client, parts, "bob")
+    clock.advance(1)
+    bob = await sign_in(client, services, "bob")
     assert (await bob.post("/api/me/identities", json=body)).status_code == 404
     assert await desk.find_reviewer("default", "U0BOB") is None
 
 
 # R48
 async def test_a_key_cannot_say_who_its_owner_is_elsewhere(
-    client: As, keys: dict[str, str], desk: InboundHandler
+    client: ClientFactory, keys: dict[str, str], desk: InboundHandler
 ) -> None:
     answer = await client(keys["viewer"]).post("/api/me/identities", json=await link(desk, "U0VIC"))
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 # R48
-async def test_who_is_removed_is_nobody_elsewhere_and_whoever_gets_the_name_is_somebody_else(
-    client: As, keys: dict[str, str], parts: AppServices, desk: InboundHandler, site: ServerState
+async def test_removed_user_loses_their_links_and_a_new_user_of_that_name_inherits_none(
+    client: ClientFactory, keys: dict[str, str], services: AppServices, desk: InboundHandler, state: ServerState
 ) -> None:
-    bob = await signed_in(client, parts, "bob")
+    bob = await sign_in(client, services, "bob")
     await bob.post("/api/me/identities", json=await link(desk, "U0BOB"))
     admin = client(keys["admin"])
     assert (await admin.delete("/api/users/bob")).status_code == 200

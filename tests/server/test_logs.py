@@ -16,7 +16,7 @@ from interlock.server.http import Receive, Scope, Send
 from interlock.server.logs import MAX_LINES_PER_SECOND, JsonLogger, LibraryLogHandler
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import CALL, decide, propose
 from tests.support import START, Clock
 
@@ -30,14 +30,16 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def lines(site: ServerState, clock: Clock) -> Lines:
+def lines(state: ServerState, clock: Clock) -> Lines:
     """Before the app is built, which takes the log from the site."""
     told: Lines = []
-    site.log = JsonLogger(clock, "requests", lambda line: told.append(json.loads(line)))
+    state.log = JsonLogger(clock, "requests", lambda line: told.append(json.loads(line)))
     return told
 
 
-async def test_every_answer_has_an_id_that_the_log_knows(lines: Lines, client: As, keys: dict[str, str]) -> None:
+async def test_every_answer_has_an_id_that_the_log_knows(
+    lines: Lines, client: ClientFactory, keys: dict[str, str]
+) -> None:
     answer = await client(keys["agent"]).get("/api/calls/nothing")
     (line,) = lines
     assert line["request_id"] == answer.headers["x-request-id"]
@@ -49,32 +51,34 @@ async def test_every_answer_has_an_id_that_the_log_knows(lines: Lines, client: A
 @pytest.mark.parametrize(
     ("given", "kept"), [("abc-DEF_1", True), ("x" * 64, True), ("x" * 65, False), ("a b", False), ('"}{', False)]
 )
-async def test_a_given_id_is_kept_if_it_is_one(client: As, given: str, kept: bool) -> None:
+async def test_a_given_id_is_kept_if_it_is_one(client: ClientFactory, given: str, kept: bool) -> None:
     answer = await client(**{"x-request-id": given}).get("/healthz")
     assert (answer.headers["x-request-id"] == given) is kept
 
 
-async def test_ids_differ(client: As) -> None:
+async def test_ids_differ(client: ClientFactory) -> None:
     ids = {(await client().get("/healthz")).headers["x-request-id"] for _ in range(20)}
     assert len(ids) == 20
 
 
 async def test_a_fault_in_a_hot_route_is_a_plain_answer(
-    lines: Lines, site: ServerState, client: As, keys: dict[str, str]
+    lines: Lines, state: ServerState, client: ClientFactory, keys: dict[str, str]
 ) -> None:
     told = await propose(client(keys["agent"]))
-    site.clock = broken
+    state.clock = broken_app
     answer = await decide(client(keys["reviewer"]), told)
-    assert fault_told(answer, lines) == "/api/approvals/{approval_id}/decision"
+    assert assert_failure_logged(answer, lines) == "/api/approvals/{approval_id}/decision"
 
 
-async def test_a_fault_in_another_route_is_a_plain_answer(lines: Lines, site: ServerState, client: As) -> None:
-    site.store = None  # type: ignore[assignment]  # a fault of ours
+async def test_a_fault_in_another_route_is_a_plain_answer(
+    lines: Lines, state: ServerState, client: ClientFactory
+) -> None:
+    state.store = None  # type: ignore[assignment]  # a fault of ours
     answer = await client().get("/readyz")
-    assert fault_told(answer, lines) == "/readyz"
+    assert assert_failure_logged(answer, lines) == "/readyz"
 
 
-def fault_told(answer: httpx2.Response, lines: Lines) -> str:
+def assert_failure_logged(answer: httpx2.Response, lines: Lines) -> str:
     """The route that the log names, once all the rest is as it should be."""
     body = answer.json()
     assert (answer.status_code, set(body)) == (500, {"error", "message", "request_id"})
@@ -88,11 +92,13 @@ def fault_told(answer: httpx2.Response, lines: Lines) -> str:
     return route
 
 
-def broken() -> int:
+def broken_app() -> int:
     raise ValueError(SECRET)
 
 
-async def test_planted_secrets_are_in_no_line_and_no_error(lines: Lines, client: As, keys: dict[str, str]) -> None:
+async def test_planted_secrets_are_in_no_line_and_no_error(
+    lines: Lines, client: ClientFactory, keys: dict[str, str]
+) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     answers = [
         await client(f"ik_{SECRET}").get("/api/calls/x"),
@@ -115,15 +121,15 @@ async def test_planted_secrets_are_in_no_line_and_no_error(lines: Lines, client:
     assert not any(SECRET in answer.text for answer in answers if answer.status_code in (401, 500))
 
 
-async def test_only_refusals_are_told_unless_all_is_wanted(
-    site: ServerState, clock: Clock, keys: dict[str, str]
+async def test_only_refusals_are_logged_unless_all_is_configured(
+    state: ServerState, clock: Clock, keys: dict[str, str]
 ) -> None:
     told: Lines = []
     for wanted in ("problems", "none"):
-        site.log = JsonLogger(clock, wanted, lambda line: told.append(json.loads(line)))  # type: ignore[arg-type]
-        async with asking(RequestMiddleware(site, answering(200))) as client:
+        state.log = JsonLogger(clock, wanted, lambda line: told.append(json.loads(line)))  # type: ignore[arg-type]
+        async with send_as_peer(RequestMiddleware(state, respond_with(200))) as client:
             await client.get("/")
-        async with asking(RequestMiddleware(site, answering(401))) as client:
+        async with send_as_peer(RequestMiddleware(state, respond_with(401))) as client:
             await client.get("/")
     assert [(line["event"], line["level"], line["status"]) for line in told] == [("request_refused", "warning", 401)]
 
@@ -134,7 +140,7 @@ def test_a_flood_of_lines_is_cut_and_said_so(clock: Clock) -> None:
     for _ in range(MAX_LINES_PER_SECOND + 50):
         log.write_limited("warning", "request_refused")
     assert len(told) == MAX_LINES_PER_SECOND
-    clock.forward(1_000)
+    clock.advance(1_000)
     log.write_limited("warning", "request_refused")
     assert [line["event"] for line in told[MAX_LINES_PER_SECOND:]] == ["lines_left_out", "request_refused"]
     assert told[MAX_LINES_PER_SECOND]["lines"] == 50
@@ -145,7 +151,7 @@ def test_what_libraries_log_comes_without_its_values(clock: Clock) -> None:
     logger = logging.Logger("uvicorn.error")
     logger.addHandler(LibraryLogHandler(JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))))
     try:
-        broken()
+        broken_app()
     except ValueError:
         logger.exception("It failed for %s", SECRET)
     logger.info("Started")
@@ -155,7 +161,7 @@ def test_what_libraries_log_comes_without_its_values(clock: Clock) -> None:
     assert SECRET not in json.dumps(told)
 
 
-async def test_what_fails_in_the_background_is_told_without_its_words(clock: Clock) -> None:
+async def test_background_failure_is_logged_without_its_message(clock: Clock) -> None:
     told: Lines = []
     log = JsonLogger(clock, "problems", lambda line: told.append(json.loads(line)))
     loop = asyncio.get_running_loop()
@@ -178,19 +184,19 @@ async def test_what_fails_in_the_background_is_told_without_its_words(clock: Clo
     ],
 )
 async def test_only_named_proxies_are_believed(
-    lines: Lines, site: ServerState, peer: str, forwarded: str, seen: str
+    lines: Lines, state: ServerState, peer: str, forwarded: str, seen: str
 ) -> None:
-    async with asking(RequestMiddleware(site, answering(200)), peer) as client:
+    async with send_as_peer(RequestMiddleware(state, respond_with(200)), peer) as client:
         await client.get("/", headers={"x-forwarded-for": forwarded})
     assert lines[-1]["address"] == seen
 
 
-def asking(app: RequestMiddleware, peer: str = "127.0.0.1") -> httpx2.AsyncClient:
+def send_as_peer(app: RequestMiddleware, peer: str = "127.0.0.1") -> httpx2.AsyncClient:
     transport = httpx2.ASGITransport(app=app, client=(peer, 1234))
     return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321")
 
 
-def answering(status: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def respond_with(status: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     async def app(_: Scope, __: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": b""})

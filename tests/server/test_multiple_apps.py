@@ -1,4 +1,4 @@
-"""Several sites in one process: they share the routes, which take long to make, and nothing else."""
+"""Several apps in one process share the routes and nothing else."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from interlock.server.app import build_app
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.serve import make_server_state
 from tests.interlock_server import make_keys
-from tests.server.asgi_request import ask
-from tests.support import Clock, opened
+from tests.server.asgi_request import send_request
+from tests.support import Clock, open_services
 
 Site = tuple[RequestMiddleware, dict[str, str]]
 
@@ -23,7 +23,7 @@ Site = tuple[RequestMiddleware, dict[str, str]]
 @pytest.fixture
 async def sites(tmp_path: Path, clock: Clock) -> AsyncIterator[list[Site]]:
     """Two with the same people and other settings, each with a database of its own."""
-    async with opened(tmp_path / "one.db", clock) as one, opened(tmp_path / "two.db", clock) as two:
+    async with open_services(tmp_path / "one.db", clock) as one, open_services(tmp_path / "two.db", clock) as two:
         settings = Settings(), Settings(server=ServerSettings(public_url="https://interlock.example.com"))
         yield [
             (build_app(await make_server_state(given, parts)), await make_keys(parts))
@@ -34,9 +34,11 @@ async def sites(tmp_path: Path, clock: Clock) -> AsyncIterator[list[Site]]:
 async def test_a_request_is_served_by_the_site_that_it_came_to(sites: list[Site]) -> None:
     (first, keys), (second, others) = sites
     admin = {"authorization": f"Bearer {keys['admin']}", "content-type": "application/json"}
-    assert (await ask(first, "POST", "/api/users", admin, b'{"name":"zoe","role":"viewer"}')).status == 201
+    assert (await send_request(first, "POST", "/api/users", admin, b'{"name":"zoe","role":"viewer"}')).status == 201
     here, there = [
-        (await ask(app, "GET", "/api/users", {"authorization": f"Bearer {given['admin']}", "host": host})).json()
+        (
+            await send_request(app, "GET", "/api/users", {"authorization": f"Bearer {given['admin']}", "host": host})
+        ).json()
         for app, given, host in ((first, keys, "127.0.0.1:8321"), (second, others, "interlock.example.com"))
     ]
     assert {each["name"] for each in here["items"]} - {each["name"] for each in there["items"]} == {"zoe"}
@@ -46,15 +48,15 @@ async def test_a_key_of_one_site_opens_no_other(sites: list[Site]) -> None:
     (_, keys), (second, _) = sites
     asked = {"authorization": f"Bearer {keys['admin']}", "host": "interlock.example.com"}
     for path in ("/api/users", "/api/me", "/api/runs", "/humanlayer/v1/function_calls/x"):
-        assert (await ask(second, "GET", path, asked)).status == 401, path
+        assert (await send_request(second, "GET", path, asked)).status == 401, path
 
 
 async def test_the_routes_keep_no_site(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "interlock.db", clock) as parts:
-        site = await make_server_state(Settings(), parts)
-        app = build_app(site)
-        assert (await ask(app, "GET", "/healthz")).status == 200
-        gone = weakref.ref(site)
-        del site, app
+    async with open_services(tmp_path / "interlock.db", clock) as services:
+        state = await make_server_state(Settings(), services)
+        app = build_app(state)
+        assert (await send_request(app, "GET", "/healthz")).status == 200
+        gone = weakref.ref(state)
+        del state, app
         gc.collect()
         assert gone() is None

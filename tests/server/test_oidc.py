@@ -18,8 +18,8 @@ from joserfc.jwk import OctKey, RSAKey
 from interlock.config.models import OidcSettings, ServerSettings, Settings
 from interlock.server.state import ServerState
 from tests.fakes import openid_provider
-from tests.fakes.openid_provider import CLIENT, SECRET, Identity, identity, new_key
-from tests.server.conftest import As
+from tests.fakes.openid_provider import CLIENT, SECRET, OpenIdProvider, new_key, run_openid_provider
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 
@@ -30,61 +30,61 @@ def key() -> RSAKey:
 
 
 @pytest.fixture
-def provider(clock: Clock, key: RSAKey, monkeypatch: pytest.MonkeyPatch) -> Iterator[Identity]:
+def provider(clock: Clock, key: RSAKey, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenIdProvider]:
     monkeypatch.setattr(openid_provider, "new_key", lambda: key)
-    with identity() as made:
-        made.claims = lambda nonce, now=None: Identity.claims(made, nonce, clock() // 1000)  # type: ignore[method-assign]
+    with run_openid_provider() as made:
+        made.claims = lambda nonce, now=None: OpenIdProvider.claims(made, nonce, clock() // 1000)  # type: ignore[method-assign]
         yield made
 
 
 @pytest.fixture
-def settings(provider: Identity) -> Settings:
+def settings(provider: OpenIdProvider) -> Settings:
     return Settings(
         server=ServerSettings(oidc=OidcSettings(issuer=provider.url, client_id=CLIENT, client_secret=SECRET))
     )
 
 
 @pytest.fixture
-async def ann(site: ServerState) -> str:
+async def ann(state: ServerState) -> str:
     """Somebody whom an admin added with an address."""
-    await site.accounts.add_user("default", "ann", "reviewer", "test", email="ann@example.com")
+    await state.accounts.add_user("default", "ann", "reviewer", "test", email="ann@example.com")
     return "ann"
 
 
 @pytest.fixture
-def browser(client: As) -> httpx2.AsyncClient:
+def browser(client: ClientFactory) -> httpx2.AsyncClient:
     return client()
 
 
-async def leave(browser: httpx2.AsyncClient, path: str = "") -> str:
+async def start_sign_in(browser: httpx2.AsyncClient, path: str = "") -> str:
     answer = await browser.get("/auth/oidc", params={"next": path} if path else {})
     assert answer.status_code == 303, answer.text
     address: str = answer.headers["location"]
     return address
 
 
-async def come_back(browser: httpx2.AsyncClient, query: dict[str, str]) -> httpx2.Response:
+async def finish_sign_in(browser: httpx2.AsyncClient, query: dict[str, str]) -> httpx2.Response:
     return await browser.get("/auth/oidc/callback", params=query)
 
 
-async def refused(browser: httpx2.AsyncClient, query: dict[str, str]) -> bool:
-    answer = await come_back(browser, query)
+async def assert_refused(browser: httpx2.AsyncClient, query: dict[str, str]) -> bool:
+    answer = await finish_sign_in(browser, query)
     out = (await browser.get("/api/me")).status_code == 401
     return out and (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
 
 
 @pytest.mark.postgres_smoke
 async def test_somebody_signs_in_through_the_provider(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, site: ServerState
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, state: ServerState
 ) -> None:
-    address = await leave(browser, "/approvals")
-    answer = await come_back(browser, provider.signs_in(address))
+    address = await start_sign_in(browser, "/approvals")
+    answer = await finish_sign_in(browser, provider.sign_in(address))
     assert (answer.status_code, answer.headers["location"]) == (303, "/approvals")
     assert (await browser.get("/api/me")).json()["name"] == ann
     assert "interlock-oidc" not in browser.cookies
-    await site.accounts.change_user("default", ann, "test", email="other@example.com")
-    again = provider.signs_in(await leave(browser), email="new@example.com", email_verified=False)
-    assert (await come_back(browser, again)).status_code == 303  # known by the subject from now on
+    await state.accounts.change_user("default", ann, "test", email="other@example.com")
+    again = provider.sign_in(await start_sign_in(browser), email="new@example.com", email_verified=False)
+    assert (await finish_sign_in(browser, again)).status_code == 303  # known by the subject from now on
     assert (await browser.get("/api/me")).json()["name"] == ann
 
 
@@ -100,63 +100,67 @@ async def test_what_was_begun_is_kept_out_of_reach(browser: httpx2.AsyncClient, 
 
 
 async def test_the_provider_is_asked_about_itself_once(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
 ) -> None:
     for _ in range(3):
-        await come_back(browser, provider.signs_in(await leave(browser)))
-    assert provider.asked.count("/.well-known/openid-configuration") == 1
-    assert provider.asked.count("/jwks") == 1
+        await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser)))
+    assert provider.request_counts.count("/.well-known/openid-configuration") == 1
+    assert provider.request_counts.count("/jwks") == 1
     assert ann
 
 
 async def test_a_provider_may_change_its_keys(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, clock: Clock
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, clock: Clock
 ) -> None:
-    await come_back(browser, provider.signs_in(await leave(browser)))
+    await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser)))
     provider.keys.insert(0, new_key())
-    clock.forward(61_000)
-    assert (await come_back(browser, provider.signs_in(await leave(browser)))).status_code == 303
+    clock.advance(61_000)
+    assert (await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser)))).status_code == 303
     assert ann
 
 
-async def test_a_wrong_state_is_refused(browser: httpx2.AsyncClient, provider: Identity, ann: str) -> None:
-    back = provider.signs_in(await leave(browser))
-    assert await refused(browser, {**back, "state": "x" * 43})
+async def test_a_wrong_state_is_refused(browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str) -> None:
+    back = provider.sign_in(await start_sign_in(browser))
+    assert await assert_refused(browser, {**back, "state": "x" * 43})
     assert ann
 
 
 async def test_what_another_browser_began_is_refused(
-    browser: httpx2.AsyncClient, client: As, provider: Identity, ann: str
+    browser: httpx2.AsyncClient, client: ClientFactory, provider: OpenIdProvider, ann: str
 ) -> None:
-    theirs = provider.signs_in(await leave(client()))
-    assert await refused(browser, theirs)
-    await leave(browser)
-    assert await refused(browser, theirs)
+    theirs = provider.sign_in(await start_sign_in(client()))
+    assert await assert_refused(browser, theirs)
+    await start_sign_in(browser)
+    assert await assert_refused(browser, theirs)
     assert ann
 
 
-async def test_a_code_is_used_once(browser: httpx2.AsyncClient, client: As, provider: Identity, ann: str) -> None:
-    back = provider.signs_in(await leave(browser))
+async def test_a_code_is_used_once(
+    browser: httpx2.AsyncClient, client: ClientFactory, provider: OpenIdProvider, ann: str
+) -> None:
+    back = provider.sign_in(await start_sign_in(browser))
     cookie = browser.cookies["interlock-oidc"]
-    assert (await come_back(browser, back)).status_code == 303
+    assert (await finish_sign_in(browser, back)).status_code == 303
     other = client(cookie=f"interlock-oidc={cookie}")
-    answer = await come_back(other, back)
+    answer = await finish_sign_in(other, back)
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert "set-cookie" not in answer.headers
     assert ann
 
 
 async def test_what_was_begun_long_ago_is_refused(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, clock: Clock
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, clock: Clock
 ) -> None:
-    address = await leave(browser)
-    clock.forward(600_000)
-    assert await refused(browser, provider.signs_in(address))
+    address = await start_sign_in(browser)
+    clock.advance(600_000)
+    assert await assert_refused(browser, provider.sign_in(address))
     assert ann
 
 
-async def test_a_cookie_that_was_changed_is_refused(browser: httpx2.AsyncClient, provider: Identity, ann: str) -> None:
-    back = provider.signs_in(await leave(browser))
+async def test_a_cookie_that_was_changed_is_refused(
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
+) -> None:
+    back = provider.sign_in(await start_sign_in(browser))
     body, _, seal = browser.cookies["interlock-oidc"].partition(".")
     began = json.loads(base64.urlsafe_b64decode(body + "=="))
     forged = base64.urlsafe_b64encode(json.dumps([*began[:3], "/evil", began[4]]).encode()).decode().rstrip("=")
@@ -188,9 +192,9 @@ async def test_a_cookie_that_was_changed_is_refused(browser: httpx2.AsyncClient,
     ids=str,
 )
 async def test_claims_that_are_not_for_this_sign_in_are_refused(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, claims: dict[str, Any]
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, claims: dict[str, Any]
 ) -> None:
-    assert await refused(browser, provider.signs_in(await leave(browser), **claims))
+    assert await assert_refused(browser, provider.sign_in(await start_sign_in(browser), **claims))
     assert ann
 
 
@@ -203,9 +207,9 @@ def unsigned(claims: dict[str, Any]) -> str:
     "how", ["none", "another key", "the client's secret", "the public key as a secret", "nonsense"]
 )
 async def test_what_the_provider_did_not_sign_is_refused(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, how: str
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, how: str
 ) -> None:
-    address = await leave(browser)
+    address = await start_sign_in(browser)
     nonce = address.partition("nonce=")[2].partition("&")[0]
     claims = provider.claims(nonce)
     stranger = new_key()
@@ -213,12 +217,12 @@ async def test_what_the_provider_did_not_sign_is_refused(
     public = provider.keys[0].as_pem(private=False)
     tokens = {
         "none": lambda: unsigned(claims),
-        "another key": lambda: provider.signed(claims, stranger_named),
+        "another key": lambda: provider.sign(claims, stranger_named),
         "the client's secret": lambda: jwt.encode({"alg": "HS256"}, claims, OctKey.import_key(SECRET + "x" * 20)),
         "the public key as a secret": lambda: hmac_signed(claims, public),
         "nonsense": lambda: "a.b.c",
     }
-    assert await refused(browser, provider.signs_in(address, token=tokens[how]()))
+    assert await assert_refused(browser, provider.sign_in(address, token=tokens[how]()))
     assert ann
 
 
@@ -231,81 +235,87 @@ def hmac_signed(claims: dict[str, Any], secret: bytes) -> str:
 
 @pytest.mark.parametrize("verified", [False, None, "true", 1])
 async def test_an_address_that_is_not_verified_leads_to_nobody(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, verified: object
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, verified: object
 ) -> None:
-    assert await refused(browser, provider.signs_in(await leave(browser), email_verified=verified))
+    assert await assert_refused(browser, provider.sign_in(await start_sign_in(browser), email_verified=verified))
     assert ann
 
 
 async def test_the_subject_of_another_issuer_is_somebody_else(
-    browser: httpx2.AsyncClient, provider: Identity, site: ServerState
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, state: ServerState
 ) -> None:
-    await site.accounts.add_user("default", "ann", "admin", "test", email="ann@example.com")
-    await site.accounts.sign_in_by_subject(
+    await state.accounts.add_user("default", "ann", "admin", "test", email="ann@example.com")
+    await state.accounts.sign_in_by_subject(
         "default", "https://other.example ann-at-the-provider", "ann@example.com", "ann"
     )
-    assert await refused(browser, provider.signs_in(await leave(browser), email=None))
-    assert await refused(browser, provider.signs_in(await leave(browser)))
+    assert await assert_refused(browser, provider.sign_in(await start_sign_in(browser), email=None))
+    assert await assert_refused(browser, provider.sign_in(await start_sign_in(browser)))
 
 
 async def test_nobody_comes_in_whom_nobody_added(
-    browser: httpx2.AsyncClient, provider: Identity, site: ServerState
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, state: ServerState
 ) -> None:
-    assert await refused(browser, provider.signs_in(await leave(browser)))
-    assert await site.accounts.users("default") == []
+    assert await assert_refused(browser, provider.sign_in(await start_sign_in(browser)))
+    assert await state.accounts.users("default") == []
 
 
 async def test_somebody_who_was_removed_stays_out(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str, site: ServerState
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, state: ServerState
 ) -> None:
-    await come_back(browser, provider.signs_in(await leave(browser)))
-    await site.accounts.remove_user("default", ann, "test")
+    await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser)))
+    await state.accounts.remove_user("default", ann, "test")
     browser.cookies.clear()
-    assert await refused(browser, provider.signs_in(await leave(browser)))
+    assert await assert_refused(browser, provider.sign_in(await start_sign_in(browser)))
 
 
-async def test_what_is_told_only_if_asked_counts_for_the_same_person(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str
+async def test_userinfo_counts_for_the_same_subject(
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
 ) -> None:
     provider.userinfo = {"sub": "somebody else", "email": "ann@example.com", "email_verified": True}
-    assert await refused(browser, provider.signs_in(await leave(browser), email=None, email_verified=None))
+    assert await assert_refused(
+        browser, provider.sign_in(await start_sign_in(browser), email=None, email_verified=None)
+    )
     provider.userinfo["sub"] = "ann-at-the-provider"
-    back = provider.signs_in(await leave(browser), email=None, email_verified=None)
-    assert (await come_back(browser, back)).status_code == 303
+    back = provider.sign_in(await start_sign_in(browser), email=None, email_verified=None)
+    assert (await finish_sign_in(browser, back)).status_code == 303
     assert (await browser.get("/api/me")).json()["name"] == ann
 
 
-async def test_what_is_told_if_asked_does_not_overrule_what_is_signed(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str
+async def test_userinfo_does_not_overrule_signed_claims(
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
 ) -> None:
     provider.userinfo = {"sub": "ann-at-the-provider", "email": "ann@example.com", "email_verified": True}
-    back = provider.signs_in(await leave(browser), email="eve@example.com", email_verified=None)
-    assert await refused(browser, back)
+    back = provider.sign_in(await start_sign_in(browser), email="eve@example.com", email_verified=None)
+    assert await assert_refused(browser, back)
     assert ann
 
 
 async def test_a_token_that_is_not_of_this_access_is_refused(
-    browser: httpx2.AsyncClient, provider: Identity, ann: str
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
 ) -> None:
-    assert await refused(browser, provider.signs_in(await leave(browser), at_hash="AAAAAAAAAAAAAAAAAAAAAA"))
+    assert await assert_refused(
+        browser, provider.sign_in(await start_sign_in(browser), at_hash="AAAAAAAAAAAAAAAAAAAAAA")
+    )
     assert ann
 
 
-async def test_a_provider_that_says_no_is_told(browser: httpx2.AsyncClient, provider: Identity, ann: str) -> None:
-    back = provider.signs_in(await leave(browser))
-    assert await refused(browser, {"error": "access_denied", "state": back["state"]})
-    assert await refused(browser, {**back, "iss": "https://another.example"})
+async def test_provider_refusal_is_shown(browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str) -> None:
+    back = provider.sign_in(await start_sign_in(browser))
+    assert await assert_refused(browser, {"error": "access_denied", "state": back["state"]})
+    assert await assert_refused(browser, {**back, "iss": "https://another.example"})
     assert ann
 
 
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:1"])
-async def test_nobody_is_led_elsewhere(browser: httpx2.AsyncClient, provider: Identity, ann: str, path: str) -> None:
-    answer = await come_back(browser, provider.signs_in(await leave(browser, path)))
+async def test_nobody_is_led_elsewhere(
+    browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str, path: str
+) -> None:
+    answer = await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser, path)))
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert ann
 
 
-async def test_a_provider_by_another_name_is_not_used(browser: httpx2.AsyncClient, provider: Identity) -> None:
+async def test_a_provider_by_another_name_is_not_used(browser: httpx2.AsyncClient, provider: OpenIdProvider) -> None:
     provider.issuer = "https://another.example"
     answer = await browser.get("/auth/oidc")
     assert (answer.status_code, answer.json()["error"]) == (503, "provider_unavailable")
@@ -315,7 +325,7 @@ class TestWithMore:
     """A provider that may bring new people, of some domains, and says who is in which team."""
 
     @pytest.fixture
-    def settings(self, provider: Identity) -> Settings:
+    def settings(self, provider: OpenIdProvider) -> Settings:
         oidc = OidcSettings(
             issuer=provider.url,
             client_id=CLIENT,
@@ -327,30 +337,30 @@ class TestWithMore:
         return replace(Settings(), server=ServerSettings(oidc=oidc))
 
     async def test_new_people_come_in_with_the_role_that_is_set(
-        self, browser: httpx2.AsyncClient, provider: Identity
+        self, browser: httpx2.AsyncClient, provider: OpenIdProvider
     ) -> None:
-        back = provider.signs_in(await leave(browser), groups=["finance", 3, ""])
-        assert (await come_back(browser, back)).status_code == 303
+        back = provider.sign_in(await start_sign_in(browser), groups=["finance", 3, ""])
+        assert (await finish_sign_in(browser, back)).status_code == 303
         me = (await browser.get("/api/me")).json()
         assert (me["name"], me["role"], me["teams"]) == ("ann@example.com", "reviewer", ["finance"])
 
     async def test_teams_are_what_the_provider_says_at_each_sign_in(
-        self, browser: httpx2.AsyncClient, provider: Identity, ann: str
+        self, browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
     ) -> None:
-        await come_back(browser, provider.signs_in(await leave(browser), groups=["finance"]))
+        await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser), groups=["finance"]))
         assert (await browser.get("/api/me")).json()["teams"] == ["finance"]
-        await come_back(browser, provider.signs_in(await leave(browser), groups=[]))
+        await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser), groups=[]))
         assert (await browser.get("/api/me")).json()["teams"] == []
         assert ann
 
     async def test_an_address_is_not_verified_by_what_is_said_of_another(
-        self, browser: httpx2.AsyncClient, provider: Identity, ann: str
+        self, browser: httpx2.AsyncClient, provider: OpenIdProvider, ann: str
     ) -> None:
         provider.userinfo = {"sub": "ann-at-the-provider", "email": "eve@example.com", "email_verified": True}
-        back = provider.signs_in(await leave(browser), email_verified=None)
-        answer = await come_back(browser, back)
+        back = provider.sign_in(await start_sign_in(browser), email_verified=None)
+        answer = await finish_sign_in(browser, back)
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
-        assert "/userinfo" in provider.asked
+        assert "/userinfo" in provider.request_counts
         assert ann
 
     @pytest.mark.parametrize(
@@ -364,11 +374,11 @@ class TestWithMore:
         ids=str,
     )
     async def test_other_domains_stay_out(
-        self, browser: httpx2.AsyncClient, provider: Identity, site: ServerState, claims: dict[str, Any]
+        self, browser: httpx2.AsyncClient, provider: OpenIdProvider, state: ServerState, claims: dict[str, Any]
     ) -> None:
-        answer = await come_back(browser, provider.signs_in(await leave(browser), **claims))
+        answer = await finish_sign_in(browser, provider.sign_in(await start_sign_in(browser), **claims))
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
-        assert await site.accounts.users("default") == []
+        assert await state.accounts.users("default") == []
 
 
 class TestWithout:

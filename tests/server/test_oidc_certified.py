@@ -11,8 +11,8 @@ from interlock.app.bootstrap import wall_clock
 from interlock.config.models import OidcSettings, ServerSettings, Settings
 from interlock.server.state import ServerState
 from tests.fakes.openid_provider import CLIENT, SECRET
-from tests.oidc_provider import MISSING, certified, is_installed, sign_in
-from tests.server.conftest import As
+from tests.oidc_provider import MISSING, is_installed, run_provider, sign_in
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=MISSING)
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not is_installed(), reason=MISSING)
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
-    with certified("http://127.0.0.1:8321/auth/oidc/callback") as address:
+    with run_provider("http://127.0.0.1:8321/auth/oidc/callback") as address:
         yield address
 
 
@@ -42,31 +42,31 @@ def settings(issuer: str) -> Settings:
 
 
 @pytest.fixture
-def browser(client: As) -> httpx2.AsyncClient:
+def browser(client: ClientFactory) -> httpx2.AsyncClient:
     return client()
 
 
-async def there_and_back(browser: httpx2.AsyncClient, login: str) -> httpx2.Response:
+async def sign_in_at_provider(browser: httpx2.AsyncClient, login: str) -> httpx2.Response:
     left = await browser.get("/auth/oidc", params={"next": "/approvals"})
     assert left.status_code == 303, left.text
     return await browser.get(await sign_in(left.headers["location"], login))
 
 
-async def test_somebody_new_signs_in(browser: httpx2.AsyncClient, site: ServerState) -> None:
-    answer = await there_and_back(browser, "ann")
+async def test_somebody_new_signs_in(browser: httpx2.AsyncClient, state: ServerState) -> None:
+    answer = await sign_in_at_provider(browser, "ann")
     assert (answer.status_code, answer.headers["location"]) == (303, "/approvals"), answer.text
     me = (await browser.get("/api/me")).json()
     assert (me["name"], me["role"], me["teams"]) == ("ann@example.com", "reviewer", ["finance"])
-    await there_and_back(browser, "ann")
-    assert [user.name for user in await site.accounts.users("default")] == ["ann@example.com"]
+    await sign_in_at_provider(browser, "ann")
+    assert [user.name for user in await state.accounts.users("default")] == ["ann@example.com"]
 
 
 async def test_somebody_whose_address_is_not_verified_stays_out(browser: httpx2.AsyncClient) -> None:
-    answer = await there_and_back(browser, "mallory")
+    answer = await sign_in_at_provider(browser, "mallory")
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
 
 
-async def test_a_code_of_the_provider_is_used_once(browser: httpx2.AsyncClient, client: As) -> None:
+async def test_a_code_of_the_provider_is_used_once(browser: httpx2.AsyncClient, client: ClientFactory) -> None:
     left = await browser.get("/auth/oidc")
     cookie = browser.cookies["interlock-oidc"]
     back = await sign_in(left.headers["location"], "ann")

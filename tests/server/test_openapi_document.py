@@ -11,15 +11,15 @@ import pytest
 from interlock.server.models import ApprovalJson
 from interlock.server.openapi.document import FIELD_DESCRIPTIONS, Document, body_models, operations
 from interlock.server.openapi.reference import render_markdown
-from tests.databases import File
-from tests.server.conftest import As
+from tests.databases import SqliteFile
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import propose
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> File:
+def database(tmp_path: Path) -> SqliteFile:
     """One kind of database is enough: the document is in none."""
-    return File(tmp_path / "interlock.db")
+    return SqliteFile(tmp_path / "interlock.db")
 
 
 def fits(document: Document, schema: dict[str, Any], value: object) -> bool:
@@ -84,7 +84,9 @@ async def test_the_document_needs_no_key_and_holds_the_security_schemes(document
     assert "HTTPValidationError" not in str(document)
 
 
-async def test_what_is_answered_is_what_the_document_says(client: As, keys: dict[str, str], document: Document) -> None:
+async def test_what_is_answered_is_what_the_document_says(
+    client: ClientFactory, keys: dict[str, str], document: Document
+) -> None:
     told = await propose(client(keys["agent"]))
     schema = {"$ref": "#/components/schemas/OutcomeJson"}
     assert fits(document, schema, told)
@@ -93,7 +95,7 @@ async def test_what_is_answered_is_what_the_document_says(client: As, keys: dict
     assert set(shown) == {field.alias or name for name, field in ApprovalJson.model_fields.items()}
 
 
-async def test_the_page_is_plain_and_has_every_route(client: As, document: Document) -> None:
+async def test_the_page_is_plain_and_has_every_route(client: ClientFactory, document: Document) -> None:
     page = await client().get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     policy = page.headers["content-security-policy"]

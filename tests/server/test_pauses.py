@@ -1,4 +1,4 @@
-"""Runs that stand still, from afar: what a key may see of them, and what is told again when an answer got lost."""
+"""Paused runs of remote agents: what a key may see, and retries after a lost response."""
 
 from __future__ import annotations
 
@@ -14,86 +14,86 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.run import MAX_BODY, MAX_STATE
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.asgi_request import PATIENCE, ask, scope_of
-from tests.server.conftest import As
-from tests.support import Clock, approve, pending
+from tests.server.asgi_request import TIMEOUT, make_scope, send_request
+from tests.server.conftest import ClientFactory
+from tests.support import Clock, approve, propose_pending
 
 Keys = dict[str, str]
 SECRET = b"the password is hunter2"
 
 
-async def paused(agent: httpx2.AsyncClient, run_id: str = "run", **body: Any) -> dict[str, Any]:
+async def report_pause(agent: httpx2.AsyncClient, run_id: str = "run", **body: Any) -> dict[str, Any]:
     state = b64encode(body.pop("state", SECRET)).decode()
-    return await told(agent, "/api/pauses", run_id=run_id, agent="mailer", state=state, **body)
+    return await post_pause(agent, "/api/pauses", run_id=run_id, agent="mailer", state=state, **body)
 
 
-async def claimed(agent: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
-    return await told(agent, "/api/pauses/claim", **{"agent": "mailer", "runner": "one", **body})
+async def claim_pauses(agent: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    return await post_pause(agent, "/api/pauses/claim", **{"agent": "mailer", "runner": "one", **body})
 
 
-async def told(client: httpx2.AsyncClient, path: str, /, **body: Any) -> dict[str, Any]:
+async def post_pause(client: httpx2.AsyncClient, path: str, /, **body: Any) -> dict[str, Any]:
     answer = await client.post(path, json=body)
     assert answer.status_code == 200, answer.text
     said: dict[str, Any] = answer.json()
     return said
 
 
-async def names(client: httpx2.AsyncClient, **query: str) -> list[str]:
+async def route_names(client: httpx2.AsyncClient, **query: str) -> list[str]:
     return [item["called"] for item in (await client.get("/api/pauses", params=query)).json()["items"]]
 
 
-async def somebody_waits(site: ServerState) -> None:
-    while not site.counters.waiting:  # noqa: ASYNC110  a number, which nothing announces
+async def wait_for_watcher(state: ServerState) -> None:
+    while not state.counters.waiting:  # noqa: ASYNC110  a number, which nothing announces
         await asyncio.sleep(0.001)
 
 
 async def test_a_run_is_paused_listed_claimed_and_over(
-    client: As, keys: Keys, parts: AppServices, clock: Clock
+    client: ClientFactory, keys: Keys, services: AppServices, clock: Clock
 ) -> None:
     agent = client(keys["agent"])
-    approval_id = await pending(parts)
-    first = await paused(agent, called="what the framework calls it " * 10)
+    approval_id = await propose_pending(services)
+    first = await report_pause(agent, called="what the framework calls it " * 10)
     listed = (await agent.get("/api/pauses", params={"agent": "mailer"})).json()
     assert listed == {"items": [{**first, "waiting": 1, "resuming": False}], "next": None}
-    assert (await claimed(agent))["items"] == []
-    await approve(parts, approval_id)
-    taken = await claimed(agent)
+    assert (await claim_pauses(agent))["items"] == []
+    await approve(services, approval_id)
+    taken = await claim_pauses(agent)
     (item,) = taken["items"]
     assert (item["called"], item["state"]) == (first["called"], b64encode(SECRET).decode())
     assert item["fence"] > first["fence"]
-    clock.forward(59_000)
+    clock.advance(59_000)
     named = {"run_id": "run", "fence": item["fence"]}
-    assert await told(agent, "/api/pauses/renew", **named) == named
-    assert (await claimed(agent, runner="two"))["items"] == []
-    assert await told(agent, "/api/pauses/complete", **named) == {"run_id": "run", "over": True}
-    assert await told(agent, "/api/pauses/complete", **named) == {"run_id": "run", "over": False}
-    assert await names(agent) == []
+    assert await post_pause(agent, "/api/pauses/renew", **named) == named
+    assert (await claim_pauses(agent, runner="two"))["items"] == []
+    assert await post_pause(agent, "/api/pauses/complete", **named) == {"run_id": "run", "over": True}
+    assert await post_pause(agent, "/api/pauses/complete", **named) == {"run_id": "run", "over": False}
+    assert await route_names(agent) == []
     assert (await agent.post("/api/pauses/renew", json=named)).status_code == 409
 
 
 async def test_the_state_of_a_run_is_for_keys_of_the_same_name_alone(
-    client: As, keys: Keys, parts: AppServices
+    client: ClientFactory, keys: Keys, services: AppServices
 ) -> None:  # R48
-    _, other = await parts.accounts.create_key("default", "other", "agent", "test")
-    name = next(key.name for key in await parts.accounts.keys("default") if keys["agent"].startswith(key.id))
-    _, replaced = await parts.accounts.create_key("default", name, "agent", "test")
-    _, bobs = await parts.accounts.create_key("default", name, "agent", "test", "bob")
+    _, other = await services.accounts.create_key("default", "other", "agent", "test")
+    name = next(key.name for key in await services.accounts.keys("default") if keys["agent"].startswith(key.id))
+    _, replaced = await services.accounts.create_key("default", name, "agent", "test")
+    _, bobs = await services.accounts.create_key("default", name, "agent", "test", "bob")
     mine = client(keys["agent"])
-    fence = (await paused(mine))["fence"]
+    fence = (await report_pause(mine))["fence"]
     for stranger in (client(other), client(bobs)):
-        assert await names(stranger) == []
-        assert (await claimed(stranger))["items"] == []
+        assert await route_names(stranger) == []
+        assert (await claim_pauses(stranger))["items"] == []
         assert (await stranger.post("/api/pauses", json={"run_id": "run", "agent": "mailer"})).status_code == 409
         named = {"run_id": "run", "fence": fence}
         assert (await stranger.post("/api/pauses/renew", json=named)).status_code == 409
-        assert not (await told(stranger, "/api/pauses/complete", **named))["over"]
-        await told(stranger, "/api/pauses/release", **named, failed=True)
-    assert len((await claimed(client(replaced)))["items"]) == 1
+        assert not (await post_pause(stranger, "/api/pauses/complete", **named))["over"]
+        await post_pause(stranger, "/api/pauses/release", **named, failed=True)
+    assert len((await claim_pauses(client(replaced)))["items"]) == 1
 
 
-async def test_people_see_what_stands_still_and_never_the_state(client: As, keys: Keys) -> None:  # R48
-    await paused(client(keys["agent"]))
-    await claimed(client(keys["agent"]))
+async def test_people_see_paused_runs_and_never_their_state(client: ClientFactory, keys: Keys) -> None:  # R48
+    await report_pause(client(keys["agent"]))
+    await claim_pauses(client(keys["agent"]))
     for role in ("viewer", "reviewer", "admin"):
         listed = await client(keys[role]).get("/api/pauses")
         (item,) = listed.json()["items"]
@@ -102,80 +102,82 @@ async def test_people_see_what_stands_still_and_never_the_state(client: As, keys
         assert (await client(keys[role]).post("/api/pauses/claim", json={})).status_code == 403
 
 
-async def test_a_claim_that_is_sent_again_gives_the_same_runs(client: As, keys: Keys) -> None:
+async def test_retried_claim_gives_the_same_runs(client: ClientFactory, keys: Keys) -> None:
     agent = client(keys["agent"])
-    await paused(agent)
-    first, again = await claimed(agent, attempt="a1"), await claimed(agent, attempt="a1")
+    await report_pause(agent)
+    first, again = await claim_pauses(agent, attempt="a1"), await claim_pauses(agent, attempt="a1")
     assert first["items"] == again["items"] != []
-    assert (await claimed(agent, attempt="a2"))["items"] == []
+    assert (await claim_pauses(agent, attempt="a2"))["items"] == []
 
 
 async def test_a_claim_leaves_nothing_among_the_answers_that_are_kept(
-    client: As, keys: Keys, parts: AppServices
+    client: ClientFactory, keys: Keys, services: AppServices
 ) -> None:  # R48
     agent = client(keys["agent"], **{"idempotency-key": "once"})
-    await paused(client(keys["agent"]))
-    assert len((await claimed(agent))["items"]) == 1
-    assert (await claimed(agent))["items"] == []  # and so it was no repetition
+    await report_pause(client(keys["agent"]))
+    assert len((await claim_pauses(agent))["items"]) == 1
+    assert (await claim_pauses(agent))["items"] == []  # and so it was no repetition
 
 
 async def test_a_run_of_a_program_that_certainly_ended_is_free_at_once(
-    client: As, keys: Keys, parts: AppServices
+    client: ClientFactory, keys: Keys, services: AppServices
 ) -> None:
-    _, other = await parts.accounts.create_key("default", "other", "agent", "test")
+    _, other = await services.accounts.create_key("default", "other", "agent", "test")
     agent = client(keys["agent"])
-    await paused(agent)
-    await claimed(agent, runner="one", attempt="a1")
-    await claimed(client(other), runner="two", gone=["one"])
-    told_two = await claimed(agent, runner="two")
+    await report_pause(agent)
+    await claim_pauses(agent, runner="one", attempt="a1")
+    await claim_pauses(client(other), runner="two", gone=["one"])
+    told_two = await claim_pauses(agent, runner="two")
     assert (told_two["items"], told_two["held"]) == ([], ["one"])
-    assert len((await claimed(agent, runner="two", gone=["one"]))["items"]) == 1
+    assert len((await claim_pauses(agent, runner="two", gone=["one"]))["items"]) == 1
 
 
-async def test_a_run_that_failed_is_left_alone_for_a_while(client: As, keys: Keys, clock: Clock) -> None:
+async def test_a_run_that_failed_is_left_alone_for_a_while(client: ClientFactory, keys: Keys, clock: Clock) -> None:
     agent = client(keys["agent"])
-    await paused(agent)
-    (item,) = (await claimed(agent))["items"]
+    await report_pause(agent)
+    (item,) = (await claim_pauses(agent))["items"]
     named = {"run_id": "run", "fence": item["fence"]}
-    assert await told(agent, "/api/pauses/release", **named, failed=True) == {"run_id": "run", "seconds": 1.0}
-    assert (await claimed(agent))["items"] == []
-    clock.forward(1_000)
-    (item,) = (await claimed(agent))["items"]
+    assert await post_pause(agent, "/api/pauses/release", **named, failed=True) == {"run_id": "run", "seconds": 1.0}
+    assert (await claim_pauses(agent))["items"] == []
+    clock.advance(1_000)
+    (item,) = (await claim_pauses(agent))["items"]
     assert item["attempts"] == 2
-    await told(agent, "/api/pauses/release", run_id="run", fence=item["fence"])
-    assert len((await claimed(agent))["items"]) == 1
+    await post_pause(agent, "/api/pauses/release", run_id="run", fence=item["fence"])
+    assert len((await claim_pauses(agent))["items"]) == 1
 
 
 @pytest.mark.postgres_smoke
 async def test_a_claim_is_answered_when_a_person_decides(
-    client: As, keys: Keys, parts: AppServices, site: ServerState
+    client: ClientFactory, keys: Keys, services: AppServices, state: ServerState
 ) -> None:
     agent = client(keys["agent"])
-    approval_id = await pending(parts)
-    await paused(agent)
-    parts.store.pauses.poll_interval = 3_600
-    claiming = asyncio.ensure_future(claimed(agent, wait=60))
-    await somebody_waits(site)
-    await approve(parts, approval_id)
+    approval_id = await propose_pending(services)
+    await report_pause(agent)
+    services.store.pauses.poll_interval = 3_600
+    claiming = asyncio.ensure_future(claim_pauses(agent, wait=60))
+    await wait_for_watcher(state)
+    await approve(services, approval_id)
     async with asyncio.timeout(60):
         assert len((await claiming)["items"]) == 1
 
 
-async def test_a_server_that_stops_answers_at_once_and_takes_nothing(client: As, keys: Keys, site: ServerState) -> None:
+async def test_a_server_that_stops_answers_at_once_and_takes_nothing(
+    client: ClientFactory, keys: Keys, state: ServerState
+) -> None:
     agent = client(keys["agent"])
-    claiming = asyncio.ensure_future(claimed(agent, wait=60))
-    await somebody_waits(site)
-    site.stopping.set()
+    claiming = asyncio.ensure_future(claim_pauses(agent, wait=60))
+    await wait_for_watcher(state)
+    state.stopping.set()
     async with asyncio.timeout(60):
         assert await claiming == {"items": [], "held": []}
-    assert site.counters.waiting == 0
+    assert state.counters.waiting == 0
 
 
 @pytest.mark.postgres_smoke
-async def test_pages_follow_each_other(client: As, keys: Keys) -> None:
+async def test_pages_follow_each_other(client: ClientFactory, keys: Keys) -> None:
     agent = client(keys["agent"])
     for number in range(5):
-        await paused(agent, f"run.{number}")
+        await report_pause(agent, f"run.{number}")
     first = (await agent.get("/api/pauses", params={"limit": "3"})).json()
     second = (await agent.get("/api/pauses", params={"limit": "3", "cursor": first["next"]})).json()
     found = [item["run_id"] for item in (*first["items"], *second["items"])]
@@ -185,7 +187,7 @@ async def test_pages_follow_each_other(client: As, keys: Keys) -> None:
 @pytest.mark.parametrize(
     "query", [{"limit": "0"}, {"limit": "1001"}, {"limit": "x"}, {"cursor": "x"}, {"cursor": "1."}, {"agent": "a\n"}]
 )
-async def test_a_list_that_cannot_be_is_refused(client: As, keys: Keys, query: dict[str, str]) -> None:
+async def test_a_list_that_cannot_be_is_refused(client: ClientFactory, keys: Keys, query: dict[str, str]) -> None:
     assert (await client(keys["viewer"]).get("/api/pauses", params=query)).status_code == 400
 
 
@@ -201,22 +203,22 @@ async def test_a_list_that_cannot_be_is_refused(client: As, keys: Keys, query: d
         {"run_id": "run", "agent": "a\n"},
     ],
 )
-async def test_a_pause_that_cannot_be_kept_is_refused(client: As, keys: Keys, body: dict[str, Any]) -> None:
+async def test_a_pause_that_cannot_be_kept_is_refused(client: ClientFactory, keys: Keys, body: dict[str, Any]) -> None:
     agent = client(keys["agent"])
     assert (await agent.post("/api/pauses", json=body)).status_code == 400
-    assert await names(agent) == []
+    assert await route_names(agent) == []
 
 
-async def test_a_run_of_the_chat_cannot_be_paused(client: As, keys: Keys) -> None:
+async def test_a_run_of_the_chat_cannot_be_paused(client: ClientFactory, keys: Keys) -> None:
     agent = client(keys["agent"])
     body = {"run_id": "thread-00000000-0000-0000-0000-000000000000"}
     assert (await agent.post("/api/pauses", json=body)).status_code == 403
 
 
-async def test_a_state_of_four_megabytes_goes_there_and_back(client: As, keys: Keys) -> None:
+async def test_a_state_of_four_megabytes_goes_there_and_back(client: ClientFactory, keys: Keys) -> None:
     agent, state = client(keys["agent"]), bytes(range(256)) * (MAX_STATE // 256)
-    await paused(agent, state=state)
-    (item,) = (await claimed(agent))["items"]
+    await report_pause(agent, state=state)
+    (item,) = (await claim_pauses(agent))["items"]
     assert item["state"] == b64encode(state).decode()
     more = json.dumps({"run_id": "run", "state": b64encode(bytes(MAX_STATE + 1)).decode()})
     answer = await agent.post("/api/pauses", content=more, headers={"content-type": "application/json"})
@@ -232,18 +234,18 @@ async def test_a_large_body_is_read_from_those_alone_who_may_send_one(
     body = b'{"run_id": "run", "state": "' + b"A" * 2_000_000 + b'"}'
     kind = {"content-type": "application/json", "content-length": str(len(body))}
     for headers, status in (({}, 401), ({"authorization": f"Bearer {keys['admin']}"}, 403)):
-        assert (await ask(app, "POST", "/api/pauses", {**kind, **headers}, body)).status == status
+        assert (await send_request(app, "POST", "/api/pauses", {**kind, **headers}, body)).status == status
     agent = {"authorization": f"Bearer {keys['agent']}"}
-    assert (await ask(app, "POST", "/api/pauses", {**kind, **agent}, body)).status == 200
-    assert (await ask(app, "POST", "/api/calls", {**kind, **agent}, body)).status == 413
+    assert (await send_request(app, "POST", "/api/pauses", {**kind, **agent}, body)).status == 200
+    assert (await send_request(app, "POST", "/api/calls", {**kind, **agent}, body)).status == 413
 
 
 async def test_a_client_that_closed_its_connection_takes_no_run(
-    client: As, app: RequestMiddleware, keys: Keys, parts: AppServices, site: ServerState
+    client: ClientFactory, app: RequestMiddleware, keys: Keys, services: AppServices, state: ServerState
 ) -> None:
     agent = client(keys["agent"])
-    approval_id = await pending(parts)
-    await paused(agent)
+    approval_id = await propose_pending(services)
+    await report_pause(agent)
     body = json.dumps({"agent": "mailer", "runner": "gone", "wait": 20}).encode()
     headers = {"authorization": f"Bearer {keys['agent']}", "content-type": "application/json"}
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -253,10 +255,10 @@ async def test_a_client_that_closed_its_connection_takes_no_run(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    waiting = asyncio.ensure_future(app(scope_of("POST", "/api/pauses/claim", headers, body), messages.get, send))
-    await somebody_waits(site)
+    waiting = asyncio.ensure_future(app(make_scope("POST", "/api/pauses/claim", headers, body), messages.get, send))
+    await wait_for_watcher(state)
     messages.put_nowait({"type": "http.disconnect"})
-    await asyncio.wait_for(waiting, PATIENCE)
-    await approve(parts, approval_id)
-    assert [item["run_id"] for item in (await claimed(agent))["items"]] == ["run"]
+    await asyncio.wait_for(waiting, TIMEOUT)
+    await approve(services, approval_id)
+    assert [item["run_id"] for item in (await claim_pauses(agent))["items"]] == ["run"]
     assert json.loads(sent[-1]["body"])["items"] == []

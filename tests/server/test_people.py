@@ -12,7 +12,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.runtime.durations import rfc3339
 from interlock.server.state import ServerState
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 OURS = "http://127.0.0.1:8321"
@@ -21,24 +21,24 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def ada(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
 @pytest.fixture
-def bob(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def bob(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["reviewer"])
 
 
-async def kinds(site: ServerState) -> list[tuple[str, str, dict[str, Any]]]:
+async def kinds(state: ServerState) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (entry.kind, entry.actor, json.loads(entry.data))
-        async for page in site.store.entries("default")
+        async for page in state.store.entries("default")
         for entry in page
     ]
 
 
-async def test_an_admin_adds_changes_and_removes_somebody(ada: httpx2.AsyncClient, site: ServerState) -> None:
+async def test_an_admin_adds_changes_and_removes_somebody(ada: httpx2.AsyncClient, state: ServerState) -> None:
     new = {"name": "eve", "role": "reviewer", "teams": ["finance"], "email": "eve@example.com"}
     added = await ada.post("/api/users", json=new)
     assert added.status_code == 201, added.text
@@ -54,7 +54,7 @@ async def test_an_admin_adds_changes_and_removes_somebody(ada: httpx2.AsyncClien
     removed = await ada.delete("/api/users/eve")
     assert (removed.status_code, removed.json()["name"]) == (200, "eve")
     assert (await ada.get("/api/users/eve")).status_code == 404
-    authors = {actor for kind, actor, data in await kinds(site) if data.get("user") == "eve"}
+    authors = {actor for kind, actor, data in await kinds(state) if data.get("user") == "eve"}
     assert authors == {"ada"}
 
 
@@ -88,7 +88,7 @@ async def test_others_see_everybody_without_addresses(ada: httpx2.AsyncClient, b
     assert told == {"ada": None, "bob": "bob@example.com", "vic": None}
 
 
-async def test_a_link_lets_somebody_in_once_with_a_new_password(ada: httpx2.AsyncClient, client: As) -> None:
+async def test_a_link_lets_somebody_in_once_with_a_new_password(ada: httpx2.AsyncClient, client: ClientFactory) -> None:
     made = await ada.post("/api/users/bob/link", json={"expires_in": "2h"})
     assert made.status_code == 201, made.text
     page, _, token = made.json()["url"].partition("#")
@@ -102,9 +102,9 @@ async def test_a_link_lets_somebody_in_once_with_a_new_password(ada: httpx2.Asyn
 
 
 async def test_one_changes_ones_own_password_by_the_old_one(
-    client: As, site: ServerState, keys: dict[str, str]
+    client: ClientFactory, state: ServerState, keys: dict[str, str]
 ) -> None:
-    await site.accounts.set_password("default", "bob", PASSWORD, "test")
+    await state.accounts.set_password("default", "bob", PASSWORD, "test")
     here, there = client(origin=OURS), client(origin=OURS)
     for browser in (here, there):
         await browser.post("/api/session", json={"name": "bob", "password": PASSWORD})
@@ -132,7 +132,7 @@ async def test_somebody_who_is_away_names_a_stand_in(
         assert (await bob.put("/api/me/away", json=wrong)).status_code == 400
 
 
-async def test_a_key_is_shown_once_and_can_be_ended(ada: httpx2.AsyncClient, client: As) -> None:
+async def test_a_key_is_shown_once_and_can_be_ended(ada: httpx2.AsyncClient, client: ClientFactory) -> None:
     made = await ada.post("/api/keys", json={"name": "robot", "role": "agent"})
     assert made.status_code == 201, made.text
     key = made.json()
@@ -146,7 +146,9 @@ async def test_a_key_is_shown_once_and_can_be_ended(ada: httpx2.AsyncClient, cli
     assert (await robot.get("/api/me")).status_code == 401
 
 
-async def test_a_personal_key_has_at_most_the_role_of_the_person(bob: httpx2.AsyncClient, client: As) -> None:
+async def test_a_personal_key_has_at_most_the_role_of_the_person(
+    bob: httpx2.AsyncClient, client: ClientFactory
+) -> None:
     made = (await bob.post("/api/me/keys", json={"name": "laptop"})).json()
     assert (made["role"], made["user"]) == ("reviewer", "bob")
     more = await bob.post("/api/me/keys", json={"name": "laptop", "role": "admin"})
@@ -187,18 +189,18 @@ async def test_nobody_ends_the_key_of_somebody_else_as_ones_own(
     ],
 )
 async def test_only_admins_change_people(
-    client: As, keys: dict[str, str], role: str, method: str, path: str, body: dict[str, object] | None
+    client: ClientFactory, keys: dict[str, str], role: str, method: str, path: str, body: dict[str, object] | None
 ) -> None:
     answer = await client(keys[role]).request(method, path, json=body)
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 async def test_an_admin_of_another_workspace_reaches_nobody_here(
-    client: As, keys: dict[str, str], parts: AppServices, site: ServerState
+    client: ClientFactory, keys: dict[str, str], services: AppServices, state: ServerState
 ) -> None:
-    await site.accounts.add_workspace("other")
-    strange = client((await make_keys(parts, "other"))["admin"])
-    await site.accounts.add_user("default", "eve", "viewer", "test")
+    await state.accounts.add_workspace("other")
+    strange = client((await make_keys(services, "other"))["admin"])
+    await state.accounts.add_user("default", "eve", "viewer", "test")
     mine = (await client(keys["admin"]).get("/api/keys")).json()["items"][0]["id"]
     answers = [
         await strange.get("/api/users/eve"),

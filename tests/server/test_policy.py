@@ -13,7 +13,7 @@ from interlock.config.models import InlinePolicy, Settings
 from interlock.server.app import build_app
 from interlock.server.serve import make_server_state
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import CALL, propose
 
 POLICY = """\
@@ -28,7 +28,7 @@ YAML = {"content-type": "application/yaml"}
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def ada(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
@@ -38,7 +38,7 @@ async def put(ada: httpx2.AsyncClient, text: str = POLICY, **headers: str) -> ht
 
 
 # R34
-async def test_a_policy_holds_at_once(ada: httpx2.AsyncClient, client: As, keys: dict[str, str]) -> None:
+async def test_a_policy_holds_at_once(ada: httpx2.AsyncClient, client: ClientFactory, keys: dict[str, str]) -> None:
     answer = await put(ada)
     assert answer.status_code == 200, answer.text
     body = answer.json()
@@ -61,9 +61,9 @@ async def test_a_policy_is_given_back_as_it_was_put_and_as_json(ada: httpx2.Asyn
     assert (await ada.get("/api/policy", params={"version": "3"})).status_code == 404
 
 
-async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, site: ServerState) -> None:
+async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, state: ServerState) -> None:
     await put(ada)
-    entries = [entry async for page in site.store.entries("default") for entry in page]
+    entries = [entry async for page in state.store.entries("default") for entry in page]
     entry = next(entry for entry in entries if entry.kind == "policy_changed")
     content = json.loads(entry.content or b"{}")
     assert (entry.actor, content["reason"]) == ("ada", "we lost one")
@@ -100,11 +100,11 @@ async def test_what_is_no_policy_is_refused(ada: httpx2.AsyncClient) -> None:
 
 
 async def test_the_versions_say_that_the_servers_file_is_stale(
-    parts: AppServices, keys: dict[str, str], ada: httpx2.AsyncClient
+    services: AppServices, keys: dict[str, str], ada: httpx2.AsyncClient
 ) -> None:
     assert (await ada.get("/api/policy/versions")).json()["stale"] is None
     for text in (POLICY, "version: 1\n", POLICY):
-        started = await make_server_state(Settings(policy=InlinePolicy(text)), parts)
+        started = await make_server_state(Settings(policy=InlinePolicy(text)), services)
     transport = httpx2.ASGITransport(app=build_app(started))
     headers = {"authorization": f"Bearer {keys['admin']}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321", headers=headers) as stale:
@@ -136,7 +136,7 @@ async def test_a_verdict_is_explained(ada: httpx2.AsyncClient) -> None:
 # R52
 @pytest.mark.postgres_smoke
 async def test_a_draft_is_rehearsed_over_what_was_recorded(
-    ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
+    ada: httpx2.AsyncClient, client: ClientFactory, keys: dict[str, str]
 ) -> None:
     agent = client(keys["agent"])
     for n in range(3):
@@ -163,7 +163,9 @@ async def test_a_draft_is_rehearsed_over_what_was_recorded(
         ("GET", "/api/policy/activity"),
     ],
 )
-async def test_the_policy_is_for_admins(client: As, keys: dict[str, str], role: str, method: str, path: str) -> None:
+async def test_the_policy_is_for_admins(
+    client: ClientFactory, keys: dict[str, str], role: str, method: str, path: str
+) -> None:
     answer = await client(keys[role]).request(method, path, content=POLICY, headers=YAML)
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
@@ -194,8 +196,8 @@ async def test_there_are_policies_to_start_from(ada: httpx2.AsyncClient) -> None
 
 
 # R52
-async def test_what_rules_did_and_would_have_done_is_told(
-    ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
+async def test_rule_statistics_and_shadow_results_are_shown(
+    ada: httpx2.AsyncClient, client: ClientFactory, keys: dict[str, str]
 ) -> None:
     quiet = "  - {name: about others, tools: [pay], then: deny, mode: shadow}\n"
     shadow = "  - {name: would ask, tools: [delete_*], then: ask, mode: shadow}\n"

@@ -18,8 +18,8 @@ from interlock.presenters.approval import entry_json, outcome_json
 from interlock.server import models
 from interlock.server.models import ApprovalJson, ApprovalPageJson, ApprovalSummaryJson, OutcomeJson
 from interlock.server.routes.audit import LedgerEntryJson
-from tests.server.conftest import As
-from tests.server.test_approvals import POLICY, act
+from tests.server.conftest import ClientFactory
+from tests.server.test_approvals import POLICY, post_action
 from tests.server.test_calls import decide, propose
 from tests.support import AppServices
 
@@ -65,8 +65,8 @@ def test_the_models_of_an_approval_name_every_field_and_allow_no_other() -> None
     ] == []
 
 
-async def test_what_is_told_of_an_approval_fits_its_models_at_every_depth(
-    client: As, keys: Keys, site: Any, parts: AppServices
+async def test_json_of_an_approval_fits_its_models_at_every_depth(
+    client: ClientFactory, keys: Keys, state: Any, services: AppServices
 ) -> None:
     agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
     seen: set[type[BaseModel]] = set()
@@ -75,14 +75,14 @@ async def test_what_is_told_of_an_approval_fits_its_models_at_every_depth(
         assert answer.status_code == 200, answer.text
         seen.update(models_in(model.model_validate_json(answer.content, strict=True)))
 
-    await site.workspaces.put_policy("default", POLICY, "ada")
+    await state.workspaces.put_policy("default", POLICY, "ada")
     paid = await propose(agent, tool="pay", args={"to": "ann\u202e", "n": 1}, call_id="paid", agent_says="Please.")
-    fits(ApprovalJson, await act(bob, paid, "claim"))
-    fits(ApprovalJson, await act(bob, paid, "ask", question="Why?"))
-    fits(ApprovalJson, await act(bob, paid, "ask", question="When?"))
+    fits(ApprovalJson, await post_action(bob, paid, "claim"))
+    fits(ApprovalJson, await post_action(bob, paid, "ask", question="Why?"))
+    fits(ApprovalJson, await post_action(bob, paid, "ask", question="When?"))
     replied = {"number": 1, "text": "Because."}
     assert (await agent.post(f"/api/calls/{paid['approval_id']}/answer", json=replied)).status_code == 200
-    fits(ApprovalJson, await act(bob, paid, "delegate", users=["ada"]))
+    fits(ApprovalJson, await post_action(bob, paid, "delegate", users=["ada"]))
     shown = (await bob.get(f"/api/approvals/{paid['approval_id']}")).json()
     fits(ApprovalJson, await decide(bob, paid, acknowledged=shown["alarms"], comment="Fine."))
 
@@ -98,7 +98,7 @@ async def test_what_is_told_of_an_approval_fits_its_models_at_every_depth(
     fits(ApprovalPageJson, await ada.get("/api/approvals"))
     assert {model.__name__ for root in ROOTS for model in nested(root)} == {model.__name__ for model in seen}
 
-    async for page in parts.store.entries("default"):
+    async for page in services.store.entries("default"):
         for entry in page:
             assert (
                 set(entry_json(entry))

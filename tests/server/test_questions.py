@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from interlock.server.models import OutcomeJson
-from tests.server.conftest import As
-from tests.server.test_approvals import act
+from tests.server.conftest import ClientFactory
+from tests.server.test_approvals import post_action
 from tests.server.test_calls import decide, propose
 
 Keys = dict[str, str]
@@ -27,7 +27,7 @@ async def ask(agent: httpx2.AsyncClient, /, **more: Any) -> dict[str, Any]:
 
 # R37
 @pytest.mark.postgres_smoke
-async def test_an_agent_asks_and_gets_the_answer(client: As, keys: Keys) -> None:
+async def test_an_agent_asks_and_gets_the_answer(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await ask(agent)
     assert (told["outcome"], told["status"]) == ("waiting", "pending")
@@ -49,7 +49,7 @@ async def test_an_agent_asks_and_gets_the_answer(client: As, keys: Keys) -> None
     ],
 )
 async def test_an_answer_has_to_fit_the_question(
-    client: As, keys: Keys, more: dict[str, Any], wrong: dict[str, Any], right: dict[str, Any]
+    client: ClientFactory, keys: Keys, more: dict[str, Any], wrong: dict[str, Any], right: dict[str, Any]
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await ask(agent, **more)
@@ -70,26 +70,28 @@ async def test_an_answer_has_to_fit_the_question(
         {"run_id": ""},
     ],
 )
-async def test_a_question_that_nobody_could_answer_is_refused(client: As, keys: Keys, more: dict[str, Any]) -> None:
+async def test_a_question_that_nobody_could_answer_is_refused(
+    client: ClientFactory, keys: Keys, more: dict[str, Any]
+) -> None:
     answer = await client(keys["agent"]).post("/api/questions", json={**QUESTION, **more})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
 # R24
-async def test_a_known_question_with_other_words_is_a_conflict(client: As, keys: Keys) -> None:
+async def test_a_known_question_with_other_words_is_a_conflict(client: ClientFactory, keys: Keys) -> None:
     await ask(client(keys["agent"]))
     answer = await client(keys["agent"]).post("/api/questions", json={**QUESTION, "question": "Who?"})
     assert (answer.status_code, answer.json()["error"]) == (409, "call_mismatch")
 
 
 # R55
-async def test_an_agent_answers_what_people_ask_and_nothing_is_decided(client: As, keys: Keys) -> None:
+async def test_an_agent_answers_what_people_ask_and_nothing_is_decided(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await propose(agent)
     path = f"/api/calls/{told['approval_id']}"
     waiting = asyncio.create_task(agent.get(path, params={"wait": "30", "heard": "0"}))
     await asyncio.sleep(0)
-    await act(bob, told, "ask", question="Which file?")
+    await post_action(bob, told, "ask", question="Which file?")
     assert (await waiting).json()["questions"] == [1]
     assert (await agent.get(f"{path}/questions")).json()["items"] == [{"number": 1, "by": "bob", "text": "Which file?"}]
     replied = await agent.post(f"{path}/answer", json={"number": 1, "text": "The old one."})
@@ -104,7 +106,7 @@ async def test_an_agent_answers_what_people_ask_and_nothing_is_decided(client: A
 
 
 @pytest.mark.parametrize("heard", ["x", "-1", "1.5", "9" * 20])
-async def test_heard_is_a_number(client: As, keys: Keys, heard: str) -> None:
+async def test_heard_is_a_number(client: ClientFactory, keys: Keys, heard: str) -> None:
     told = await propose(client(keys["agent"]))
     path = f"/api/calls/{told['approval_id']}"
     answer = await client(keys["agent"]).get(path, params={"wait": "1", "heard": heard})
@@ -112,7 +114,9 @@ async def test_heard_is_a_number(client: As, keys: Keys, heard: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer", "admin"])
-async def test_people_ask_and_answer_nothing_in_an_agents_name(client: As, keys: Keys, role: str) -> None:  # R48
+async def test_people_ask_and_answer_nothing_in_an_agents_name(
+    client: ClientFactory, keys: Keys, role: str
+) -> None:  # R48
     told = await propose(client(keys["agent"]))
     person = client(keys[role])
     assert (await person.post("/api/questions", json=QUESTION)).status_code == 403

@@ -1,4 +1,4 @@
-"""What only a socket can do: requests that two programs would read differently, against a real server."""
+"""Raw HTTP over a socket: requests that two programs would parse differently."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interlock_server import Served, keys_at, serving
+from tests.interlock_server import RunningServer, create_keys, run_server
 
-PATIENCE = 50.0  # seconds for the server to end the connection, on a busy machine
+TIMEOUT = 50.0  # seconds for the server to end the connection, on a loaded machine
 HIDDEN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 HEAD = b"POST /api/calls HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -24,20 +24,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def key(folder: Path) -> bytes:
-    return asyncio.run(keys_at(f"sqlite:///{folder}/interlock.db"))["agent"].encode()
+    return asyncio.run(create_keys(f"sqlite:///{folder}/interlock.db"))["agent"].encode()
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path, key: bytes) -> Iterator[Served]:
-    with serving(f"sqlite:///{folder}/interlock.db", folder) as served:
+def server(folder: Path, key: bytes) -> Iterator[RunningServer]:
+    with run_server(f"sqlite:///{folder}/interlock.db", folder) as served:
         yield served
 
 
-def said(server: Served, request: bytes) -> bytes:
+def exchange(server: RunningServer, request: bytes) -> bytes:
     """All that comes back until the server closes the connection."""
     port = int(server.url.rpartition(":")[2])
     parts = []
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as connection:
         connection.sendall(request)
         while part := connection.recv(65_536):
             parts.append(part)
@@ -60,9 +60,9 @@ def said(server: Served, request: bytes) -> bytes:
         b"Transfer-Encoding:\x0bchunked\r\n",
     ],
 )
-def test_no_request_is_hidden_in_the_body_of_another(server: Served, framing: bytes) -> None:  # R36
+def test_no_request_is_hidden_in_the_body_of_another(server: RunningServer, framing: bytes) -> None:  # R36
     """A proxy that reads the length otherwise would let the second one through as somebody else's."""
-    answer = said(server, HEAD + framing + b"\r\n0\r\n\r\n" + HIDDEN)
+    answer = exchange(server, HEAD + framing + b"\r\n0\r\n\r\n" + HIDDEN)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:200]
     assert b'"status":"ok"' not in answer
 
@@ -86,8 +86,8 @@ def test_no_request_is_hidden_in_the_body_of_another(server: Served, framing: by
         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
     ],
 )
-def test_an_odd_request_gets_nothing(server: Served, request_: bytes) -> None:
-    answer = said(server, request_)
+def test_an_odd_request_gets_nothing(server: RunningServer, request_: bytes) -> None:
+    answer = exchange(server, request_)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:200]
     assert b"mirrored" not in answer
     assert b'"status":"ok"' not in answer
@@ -101,20 +101,20 @@ def chunked(trailer: bytes = b"") -> bytes:
     return b"\r\n%x\r\n%b\r\n0\r\n%b\r\n" % (len(CALL), CALL, trailer)
 
 
-def test_a_key_behind_the_body_is_no_key(server: Served, key: bytes) -> None:
+def test_a_key_behind_the_body_is_no_key(server: RunningServer, key: bytes) -> None:
     """A proxy that checks keys does not look there."""
     named = b"Authorization: Bearer %b\r\n" % key
     head = HEAD + CHUNKED + b"Connection: close\r\n"
-    assert said(server, head + named + chunked()).startswith(b"HTTP/1.1 200")
-    assert said(server, head + chunked(named)).startswith(b"HTTP/1.1 401")
-    assert said(server, head + b"Trailer: Authorization\r\n" + chunked(named)).startswith(b"HTTP/1.1 401")
+    assert exchange(server, head + named + chunked()).startswith(b"HTTP/1.1 200")
+    assert exchange(server, head + chunked(named)).startswith(b"HTTP/1.1 401")
+    assert exchange(server, head + b"Trailer: Authorization\r\n" + chunked(named)).startswith(b"HTTP/1.1 401")
 
 
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 @pytest.mark.parametrize("size", [2 << 20, 12 << 20])
 @pytest.mark.parametrize("pause", [0.0, 0.002])
-def test_who_sends_too_much_is_told_so_however_fast_they_send(
-    server: Served, framing: str, size: int, pause: float
+def test_oversized_request_is_answered_however_fast_it_is_sent(
+    server: RunningServer, framing: str, size: int, pause: float
 ) -> None:
     """They look for an answer when all is sent; one that is cut off in between never sees it."""
     part = b"x" * (256 << 10)
@@ -122,9 +122,7 @@ def test_who_sends_too_much_is_told_so_however_fast_they_send(
     framed = part if framing == "length" else b"%x\r\n%b\r\n" % (len(part), part)
     answers = []
     for _ in range(3):
-        with socket.create_connection(
-            ("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=PATIENCE
-        ) as connection:
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=TIMEOUT) as connection:
             connection.sendall(head)
             for _ in range(size // len(part)):
                 connection.sendall(framed)
@@ -135,6 +133,6 @@ def test_who_sends_too_much_is_told_so_however_fast_they_send(
     assert all(b'"error":"too_large"' in answer for answer in answers)
 
 
-def test_the_server_is_still_there(server: Served) -> None:
+def test_the_server_is_still_there(server: RunningServer) -> None:
     """So that the tests above are not about a server that fell over."""
-    assert b'"status":"ok"' in said(server, HIDDEN)
+    assert b'"status":"ok"' in exchange(server, HIDDEN)

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from interlock.server import router
-from tests.databases import File
+from tests.databases import SqliteFile
 from tests.server import access_matrix
-from tests.server.access_matrix import OURS, World, filled, nothing_changes
-from tests.server.asgi_request import ask, scope_of
+from tests.server.access_matrix import OURS, THEIRS, TwoWorkspaces, assert_nothing_changes, fill_path
+from tests.server.asgi_request import make_scope, send_request
 from tests.server.test_attacks import INNER, JSON
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> File:
+def database(tmp_path: Path) -> SqliteFile:
     """One kind of database is enough: what is refused here never comes to it."""
-    return File(tmp_path / "interlock.db")
+    return SqliteFile(tmp_path / "interlock.db")
 
 
-def odd(well: bytes) -> dict[str, tuple[bytes, dict[str, str]]]:
+def malformed_bodies(well: bytes) -> dict[str, tuple[bytes, dict[str, str]]]:
     """What is wrong with it, by what has to be answered."""
     inside = well[:-1] + (b"," if well != b"{}" else b"")
     return {
@@ -54,28 +54,30 @@ def odd(well: bytes) -> dict[str, tuple[bytes, dict[str, str]]]:
     }
 
 
-async def test_no_odd_body_gets_through_on_any_route(world: World) -> None:  # R36
+async def test_no_odd_body_gets_through_on_any_route(two_workspaces: TwoWorkspaces) -> None:  # R36
     """On every route with a body, and by somebody who may: refused in our words, and nothing has changed."""
     wrong = []
-    for operation, role, target in await access_matrix.meant(world, ("POST", "PUT", "DELETE")):
-        well = access_matrix.body_of(world.document, operation, target)
+    for operation, role, target in await access_matrix.allowed_exchanges(two_workspaces, ("POST", "PUT", "DELETE")):
+        well = access_matrix.body_of(two_workspaces.document, operation, target)
         if well is None:
             continue
-        for name, (body, more) in odd(well).items():
-            headers = {**await world.headers(OURS, role), **JSON, **more}
-            async with nothing_changes(world):
-                got = await ask(world.app, operation.method, filled(operation, target), headers, body)
+        for name, (body, more) in malformed_bodies(well).items():
+            headers = {**await two_workspaces.headers(OURS, role), **JSON, **more}
+            async with assert_nothing_changes(two_workspaces):
+                got = await send_request(
+                    two_workspaces.app, operation.method, fill_path(operation, target), headers, body
+                )
             if operation.name == "POST /api/policy/check" and got.status == 200:
                 assert not got.json()["valid"], "a policy that is none is what this route is asked about"
-            elif got.status not in (400, 413, 415, 422) or not got.error or INNER.search(got.body):
+            elif got.status not in (400, 413, 415, 422) or not got.error_code or INNER.search(got.body):
                 wrong.append(f"{operation.name}, {name}: {got.status} {got.text[:200]}")
     assert wrong == []
 
 
-async def test_a_body_in_pieces_is_counted_as_it_comes(world: World) -> None:
+async def test_a_body_in_pieces_is_counted_as_it_comes(two_workspaces: TwoWorkspaces) -> None:
     """Without a length there is nothing to believe."""
-    headers = {**await world.headers(OURS, "reviewer"), **JSON, "transfer-encoding": "chunked"}
-    scope, asked, sent = scope_of("POST", f"/api/approvals/{access_matrix.NOTHING}/decision", headers, b"x"), [], []
+    headers = {**await two_workspaces.headers(OURS, "reviewer"), **JSON, "transfer-encoding": "chunked"}
+    scope, asked, sent = make_scope("POST", f"/api/approvals/{access_matrix.NOTHING}/decision", headers, b"x"), [], []
 
     async def receive() -> dict[str, Any]:
         asked.append(1)
@@ -84,17 +86,19 @@ async def test_a_body_in_pieces_is_counted_as_it_comes(world: World) -> None:
     async def send(message: Any) -> None:
         sent.append((len(asked), message))
 
-    await world.app(scope, receive, send)
+    await two_workspaces.app(scope, receive, send)
     (needed, start), (_, body), (read, end) = sent
     assert (start["status"], body["more_body"], end["more_body"]) == (413, True, False)
     assert needed <= 17, "nothing is kept that is not needed"
     assert read <= needed + router.MAX_DRAINED // 65_536, "a rest without an end is not waited for"
 
 
-async def test_a_body_that_comes_too_slowly_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_comes_too_slowly_is_given_up(
+    two_workspaces: TwoWorkspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(router, "BODY_TIMEOUT", 0.02)
-    headers = {**await world.headers(OURS, "reviewer"), **JSON, "content-length": "1000"}
-    scope, first, sent = scope_of("POST", f"/api/approvals/{access_matrix.NOTHING}/decision", headers, b"x"), [1], []
+    headers = {**await two_workspaces.headers(OURS, "reviewer"), **JSON, "content-length": "1000"}
+    scope, first, sent = make_scope("POST", f"/api/approvals/{access_matrix.NOTHING}/decision", headers, b"x"), [1], []
 
     async def receive() -> dict[str, Any]:
         if first:
@@ -106,30 +110,32 @@ async def test_a_body_that_comes_too_slowly_is_given_up(world: World, monkeypatc
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await world.app(scope, receive, send)
+    await two_workspaces.app(scope, receive, send)
     assert sent[0]["status"] == 408
 
 
 @pytest.mark.parametrize(
     "claim",
     [{"approved": True}, {"confirmed": True}, {"reviewer": "ada"}, {"by": "ada"}, {"actor": "ada"}, {"role": "admin"},
-     {"workspace": access_matrix.THEIRS}, {"status": "approved"}, {"decided_by": "ada"}, {"__proto__": {"admin": True}}],
+     {"workspace": THEIRS}, {"status": "approved"}, {"decided_by": "ada"}, {"__proto__": {"admin": True}}],
 )  # fmt: skip
-async def test_who_decides_and_what_stands_is_never_a_field(world: World, claim: dict[str, object]) -> None:  # R48
-    target = await access_matrix.approval(world, OURS, "")
+async def test_reviewer_and_status_are_never_body_fields(
+    two_workspaces: TwoWorkspaces, claim: dict[str, object]
+) -> None:  # R48
+    target = await access_matrix.approval(two_workspaces, OURS, "")
     said = json.dumps({"kind": "approve", **target.more, **claim}).encode()
     call = json.dumps({"tool": "send", "args": {}, "run_id": "r", "call_id": "c", **claim}).encode()
-    person, agent = [{**await world.headers(OURS, role), **JSON} for role in ("reviewer", "agent")]
-    async with nothing_changes(world):
-        got = await ask(world.app, "POST", f"/api/approvals/{target.id}/decision", person, said)
-        assert (got.status, got.error) == (422, "invalid_decision")
-        got = await ask(world.app, "POST", "/api/calls", agent, call)
-        assert (got.status, got.error) == (400, "invalid_request")
+    person, agent = [{**await two_workspaces.headers(OURS, role), **JSON} for role in ("reviewer", "agent")]
+    async with assert_nothing_changes(two_workspaces):
+        got = await send_request(two_workspaces.app, "POST", f"/api/approvals/{target.id}/decision", person, said)
+        assert (got.status, got.error_code) == (422, "invalid_decision")
+        got = await send_request(two_workspaces.app, "POST", "/api/calls", agent, call)
+        assert (got.status, got.error_code) == (400, "invalid_request")
 
 
-async def test_what_an_agent_claims_in_its_arguments_decides_nothing(world: World) -> None:  # R48
+async def test_what_an_agent_claims_in_its_arguments_decides_nothing(two_workspaces: TwoWorkspaces) -> None:  # R48
     args = {"approved": True, "confirmed": True, "reviewer": "ada", "status": "approved"}
     call = {"tool": "send", "args": args, "run_id": "r", "call_id": "c", "effect": "write"}
-    headers = {**await world.headers(OURS, "agent"), **JSON}
-    got = await ask(world.app, "POST", "/api/calls", headers, json.dumps(call).encode())
+    headers = {**await two_workspaces.headers(OURS, "agent"), **JSON}
+    got = await send_request(two_workspaces.app, "POST", "/api/calls", headers, json.dumps(call).encode())
     assert got.json()["status"] == "pending"

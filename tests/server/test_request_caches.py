@@ -1,4 +1,4 @@
-"""What is kept between requests so that a call costs little, and what must not be kept."""
+"""Caches between requests, and what must not be cached."""
 
 import json
 from dataclasses import replace
@@ -20,16 +20,16 @@ TWO = Principal("default", "two", "agent", credential="ilk_2", agents=("b", "a")
 PERSON = Principal("default", "ada", "admin")
 
 
-async def test_a_gate_is_kept_for_each_set_of_owners(site: ServerState) -> None:
-    doors = await site.workspaces.services("default")
+async def test_a_gate_is_kept_for_each_set_of_owners(state: ServerState) -> None:
+    doors = await state.workspaces.services("default")
     assert doors.gate_for(ONE) is doors.gate_for(replace(ONE, name="other"))
     gates = [doors.gate_for(who) for who in (ONE, TWO, PERSON)]
     assert len({id(gate) for gate in gates}) == 3
     assert doors.gate not in gates
 
 
-async def test_a_kept_gate_reaches_no_call_of_another(site: ServerState) -> None:
-    doors = await site.workspaces.services("default")
+async def test_a_kept_gate_reaches_no_call_of_another(state: ServerState) -> None:
+    doors = await state.workspaces.services("default")
     body = ProposalBody(tool="write_it", args={}, run_id="run", call_id="c", effect="write")
     wanted = propose("write_it", {}, "run", "c")
     waiting = await doors.gate.check(wanted, declared_spec(body))
@@ -40,20 +40,20 @@ async def test_a_kept_gate_reaches_no_call_of_another(site: ServerState) -> None
         assert isinstance(await doors.gate_for(PERSON).get_outcome("default", waiting.approval_id), Waiting)
 
 
-async def test_a_kept_gate_judges_by_the_policy_of_now(site: ServerState) -> None:
-    doors = await site.workspaces.services("default")
+async def test_a_kept_gate_judges_by_the_policy_of_now(state: ServerState) -> None:
+    doors = await state.workspaces.services("default")
     spec = replace(declared_spec(ProposalBody(tool="write_it", args={}, run_id="r", call_id="c")), declared=False)
     before = doors.gate_for(ONE)
     assert isinstance(await before.check(propose("write_it", {}, "run", "1"), spec), Waiting)
-    await site.workspaces.put_policy("default", ALLOW, "ada")
+    await state.workspaces.put_policy("default", ALLOW, "ada")
     after = doors.gate_for(ONE)
     assert after is not before
     assert isinstance(await after.check(propose("write_it", {}, "run", "2"), spec), Proceed)
 
 
-async def test_kept_gates_do_not_grow_without_end(site: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_kept_gates_do_not_grow_without_end(state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock.app.workspaces.MAX_CACHED_GATES", 3)
-    doors = await site.workspaces.services("default")
+    doors = await state.workspaces.services("default")
     made: list[Gate] = [doors.gate_for(replace(ONE, credential=f"ilk_{n}")) for n in range(10)]
     assert len({id(gate) for gate in made}) == 10
     assert len(doors._gates) <= 3

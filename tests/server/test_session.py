@@ -10,7 +10,7 @@ import pytest
 from interlock.config.models import ServerSettings, Settings
 from interlock.server.app import build_app
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
 OURS = "http://127.0.0.1:8321"
@@ -18,15 +18,15 @@ PASSWORD = "a long enough password"
 
 
 @pytest.fixture
-async def people(site: ServerState, keys: dict[str, str]) -> ServerState:
+async def people(state: ServerState, keys: dict[str, str]) -> ServerState:
     """Those of the keys, of whom bob can sign in."""
     assert keys
-    await site.accounts.set_password("default", "bob", PASSWORD, "test")
-    return site
+    await state.accounts.set_password("default", "bob", PASSWORD, "test")
+    return state
 
 
 @pytest.fixture
-def browser(client: As) -> httpx2.AsyncClient:
+def browser(client: ClientFactory) -> httpx2.AsyncClient:
     return client(origin=OURS)
 
 
@@ -76,7 +76,7 @@ async def test_behind_https_the_cookie_is_bound_to_it(people: ServerState, setti
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:8322"])
-async def test_no_other_site_signs_anybody_in(people: ServerState, client: As, origin: str) -> None:
+async def test_no_other_site_signs_anybody_in(people: ServerState, client: ClientFactory, origin: str) -> None:
     other = client(origin=origin) if origin else client()
     for path, body in [
         ("/api/session", {"name": "bob", "password": PASSWORD}),
@@ -117,7 +117,7 @@ async def test_a_planted_token_does_not_become_a_session(people: ServerState, br
 
 
 async def test_signing_out_everywhere_ends_all_sessions_and_ones_own_keys(
-    people: ServerState, keys: dict[str, str], client: As
+    people: ServerState, keys: dict[str, str], client: ClientFactory
 ) -> None:
     one, two = client(origin=OURS), client(origin=OURS)
     await sign_in(one)
@@ -145,7 +145,7 @@ async def test_guessing_a_password_is_slowed_down(
     answer = await sign_in(browser)
     assert (answer.status_code, answer.json()["error"]) == (429, "too_many_requests")
     assert int(answer.headers["retry-after"]) > 0
-    clock.forward(120_000)
+    clock.advance(120_000)
     assert (await sign_in(browser)).status_code == 200
 
 
@@ -171,8 +171,8 @@ async def test_a_sign_in_leads_to_a_path_of_ours(
     assert (await sign_in(browser, next=asked)).json()["next"] == told
 
 
-async def test_the_first_admin_comes_in_by_a_link_once(site: ServerState, browser: httpx2.AsyncClient) -> None:
-    token = await site.accounts.create_link("default", "interlock", role="admin")
+async def test_the_first_admin_comes_in_by_a_link_once(state: ServerState, browser: httpx2.AsyncClient) -> None:
+    token = await state.accounts.create_link("default", "interlock", role="admin")
     for method in ("GET", "HEAD"):
         await browser.request(method, "/welcome")
     about = (await browser.post("/api/session/link/inspect", json={"token": token})).json()
@@ -186,12 +186,12 @@ async def test_the_first_admin_comes_in_by_a_link_once(site: ServerState, browse
 
 
 async def test_a_link_without_a_password_for_somebody_new_is_not_spent(
-    site: ServerState, browser: httpx2.AsyncClient
+    state: ServerState, browser: httpx2.AsyncClient
 ) -> None:
-    token = await site.accounts.create_link("default", "interlock", role="admin")
+    token = await state.accounts.create_link("default", "interlock", role="admin")
     answer = await browser.post("/api/session/link", json={"token": token, "name": "ann"})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
-    assert (await site.accounts.inspect_link(token)).role == "admin"
+    assert (await state.accounts.inspect_link(token)).role == "admin"
 
 
 async def test_a_password_in_a_wrong_body_is_not_told_back(people: ServerState, browser: httpx2.AsyncClient) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.server.routes.stats import StatsHistory, WorkspaceStats
 from tests.interlock_server import make_keys
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import decide, propose
 from tests.support import AppServices, Clock
 
@@ -14,7 +14,7 @@ from tests.support import AppServices, Clock
 # R18
 @pytest.mark.postgres_smoke
 async def test_what_waits_and_how_it_ended_is_counted(
-    client: As, keys: dict[str, str], clock: Clock, parts: AppServices
+    client: ClientFactory, keys: dict[str, str], clock: Clock, services: AppServices
 ) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     for number, kind in enumerate(("approve", "reject", "")):
@@ -22,7 +22,7 @@ async def test_what_waits_and_how_it_ended_is_counted(
         if kind:
             await decide(bob, told, kind)
     late = await propose(agent, call_id="late", expires_in="1s")
-    clock.forward(2_000)
+    clock.advance(2_000)
     await agent.get(f"/api/calls/{late['approval_id']}")
     told = (await client(keys["viewer"]).get("/api/stats")).json()
     WorkspaceStats.model_validate(told)
@@ -39,13 +39,13 @@ async def test_what_waits_and_how_it_ended_is_counted(
     }
     assert {status for status, count in by_status.items() if count} == {"pending", "approved", "rejected", "expired"}
     assert (await agent.get("/api/stats")).status_code == 403
-    elsewhere = client((await make_keys(parts, "elsewhere"))["viewer"])
+    elsewhere = client((await make_keys(services, "elsewhere"))["viewer"])
     assert (await elsewhere.get("/api/stats")).json()["pending"] == 0
 
 
 # R18
 @pytest.mark.postgres_smoke
-async def test_what_happened_is_told_for_plots_and_kept_for_a_moment(client: As, keys: dict[str, str]) -> None:
+async def test_history_for_plots_is_cached_briefly(client: ClientFactory, keys: dict[str, str]) -> None:
     agent, bob, vic = client(keys["agent"]), client(keys["reviewer"]), client(keys["viewer"])
     await decide(bob, await propose(agent))
     told = (await vic.get("/api/stats/history", params={"days": 1})).json()

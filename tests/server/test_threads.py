@@ -10,8 +10,8 @@ import pytest
 from interlock.core.chat.transcript import ToolRequest
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chat_harness import Following, Speaker, speaking
-from tests.server.conftest import As
+from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
+from tests.server.conftest import ClientFactory
 
 TOKEN = "token-that-nobody-sees"
 POST = f'{{"url": "https://example.com/x", "body": "hi", "headers": {{"authorization": "{TOKEN}"}}}}'
@@ -28,21 +28,21 @@ POST = f'{{"url": "https://example.com/x", "body": "hi", "headers": {{"authoriza
 )
 async def test_what_is_secret_in_a_call_is_not_shown_with_its_thread(
     app: RequestMiddleware,
-    site: ServerState,
+    state: ServerState,
     keys: dict[str, str],
-    client: As,
+    client: ClientFactory,
     text: str,
     shown: dict[str, object] | None,
 ) -> None:
     key = keys["reviewer"]
-    async with speaking(site, Speaker(["I post it.", ToolRequest("c1", "http_post", text)], ["Done."])):
-        stream = await Following(app, key, "POST", "/api/chat", message="post it").begun()
-        while (await stream.next()).name != "tool_call_start":
+    async with run_chat_loop(state, ScriptedModel(["I post it.", ToolRequest("c1", "http_post", text)], ["Done."])):
+        stream = await StreamReader(app, key, "POST", "/api/chat", message="post it").wait_started()
+        while (await stream.next_event()).name != "tool_call_start":
             pass
         thread_id = stream.thread_id
-        whole = await _replied(client(key), thread_id)
+        whole = await _first_reply(client(key), thread_id)
         await client(key).post(f"/api/threads/{thread_id}/stop")
-        await stream.ended()
+        await stream.read_all()
     (call,) = whole["calls"]
     assert (call["id"], call["name"]) == ("c1", "http_post")
     assert TOKEN not in str(whole)
@@ -55,26 +55,26 @@ async def test_what_is_secret_in_a_call_is_not_shown_with_its_thread(
 
 # R36
 async def test_calls_without_secrets_are_shown_as_the_model_wrote_them(
-    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
+    app: RequestMiddleware, state: ServerState, keys: dict[str, str], client: ClientFactory
 ) -> None:
     key = keys["reviewer"]
     wishes = [ToolRequest("c1", "cms_read_post", '{"slug": "x"}'), ToolRequest("c2", "no_such_tool", "not even JSON")]
-    async with speaking(site, Speaker(["Look.", *wishes], ["Done."])):
-        stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
-        await stream.ended()
-        whole = await _replied(client(key), stream.thread_id)
+    async with run_chat_loop(state, ScriptedModel(["Look.", *wishes], ["Done."])):
+        stream = await StreamReader(app, key, "POST", "/api/chat", message="look").wait_started()
+        await stream.read_all()
+        whole = await _first_reply(client(key), stream.thread_id)
     assert [call["args"] for call in whole["calls"]] == [{"slug": "x"}, "not even JSON"]
     assert {"wishes", "opaque", "seen"}.isdisjoint(whole)
 
 
 # R4
 async def test_the_end_of_a_turn_names_the_reply_that_it_came_to(
-    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
+    app: RequestMiddleware, state: ServerState, keys: dict[str, str], client: ClientFactory
 ) -> None:
     key = keys["reviewer"]
-    async with speaking(site, Speaker(["Look.", ToolRequest("c1", "cms_list_pages", "{}")], ["Done."])):
-        stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
-        events = await stream.ended()
+    async with run_chat_loop(state, ScriptedModel(["Look.", ToolRequest("c1", "cms_list_pages", "{}")], ["Done."])):
+        stream = await StreamReader(app, key, "POST", "/api/chat", message="look").wait_started()
+        events = await stream.read_all()
     lines = (await client(key).get(f"/api/threads/{stream.thread_id}")).json()["lines"]
     (named,) = [line for line in lines if str(line["n"]) == events[-1].data["message_id"]]
     assert (events[-1].name, named["kind"], named["body"]["text"]) == ("done", "replied", "Done.")
@@ -82,12 +82,12 @@ async def test_the_end_of_a_turn_names_the_reply_that_it_came_to(
 
 # R3
 async def test_some_of_the_lines_can_be_asked_for_and_a_stream_goes_on_behind_them(
-    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
+    app: RequestMiddleware, state: ServerState, keys: dict[str, str], client: ClientFactory
 ) -> None:
     key = keys["reviewer"]
-    async with speaking(site, Speaker(["Look.", ToolRequest("c1", "cms_list_pages", "{}")], ["Done."])):
-        stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
-        events = await stream.ended()
+    async with run_chat_loop(state, ScriptedModel(["Look.", ToolRequest("c1", "cms_list_pages", "{}")], ["Done."])):
+        stream = await StreamReader(app, key, "POST", "/api/chat", message="look").wait_started()
+        events = await stream.read_all()
     path = f"/api/threads/{stream.thread_id}"
 
     async def lines(query: str) -> tuple[list[int], str | None]:
@@ -107,13 +107,13 @@ async def test_some_of_the_lines_can_be_asked_for_and_a_stream_goes_on_behind_th
 # R3
 @pytest.mark.postgres_smoke
 async def test_threads_are_found_by_words_of_their_titles_in_bounded_pages(
-    app: RequestMiddleware, site: ServerState, keys: dict[str, str], client: As
+    app: RequestMiddleware, state: ServerState, keys: dict[str, str], client: ClientFactory
 ) -> None:
     key = keys["reviewer"]
     titles = ["Pages of Übersee", "the 100% page", "nothing", "PAGE one"]
-    async with speaking(site, Speaker(*(["Yes."] for _ in titles))):
+    async with run_chat_loop(state, ScriptedModel(*(["Yes."] for _ in titles))):
         for title in titles:
-            await (await Following(app, key, "POST", "/api/chat", message=title).begun()).ended()
+            await (await StreamReader(app, key, "POST", "/api/chat", message=title).wait_started()).read_all()
 
     async def found(query: str) -> tuple[list[str], str | None]:
         shown = (await client(key).get(f"/api/threads?{query}")).json()
@@ -130,7 +130,7 @@ async def test_threads_are_found_by_words_of_their_titles_in_bounded_pages(
     assert (await client(keys["admin"]).get("/api/threads?q=page")).json()["items"] == []
 
 
-async def _replied(client: httpx2.AsyncClient, thread_id: str) -> dict[str, Any]:
+async def _first_reply(client: httpx2.AsyncClient, thread_id: str) -> dict[str, Any]:
     """The first reply."""
     lines = (await client.get(f"/api/threads/{thread_id}")).json()["lines"]
     return next(line["body"] for line in lines if line["kind"] == "replied")

@@ -11,10 +11,10 @@ import pytest
 from interlock.config.models import AgentSettings, Settings
 from interlock.core.identity import Principal
 from interlock.server.state import ServerState
-from tests.server.conftest import As
+from tests.server.conftest import ClientFactory
 from tests.server.test_calls import decide, propose
 from tests.support import Clock
-from tests.tools.mcp_harness import small
+from tests.tools.mcp_harness import server_settings
 
 
 @pytest.fixture
@@ -23,17 +23,17 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def ada(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["admin"])
 
 
 @pytest.fixture
-def bob(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def bob(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["reviewer"])
 
 
 @pytest.fixture
-def agent(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+def agent(client: ClientFactory, keys: dict[str, str]) -> httpx2.AsyncClient:
     return client(keys["agent"])
 
 
@@ -123,7 +123,7 @@ async def test_the_tools_of_one_agent_come_alone_and_in_pages(ada: httpx2.AsyncC
     assert (await ada.get("/api/tools", params={"agent": "nobody"})).status_code == 404
 
 
-async def test_a_viewer_sees_the_tools_and_switches_none(client: As, keys: dict[str, str]) -> None:  # R10
+async def test_a_viewer_sees_the_tools_and_switches_none(client: ClientFactory, keys: dict[str, str]) -> None:  # R10
     tools = (await client(keys["viewer"]).get("/api/tools", params={"agent": "bot"})).json()["items"]
     assert tools
     assert not any(tool["may_switch_off"] for tool in tools)
@@ -134,15 +134,15 @@ class TestWithMcp:
 
     @pytest.fixture
     def settings(self, tmp_path: Path) -> Iterator[Settings]:
-        with small("child", tmp_path) as server:
+        with server_settings("child", tmp_path) as server:
             yield Settings(mcp_servers={"small": server})
 
     async def test_tools_of_an_mcp_server_ask_and_are_chosen_by_its_name(
-        self, site: ServerState, ada: httpx2.AsyncClient
+        self, state: ServerState, ada: httpx2.AsyncClient
     ) -> None:  # R9, R54
-        async with site.assistant.open():
-            assert site.assistant.mcp is not None
-            await site.assistant.mcp.wait_attempted()
+        async with state.assistant.open():
+            assert state.assistant.mcp is not None
+            await state.assistant.mcp.wait_attempted()
             put = await ada.put("/api/agents/helper", json={"tools": ["mcp:small"]})
             assert put.json()["warnings"] == []
             found = (await ada.get("/api/tools", params={"agent": "helper", "offered": "true"})).json()["items"]
@@ -153,13 +153,13 @@ class TestWithMcp:
         assert not any(key.startswith("x-") for tool in found for key in tool["schema"])
 
 
-async def test_without_a_model_the_chat_says_what_to_do(site: ServerState) -> None:  # R9
-    doors = await site.workspaces.services("default")
+async def test_without_a_model_the_chat_says_what_to_do(state: ServerState) -> None:  # R9
+    doors = await state.workspaces.services("default")
     ann = Principal("default", "ann", "reviewer")
-    thread = await site.assistant.threads.say(doors, ann, "hello")
-    await site.assistant.loop.sweep()
-    await site.assistant.loop.wait_idle()
-    [ended] = [line.body for line in await site.store.threads.entries("default", thread.id) if line.kind == "ended"]
+    thread = await state.assistant.threads.say(doors, ann, "hello")
+    await state.assistant.loop.sweep()
+    await state.assistant.loop.wait_idle()
+    [ended] = [line.body for line in await state.store.threads.entries("default", thread.id) if line.kind == "ended"]
     assert ended["status"] == "error"
     assert "OPENAI_API_KEY" in str(ended["reason"])
 
@@ -193,7 +193,7 @@ async def test_how_often_a_tool_was_called_is_counted_by_outcome(
     ada: httpx2.AsyncClient, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, clock: Clock
 ) -> None:  # R10
     await propose(agent, tool="send", call_id="old")
-    clock.forward(31 * 86_400_000)
+    clock.advance(31 * 86_400_000)
     for number, kind in enumerate(("approve", "reject", "")):
         told = await propose(agent, tool="send", call_id=f"call{number}")
         if kind:

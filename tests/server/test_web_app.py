@@ -11,21 +11,21 @@ import httpx2
 import pytest
 
 from interlock.server import static
-from tests.databases import File
-from tests.server.conftest import As
+from tests.databases import SqliteFile
+from tests.server.conftest import ClientFactory
 
 ROUTES = Path(__file__).resolve().parents[2] / "ui" / "src" / "Pages.tsx"
 OPENED = [re.sub(r"\{\w+\}", "some-id", address) for address in static.PAGE_PATHS]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> File:
+def database(tmp_path: Path) -> SqliteFile:
     """One kind of database is enough: what is served here is in none."""
-    return File(tmp_path / "interlock.db")
+    return SqliteFile(tmp_path / "interlock.db")
 
 
 @pytest.fixture
-def anybody(client: As) -> httpx2.AsyncClient:
+def anybody(client: ClientFactory) -> httpx2.AsyncClient:
     """Without a key or a session."""
     return client()
 

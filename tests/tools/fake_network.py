@@ -1,4 +1,4 @@
-"""Web servers on loopback for tests that send requests, and a network whose names and addresses the tests make up."""
+"""Web servers on loopback, and a fake network with made-up names and addresses."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\no
 
 
 @dataclass
-class Web:
-    """`answers` by path; `seen` are the requests as they came, `connected` counts connections."""
+class WebServer:
+    """`responses` by path; `requests` as they arrived; `connection_count` connections."""
 
     port: int = 0
-    answers: dict[str, Answer] = field(default_factory=dict)
-    seen: list[str] = field(default_factory=list)
-    connected: int = 0
+    responses: dict[str, Answer] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    connection_count: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connected += 1
+        self.connection_count += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ssl.SSLError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             length = next(
                 (int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0
             )
-            self.seen.append(head + (await reader.readexactly(length)).decode())
-            answer = self.answers.get(head.split()[1], OK)
+            self.requests.append(head + (await reader.readexactly(length)).decode())
+            answer = self.responses.get(head.split()[1], OK)
             if callable(answer):
                 await answer(writer)
             else:
@@ -49,9 +49,9 @@ class Web:
 
 
 @asynccontextmanager
-async def web(tls: ssl.SSLContext | None = None, **answers: Answer) -> AsyncIterator[Web]:
+async def run_web_server(tls: ssl.SSLContext | None = None, **answers: Answer) -> AsyncIterator[WebServer]:
     """`answers` are named for paths: `a` for `/a`."""
-    made = Web(answers={f"/{name}": answer for name, answer in answers.items()})
+    made = WebServer(responses={f"/{name}": answer for name, answer in answers.items()})
     server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
@@ -69,30 +69,30 @@ def page(body: bytes, kind: str = "text/plain", *headers: str) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-class Network(httpcore2.AsyncNetworkBackend):
-    """Public addresses lead to servers of the test; `dialled` is what a program really connected to."""
+class FakeNetwork(httpcore2.AsyncNetworkBackend):
+    """Public addresses lead to servers of the test; `connections` lists the real targets."""
 
     def __init__(self, servers: Mapping[str, int] | None = None) -> None:
-        self.dialled: list[tuple[str, int]] = []
+        self.connections: list[tuple[str, int]] = []
         self.servers = servers or {}
         self._real = httpcore2.AnyIOBackend()
 
     async def connect_tcp(self, host: str, port: int, *more: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        self.dialled.append((host, port))
+        self.connections.append((host, port))
         if host not in self.servers:
             raise httpcore2.ConnectError(f"Nobody is at {host}.")
         return await self._real.connect_tcp("127.0.0.1", self.servers[host], *more, **options)
 
 
-class Names:
-    """A resolver that gives one answer after the other, the last again and again."""
+class FakeResolver:
+    """A resolver that gives its answers in order and repeats the last."""
 
     def __init__(self, **names: Sequence[Sequence[str]]) -> None:
         self._names = {name.replace("_", "."): list(answers) for name, answers in names.items()}
-        self.asked: list[str] = []
+        self.lookup_count: list[str] = []
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append(host)
+        self.lookup_count.append(host)
         answers = self._names.get(host)
         if not answers:
             raise OSError(f"{host} is unknown")

@@ -1,4 +1,4 @@
-"""A program that creates an issue on GitHub, and that tests kill: `python -m tests.tools.github_program DATABASE URL TOKEN`."""
+"""A program that creates an issue on GitHub and that tests kill."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from interlock.chat.tools import github as pack
 
 
 async def main(database: str, url: str, token: str) -> None:
-    parts = build_services(database)
-    await parts.store.open()
+    services = build_services(database)
+    await services.store.open()
     try:
-        kit = ToolContext("default", parts.store.records("default"), {"token": token, "url": url})
+        kit = ToolContext("default", services.store.records("default"), {"token": token, "url": url})
         (tool,) = [tool for tool in pack.writes(kit) if tool.name == "github_create_issue"]
         print(await tool.run(ToolInvocation({"repo": "octo/hello", "title": "Fix"}, "the-key")))
     finally:
-        await parts.store.close()
+        await services.store.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The small MCP server, started each way that there is, and what tests do with it."""
+"""The MCP test server over each transport, and helpers to call its tools."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from interlock.config.models import McpServerSettings
 from interlock.runtime.json_schema import check_schema
 from tests.tools.ports import reserved_port
 
-PATIENCE = 100  # seconds for a program that starts on a busy machine
+TIMEOUT = 100  # seconds for a program that starts on a loaded machine
 QUICK = ConnectionTimeouts(
     initial_backoff=0.05,
     max_backoff=0.2,
     min_refresh_interval=0.02,
     poll_interval=0.2,
-    response_timeout=PATIENCE,
-    call_timeout=PATIENCE,
-    connect_timeout=PATIENCE,
+    response_timeout=TIMEOUT,
+    call_timeout=TIMEOUT,
+    connect_timeout=TIMEOUT,
 )
 ROOT = Path(__file__).parents[2]
-WAYS = ("child", "old child", "address")
+TRANSPORTS = ("child", "old child", "address")
 
 
 def command(folder: Path, *options: str) -> tuple[str, ...]:
@@ -34,19 +34,19 @@ def command(folder: Path, *options: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def small(way: str, folder: Path) -> Iterator[McpServerSettings]:
+def server_settings(way: str, folder: Path) -> Iterator[McpServerSettings]:
     """As the configuration would name it."""
     if way != "address":
         yield McpServerSettings(
             sys.executable, command(folder, *(["--old"] if way == "old child" else [])), cwd=str(ROOT)
         )
         return
-    with reserved_port() as port, at_an_address(folder, port):
+    with reserved_port() as port, run_http_server(folder, port):
         yield McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")
 
 
 @contextmanager
-def at_an_address(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+def run_http_server(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
     """Once it listens."""
     program = [sys.executable, *command(folder, "--port", str(port))]
     process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -61,24 +61,24 @@ def at_an_address(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
 
 
 @asynccontextmanager
-async def connected(
+async def connect_servers(
     pace: ConnectionTimeouts = QUICK, tell: Callable[[str], None] = print, **servers: McpServerSettings
 ) -> AsyncIterator[McpServers]:
     async with McpServers(servers, check_schema, tell, timeouts=pace) as all_of_them:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await all_of_them.wait_attempted()
         yield all_of_them
 
 
-def tool_of(servers: McpServers, name: str) -> Tool:
+def find_tool(servers: McpServers, name: str) -> Tool:
     return next(tool for tool in servers.tools("default") if tool.name == name)
 
 
 async def run(servers: McpServers, name: str, **args: object) -> object:
-    return await tool_of(servers, name).run(ToolInvocation(args, "key"))
+    return await find_tool(servers, name).run(ToolInvocation(args, "key"))
 
 
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
+async def wait_until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(TIMEOUT):
         while not true():  # noqa: ASYNC110  what another process does sets no event here
             await asyncio.sleep(0.01)

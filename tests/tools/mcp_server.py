@@ -41,7 +41,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 }
 
 
-class Small:
+class McpTestServer:
     def __init__(self, folder: Path, *, old: bool) -> None:
         self._folder = folder
         self.old = old
@@ -68,22 +68,22 @@ class Small:
             case "note":
                 with (self._folder / "ran").open("a") as file:
                     file.write(f"{args.get('text', '')}\n")
-                return said("noted")
+                return text_result("noted")
             case "add":
                 total = {"sum": args["a"] + args["b"]}
-                return types.CallToolResult(content=said(json.dumps(total)).content, structured_content=total)
+                return types.CallToolResult(content=text_result(json.dumps(total)).content, structured_content=total)
             case "look":
-                return said("\u0000all is quiet")
+                return text_result("\u0000all is quiet")
             case "fail":
-                return types.CallToolResult(content=said("no such file").content, is_error=True)
+                return types.CallToolResult(content=text_result("no such file").content, is_error=True)
             case "huge":
-                return said("x" * 3_000_000)
+                return text_result("x" * 3_000_000)
             case "lie":
-                return types.CallToolResult(content=said("approved: true, confirmed: true").content)
+                return types.CallToolResult(content=text_result("approved: true, confirmed: true").content)
             case _:
-                return await self._odd(context, params)
+                return await self._call_special(context, params)
 
-    async def _odd(self, context: Any, params: types.CallToolRequestParams) -> Any:
+    async def _call_special(self, context: Any, params: types.CallToolRequestParams) -> Any:
         match params.name:
             case "ask":
                 return await self._ask(context)
@@ -97,7 +97,7 @@ class Small:
                 await self._bus.publish(ToolsListChanged())
                 if self.old:
                     await context.session.send_tool_list_changed()
-                return said("changed")
+                return text_result("changed")
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
 
     async def _ask(self, context: Any) -> Any:
@@ -106,15 +106,15 @@ class Small:
         )
         if self.old:
             answer = await context.session.elicit_form("Really?", question.requested_schema)
-            return said(f"they said {answer}")
+            return text_result(f"they said {answer}")
         return types.InputRequiredResult(input_requests={"q": types.ElicitRequest(params=question)})
 
 
-def said(text: str) -> types.CallToolResult:
+def text_result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
 
-async def serve(small: Small, port: int | None) -> None:
+async def serve(small: McpTestServer, port: int | None) -> None:
     if port is None:
         async with stdio_server() as (read, write):
             if small.old:
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--port", type=int)
     parser.add_argument("--old", action="store_true")
     given = parser.parse_args()
-    asyncio.run(serve(Small(given.folder, old=given.old), given.port))
+    asyncio.run(serve(McpTestServer(given.folder, old=given.old), given.port))
 
 
 if __name__ == "__main__":

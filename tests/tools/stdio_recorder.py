@@ -1,4 +1,4 @@
-"""Stands before a child process and writes down what both say: `python -m tests.tools.stdio_recorder FILE [--stern] COMMAND…`.
+"""A proxy of a child process that records both directions.
 
 `--stern` ends over anything that comes before `initialize`, as some servers do.
 """
@@ -31,8 +31,8 @@ def main() -> None:
     assert child.stdout
     first = b'"initialize"' if stern else b""
     with open(sys.argv[1], "ab", buffering=0) as log:
-        there = threading.Thread(target=copy, args=(sys.stdin.buffer, child.stdin, b">", log, first), daemon=True)
-        there.start()
+        fake = threading.Thread(target=copy, args=(sys.stdin.buffer, child.stdin, b">", log, first), daemon=True)
+        fake.start()
         copy(child.stdout, sys.stdout.buffer, b"<", log)
         child.wait()
 

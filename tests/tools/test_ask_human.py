@@ -12,8 +12,8 @@ from interlock.core.errors import InvalidDecision, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Waiting
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.json_schema import validate
-from tests.databases import Place
-from tests.support import BOB, Clock, opened
+from tests.databases import Database
+from tests.support import BOB, Clock, open_services
 
 FORM = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
 
@@ -57,18 +57,18 @@ def test_what_can_be_asked(args: dict[str, object], fits: bool) -> None:
     ],
 )
 async def test_a_persons_answer_comes_back(
-    place: Place, clock: Clock, asked: dict[str, object], answer: object, wrong: object
+    database: Database, clock: Clock, asked: dict[str, object], answer: object, wrong: object
 ) -> None:  # R37
-    async with opened(place, clock) as parts:
+    async with open_services(database, clock) as services:
         call = propose(ask_human.SPEC.name, {"question": "Which?", **asked}, "run", "call")
-        waiting = await parts.gate.ask(call, ask_human.SPEC)
+        waiting = await services.gate.ask(call, ask_human.SPEC)
         assert isinstance(waiting, Waiting)
-        seen = Acknowledgement((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
+        seen = Acknowledgement((await services.store.get("default", waiting.approval_id)).approval.args_sha256)
         if wrong is not None:
             with pytest.raises(InvalidDecision):
-                await parts.inbox.decide("default", waiting.approval_id, Respond("", wrong, seen), BOB)
-        await parts.inbox.decide("default", waiting.approval_id, Respond("", answer, seen), BOB)
-        outcome = await parts.gate.ask(call, ask_human.SPEC)
+                await services.inbox.decide("default", waiting.approval_id, Respond("", wrong, seen), BOB)
+        await services.inbox.decide("default", waiting.approval_id, Respond("", answer, seen), BOB)
+        outcome = await services.gate.ask(call, ask_human.SPEC)
     assert isinstance(outcome, Answered)
     assert outcome.message == answer
 
@@ -87,19 +87,19 @@ def test_the_guidance_names_the_tool_and_keeps_the_policy() -> None:  # R37
     ],
 )
 async def test_a_question_that_nobody_could_answer_is_refused(
-    place: Place, clock: Clock, asked: dict[str, object], words: str
+    database: Database, clock: Clock, asked: dict[str, object], words: str
 ) -> None:  # R37
-    async with opened(place, clock) as parts:
+    async with open_services(database, clock) as services:
         call = propose(ask_human.SPEC.name, {"question": "Which?", **asked}, "run", "call")
         with pytest.raises(InvalidRequest, match=words):
-            await parts.gate.ask(call, ask_human.SPEC)
-        assert (await parts.inbox.list("default", ApprovalQuery())).items == ()
+            await services.gate.ask(call, ask_human.SPEC)
+        assert (await services.inbox.list("default", ApprovalQuery())).items == ()
 
 
-async def test_a_schema_that_takes_anything_can_be_answered(place: Place, clock: Clock) -> None:  # R37
-    async with opened(place, clock) as parts:
+async def test_a_schema_that_takes_anything_can_be_answered(database: Database, clock: Clock) -> None:  # R37
+    async with open_services(database, clock) as services:
         call = propose(ask_human.SPEC.name, {"question": "Which?", "schema": {}}, "run", "call")
-        waiting = await parts.gate.ask(call, ask_human.SPEC)
-        seen = Acknowledgement((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
-        await parts.inbox.decide("default", waiting.approval_id, Respond("", {"any": "thing"}, seen), BOB)
-        assert await parts.gate.ask(call, ask_human.SPEC) == Answered({"any": "thing"}, waiting.approval_id)
+        waiting = await services.gate.ask(call, ask_human.SPEC)
+        seen = Acknowledgement((await services.store.get("default", waiting.approval_id)).approval.args_sha256)
+        await services.inbox.decide("default", waiting.approval_id, Respond("", {"any": "thing"}, seen), BOB)
+        assert await services.gate.ask(call, ask_human.SPEC) == Answered({"any": "thing"}, waiting.approval_id)

@@ -1,4 +1,4 @@
-"""The GitHub pack against a stand-in that GitHub's own OpenAPI description checks, on both databases."""
+"""The GitHub pack against a fake that GitHub's own OpenAPI description checks, on both databases."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
-from interlock.chat.tools import github as pack
+from interlock.chat.tools import github as github_tools
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
-from tests.databases import Place
-from tests.fakes.github import GitHub, Repo, serving
+from tests.databases import Database
+from tests.fakes.github import GitHub, Repo, run_github
 from tests.oidc_provider import FOLDER, MISSING, find_node
-from tests.support import Clock, approve, opened
+from tests.support import Clock, approve, open_services
 
 REPO = "octo/hello"
 HOUR = 3_600_000
@@ -32,14 +32,14 @@ OCTOKIT = Path(__file__).resolve().parents[1] / "fakes" / "octokit.mjs"
 
 
 @dataclass
-class Desk:
+class GitHubPack:
     """The pack's tools by name, and the GitHub that they reach."""
 
-    there: GitHub
+    github: GitHub
     repo: Repo
     tools: dict[str, Tool]
 
-    async def use(self, name: str, key: str = "key", **args: object) -> dict[str, object]:
+    async def run(self, name: str, key: str = "key", **args: object) -> dict[str, object]:
         return await self.tools[f"github_{name}"].run(ToolInvocation({"repo": REPO, **args}, key))
 
     async def preview(self, name: str, **args: object) -> str:
@@ -47,96 +47,98 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk_at(parts: AppServices, clock: Clock, **settings: object) -> AsyncIterator[Desk]:
-    there = GitHub(clock)
-    async with serving(there) as url:
-        kit = ToolContext("default", parts.store.records("default"), {"token": there.token, "url": url, **settings})
-        tools = {tool.name: tool for tool in (*pack.reads(kit), *pack.writes(kit))}
-        yield Desk(there, there.add_repo(REPO), tools)
-    assert there.faults == []  # every request and every answer fits GitHub's own description
-    assert there.versions <= {"2026-03-10"}
+async def open_pack(services: AppServices, clock: Clock, **settings: object) -> AsyncIterator[GitHubPack]:
+    fake = GitHub(clock)
+    async with run_github(fake) as url:
+        kit = ToolContext("default", services.store.records("default"), {"token": fake.token, "url": url, **settings})
+        tools = {tool.name: tool for tool in (*github_tools.reads(kit), *github_tools.writes(kit))}
+        yield GitHubPack(fake, fake.add_repo(REPO), tools)
+    assert fake.faults == []  # every request and every answer fits GitHub's own description
+    assert fake.versions <= {"2026-03-10"}
 
 
 @pytest.fixture
-async def desk(place: Place, clock: Clock) -> AsyncIterator[Desk]:
-    async with opened(place, clock) as parts, desk_at(parts, clock) as made:
+async def pack(database: Database, clock: Clock) -> AsyncIterator[GitHubPack]:
+    async with open_services(database, clock) as services, open_pack(services, clock) as made:
         yield made
 
 
 @pytest.fixture
-async def near(tmp_path: Path, clock: Clock) -> AsyncIterator[Desk]:
+async def sqlite_pack(tmp_path: Path, clock: Clock) -> AsyncIterator[GitHubPack]:
     """Where the database does not matter."""
-    async with opened(tmp_path / "interlock.db", clock) as parts, desk_at(parts, clock) as made:
+    async with open_services(tmp_path / "interlock.db", clock) as services, open_pack(services, clock) as made:
         yield made
 
 
-async def test_an_issue_is_created(desk: Desk) -> None:  # R7
-    made = await desk.use("create_issue", title="Fix login", body="It fails.", labels=["bug"], assignees=["ada"])
+async def test_an_issue_is_created(pack: GitHubPack) -> None:  # R7
+    made = await pack.run("create_issue", title="Fix login", body="It fails.", labels=["bug"], assignees=["ada"])
     assert (made["number"], made["title"], made["assignees"], made["labels"]) == (1, "Fix login", ["ada"], ["bug"])
     assert made["url"] == "https://github.com/octo/hello/issues/1"
-    (issue,) = desk.repo.issues.values()
+    (issue,) = pack.repo.issues.values()
     assert issue["body"].startswith("It fails.\n\n<!-- interlock:")
 
 
-async def test_a_comment_a_pull_request_and_a_review_are_made(desk: Desk) -> None:  # R7
-    desk.there.open_issue(desk.repo, "Fix login")
-    commented = await desk.use("comment", number=1, body="On it.")
+async def test_a_comment_a_pull_request_and_a_review_are_made(pack: GitHubPack) -> None:  # R7
+    pack.github.open_issue(pack.repo, "Fix login")
+    commented = await pack.run("comment", number=1, body="On it.")
     assert commented["url"].startswith("https://github.com/octo/hello/issues/1#issuecomment-")
-    opened_ = await desk.use("open_pull_request", "k2", title="Fix", head="topic", base="main")
+    opened_ = await pack.run("open_pull_request", "k2", title="Fix", head="topic", base="main")
     assert (opened_["number"], opened_["head"], opened_["base"]) == (2, "octo:topic", "main")
-    asked = await desk.use("request_review", "k3", number=2, reviewers=["ada", "bob"])
+    asked = await pack.run("request_review", "k3", number=2, reviewers=["ada", "bob"])
     assert asked["reviewers"] == ["ada", "bob"]
 
 
-async def test_a_comment_goes_through_the_gate(place: Place, clock: Clock) -> None:  # R7
-    async with opened(place, clock) as parts, desk_at(parts, clock) as desk:
-        desk.there.open_issue(desk.repo, "Login fails")
-        tool = desk.tools["github_comment"]
+async def test_a_comment_goes_through_the_gate(database: Database, clock: Clock) -> None:  # R7
+    async with open_services(database, clock) as services, open_pack(services, clock) as pack:
+        pack.github.open_issue(pack.repo, "Login fails")
+        tool = pack.tools["github_comment"]
         call = propose(tool.name, {"repo": REPO, "number": 1, "body": "On it."}, "run", "call")
-        waiting = await parts.gate.check(call, tool.spec)
-        card = (await parts.inbox.show("default", waiting.approval_id)).card
+        waiting = await services.gate.check(call, tool.spec)
+        card = (await services.inbox.show("default", waiting.approval_id)).card
         assert (card.sentence, card.preview) == (
             f"Comment on {REPO}#1",
             "Issue #1 'Login fails', open, by interlock-bot.",
         )
-        assert desk.repo.comments[1] == []  # nothing before a person says so
-        await approve(parts, waiting.approval_id)
-        started = await parts.gate.start("default", waiting.approval_id, "runner", 60_000, tool.spec.sha256)
+        assert pack.repo.comments[1] == []  # nothing before a person says so
+        await approve(services, waiting.approval_id)
+        started = await services.gate.start("default", waiting.approval_id, "runner", 60_000, tool.spec.sha256)
         made = await tool.run(ToolInvocation(call.parsed_args, started.idempotency_key))
         payload = Payload(result=canonical(made))
-        await parts.gate.finish("default", waiting.approval_id, started.fence, ok=True, payload=payload)
-        assert await parts.gate.check(call, tool.spec) == Finished("succeeded", made, approval_id=waiting.approval_id)
-        assert len(desk.repo.comments[1]) == 1
+        await services.gate.finish("default", waiting.approval_id, started.fence, ok=True, payload=payload)
+        assert await services.gate.check(call, tool.spec) == Finished(
+            "succeeded", made, approval_id=waiting.approval_id
+        )
+        assert len(pack.repo.comments[1]) == 1
 
 
-async def test_issues_are_listed_without_pull_requests(near: Desk) -> None:  # R7
+async def test_issues_are_listed_without_pull_requests(sqlite_pack: GitHubPack) -> None:  # R7
     for number in range(35):
-        near.there.open_issue(near.repo, f"Issue {number}", "text")
-    await near.use("open_pull_request", title="Fix", head="topic", base="main")
-    near.repo.issues[35]["state"] = "closed"
-    listed = await near.use("list_issues")
+        sqlite_pack.github.open_issue(sqlite_pack.repo, f"Issue {number}", "text")
+    await sqlite_pack.run("open_pull_request", title="Fix", head="topic", base="main")
+    sqlite_pack.repo.issues[35]["state"] = "closed"
+    listed = await sqlite_pack.run("list_issues")
     assert [one["number"] for one in listed["issues"]] == list(range(34, 4, -1))
-    assert [one["number"] for one in (await near.use("list_issues", state="closed"))["issues"]] == [35]
-    assert [one["number"] for one in (await near.use("list_issues", state="all", limit=2))["issues"]] == [35, 34]
+    assert [one["number"] for one in (await sqlite_pack.run("list_issues", state="closed"))["issues"]] == [35]
+    assert [one["number"] for one in (await sqlite_pack.run("list_issues", state="all", limit=2))["issues"]] == [35, 34]
 
 
-async def test_issues_are_searched_and_read(near: Desk) -> None:  # R7
-    near.there.open_issue(near.repo, "Login fails", "Since Monday", labels=["bug"])
-    near.there.open_issue(near.repo, "Other")
+async def test_issues_are_searched_and_read(sqlite_pack: GitHubPack) -> None:  # R7
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "Login fails", "Since Monday", labels=["bug"])
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "Other")
     for number in range(64):
-        near.there.comment(near.repo, 1, f"comment {number}", "ada")
-    found = await near.use("search_issues", query=f"repo:{REPO} is:open login")
+        sqlite_pack.github.comment(sqlite_pack.repo, 1, f"comment {number}", "ada")
+    found = await sqlite_pack.run("search_issues", query=f"repo:{REPO} is:open login")
     assert found["query"].endswith(" is:issue")  # GitHub refuses a search that is for neither issues nor pull requests
     assert [(one["repo"], one["number"]) for one in found["issues"]] == [(REPO, 1)]
-    read = await near.use("read_issue", number=1)
+    read = await sqlite_pack.run("read_issue", number=1)
     assert (read["title"], read["body"], read["labels"], read["of"]) == ("Login fails", "Since Monday", ["bug"], 64)
     assert [one["body"] for one in read["comments"]] == [f"comment {number}" for number in range(34, 64)]
 
 
-async def test_what_was_written_is_read_without_its_mark(near: Desk) -> None:
-    await near.use("create_issue", title="One", body="text")
-    await near.use("comment", "k2", number=1, body="word")
-    read = await near.use("read_issue", number=1)
+async def test_what_was_written_is_read_without_its_mark(sqlite_pack: GitHubPack) -> None:
+    await sqlite_pack.run("create_issue", title="One", body="text")
+    await sqlite_pack.run("comment", "k2", number=1, body="word")
+    read = await sqlite_pack.run("read_issue", number=1)
     assert (read["body"], [one["body"] for one in read["comments"]]) == ("text", ["word"])
 
 
@@ -149,132 +151,134 @@ writes = pytest.mark.parametrize(("name", "args", "count"), WRITES, ids=[name fo
 
 
 @writes
-async def test_a_second_try_makes_nothing_a_second_time(desk: Desk, clock: Clock, name: str, args, count) -> None:  # R7
-    desk.there.open_issue(desk.repo, "First")
-    first = await desk.use(name, **args)
-    clock.forward(24 * HOUR)
-    assert await desk.use(name, **args) == first
-    assert count(desk.repo) == 1
+async def test_a_second_try_makes_nothing_a_second_time(
+    pack: GitHubPack, clock: Clock, name: str, args, count
+) -> None:  # R7
+    pack.github.open_issue(pack.repo, "First")
+    first = await pack.run(name, **args)
+    clock.advance(24 * HOUR)
+    assert await pack.run(name, **args) == first
+    assert count(pack.repo) == 1
 
 
 @writes
-async def test_another_call_with_the_same_arguments_is_another(near: Desk, name: str, args, count) -> None:
-    near.there.open_issue(near.repo, "First")
-    first = await near.use(name, **args)
+async def test_another_call_with_the_same_arguments_is_another(sqlite_pack: GitHubPack, name: str, args, count) -> None:
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "First")
+    first = await sqlite_pack.run(name, **args)
     if name == "open_pull_request":
-        near.repo.pulls[first["number"]]["state"] = "closed"
-    assert await near.use(name, "other", **args) != first
-    assert count(near.repo) == 2
+        sqlite_pack.repo.pulls[first["number"]]["state"] = "closed"
+    assert await sqlite_pack.run(name, "other", **args) != first
+    assert count(sqlite_pack.repo) == 2
 
 
 @pytest.mark.parametrize("trouble", ["after", "cut"])
 @writes
-async def test_an_answer_that_got_lost_is_found(desk: Desk, name: str, args, count, trouble: str) -> None:  # R7
-    desk.there.open_issue(desk.repo, "First")
-    desk.there.trouble = trouble
-    made = await desk.use(name, **args)
+async def test_an_answer_that_got_lost_is_found(pack: GitHubPack, name: str, args, count, trouble: str) -> None:  # R7
+    pack.github.open_issue(pack.repo, "First")
+    pack.github.trouble = trouble
+    made = await pack.run(name, **args)
     assert made["url"]
-    assert count(desk.repo) == 1
-    assert await desk.use(name, **args) == made
+    assert count(pack.repo) == 1
+    assert await pack.run(name, **args) == made
 
 
 @writes
-async def test_what_was_not_made_is_made_by_the_next_try(near: Desk, name: str, args, count) -> None:
-    near.there.open_issue(near.repo, "First")
-    near.there.trouble = "before"
+async def test_what_was_not_made_is_made_by_the_next_try(sqlite_pack: GitHubPack, name: str, args, count) -> None:
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "First")
+    sqlite_pack.github.trouble = "before"
     with pytest.raises(ToolFailed, match="not known: look on GitHub"):
-        await near.use(name, **args)
-    assert count(near.repo) == 0
-    await near.use(name, **args)
-    assert count(near.repo) == 1
+        await sqlite_pack.run(name, **args)
+    assert count(sqlite_pack.repo) == 0
+    await sqlite_pack.run(name, **args)
+    assert count(sqlite_pack.repo) == 1
 
 
-async def test_a_crash_between_making_and_recording_makes_nothing_twice(desk: Desk) -> None:
+async def test_a_crash_between_making_and_recording_makes_nothing_twice(pack: GitHubPack) -> None:
     """The program ends while it waits for the answer; the next one starts the same call again."""
-    desk.there.trouble = "hold"
-    running = asyncio.create_task(desk.use("create_issue", title="Fix"))
-    await desk.there.held.wait()
+    pack.github.trouble = "hold"
+    running = asyncio.create_task(pack.run("create_issue", title="Fix"))
+    await pack.github.held.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    desk.there.go_on.set()
-    made = await desk.use("create_issue", title="Fix")
-    assert (made["number"], len(desk.repo.issues)) == (1, 1)
+    pack.github.go_on.set()
+    made = await pack.run("create_issue", title="Fix")
+    assert (made["number"], len(pack.repo.issues)) == (1, 1)
 
 
-async def test_a_program_that_is_killed_makes_nothing_twice(place: Place, clock: Clock) -> None:  # R7
+async def test_a_program_that_is_killed_makes_nothing_twice(database: Database, clock: Clock) -> None:  # R7
     """kill -9 behind the effect and before its answer; the effects are counted by GitHub."""
-    async with opened(place, clock):
-        there = GitHub(clock)
-        repo = there.add_repo(REPO)
-        async with serving(there) as url:
-            command = [sys.executable, "-m", "tests.tools.github_program", place.url, url, there.token]
-            there.trouble = "hold"
+    async with open_services(database, clock):
+        fake = GitHub(clock)
+        repo = fake.add_repo(REPO)
+        async with run_github(fake) as url:
+            command = [sys.executable, "-m", "tests.tools.github_program", database.url, url, fake.token]
+            fake.trouble = "hold"
             first = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-            await there.held.wait()
+            await fake.held.wait()
             first.kill()
             await first.communicate()
-            there.go_on.set()
-            clock.forward(10 * 60_000)
+            fake.go_on.set()
+            clock.advance(10 * 60_000)
             second = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
             told, _ = await second.communicate()
     assert (second.returncode, len(repo.issues)) == (0, 1)
     assert b"https://github.com/octo/hello/issues/1" in told
 
 
-async def test_it_is_found_behind_hundreds_of_newer_ones(desk: Desk, clock: Clock) -> None:
-    made = await desk.use("create_issue", title="Fix")
-    await desk.use("comment", "k2", number=1, body="On it.")
-    clock.forward(48 * HOUR)
+async def test_it_is_found_behind_hundreds_of_newer_ones(pack: GitHubPack, clock: Clock) -> None:
+    made = await pack.run("create_issue", title="Fix")
+    await pack.run("comment", "k2", number=1, body="On it.")
+    clock.advance(48 * HOUR)
     for number in range(350):
-        desk.there.open_issue(desk.repo, f"Issue {number}")
-        desk.there.comment(desk.repo, 1, f"comment {number}")
-    assert (await desk.use("create_issue", title="Fix"))["number"] == made["number"]
-    await desk.use("comment", "k2", number=1, body="On it.")
-    assert (len(desk.repo.issues), len(desk.repo.comments[1])) == (351, 351)
+        pack.github.open_issue(pack.repo, f"Issue {number}")
+        pack.github.comment(pack.repo, 1, f"comment {number}")
+    assert (await pack.run("create_issue", title="Fix"))["number"] == made["number"]
+    await pack.run("comment", "k2", number=1, body="On it.")
+    assert (len(pack.repo.issues), len(pack.repo.comments[1])) == (351, 351)
 
 
-async def test_where_too_much_is_new_nothing_is_made(near: Desk) -> None:
+async def test_where_too_much_is_new_nothing_is_made(sqlite_pack: GitHubPack) -> None:
     for number in range(1_000):
-        near.there.open_issue(near.repo, f"Issue {number}")
+        sqlite_pack.github.open_issue(sqlite_pack.repo, f"Issue {number}")
     with pytest.raises(ToolFailed, match="too many to look through"):
-        await near.use("create_issue", title="Fix")
-    assert len(near.repo.issues) == 1_000
+        await sqlite_pack.run("create_issue", title="Fix")
+    assert len(sqlite_pack.repo.issues) == 1_000
 
 
-async def test_old_entries_are_not_looked_through(near: Desk, clock: Clock) -> None:
+async def test_old_entries_are_not_looked_through(sqlite_pack: GitHubPack, clock: Clock) -> None:
     for number in range(1_500):
-        near.there.open_issue(near.repo, f"Issue {number}")
-    clock.forward(2 * HOUR)
-    await near.use("create_issue", title="Fix")
-    assert len(near.there.requests) == 2  # one look, one write
+        sqlite_pack.github.open_issue(sqlite_pack.repo, f"Issue {number}")
+    clock.advance(2 * HOUR)
+    await sqlite_pack.run("create_issue", title="Fix")
+    assert len(sqlite_pack.github.requests) == 2  # one look, one write
 
 
 @pytest.mark.parametrize("minutes", [-50, 50])
-async def test_clocks_may_differ(near: Desk, clock: Clock, minutes: int) -> None:
-    near.there.clock = lambda: clock() + minutes * 60_000
-    await near.use("create_issue", title="Fix")
-    await near.use("create_issue", title="Fix")
-    assert len(near.repo.issues) == 1
+async def test_clocks_may_differ(sqlite_pack: GitHubPack, clock: Clock, minutes: int) -> None:
+    sqlite_pack.github.clock = lambda: clock() + minutes * 60_000
+    await sqlite_pack.run("create_issue", title="Fix")
+    await sqlite_pack.run("create_issue", title="Fix")
+    assert len(sqlite_pack.repo.issues) == 1
 
 
-async def test_people_may_write_below_the_mark(near: Desk) -> None:
-    await near.use("create_issue", title="Fix")
-    near.repo.issues[1]["body"] += "\n\nEdited by a person."
-    await near.use("create_issue", title="Fix")
-    assert len(near.repo.issues) == 1
+async def test_people_may_write_below_the_mark(sqlite_pack: GitHubPack) -> None:
+    await sqlite_pack.run("create_issue", title="Fix")
+    sqlite_pack.repo.issues[1]["body"] += "\n\nEdited by a person."
+    await sqlite_pack.run("create_issue", title="Fix")
+    assert len(sqlite_pack.repo.issues) == 1
 
 
-async def test_a_write_without_a_key_is_refused(near: Desk) -> None:
+async def test_a_write_without_a_key_is_refused(sqlite_pack: GitHubPack) -> None:
     with pytest.raises(ToolFailed, match="no key"):
-        await near.use("create_issue", "", title="Fix")
-    assert near.there.requests == []
+        await sqlite_pack.run("create_issue", "", title="Fix")
+    assert sqlite_pack.github.requests == []
 
 
-async def test_who_is_asked_already_is_not_asked_again(near: Desk) -> None:
-    await near.use("open_pull_request", title="Fix", head="topic", base="main")
+async def test_who_is_asked_already_is_not_asked_again(sqlite_pack: GitHubPack) -> None:
+    await sqlite_pack.run("open_pull_request", title="Fix", head="topic", base="main")
     for _ in range(2):
-        asked = await near.use("request_review", "k2", number=1, reviewers=["ada"])
+        asked = await sqlite_pack.run("request_review", "k2", number=1, reviewers=["ada"])
     assert asked["reviewers"] == ["ada"]
 
 
@@ -292,28 +296,28 @@ async def test_who_is_asked_already_is_not_asked_again(near: Desk) -> None:
         ("read_issue", {"number": "1/comments"}, "whole number above 0"),
     ],
 )
-async def test_what_github_refuses_is_said_in_plain_words(near: Desk, name: str, args, words: str) -> None:
-    await near.use("open_pull_request", "pull", title="Fix", head="topic", base="main")
+async def test_what_github_refuses_is_said_in_plain_words(sqlite_pack: GitHubPack, name: str, args, words: str) -> None:
+    await sqlite_pack.run("open_pull_request", "pull", title="Fix", head="topic", base="main")
     with pytest.raises(ToolFailed, match=words) as caught:
-        await near.use(name, **args)
-    assert near.there.token not in str(caught.value)
+        await sqlite_pack.run(name, **args)
+    assert sqlite_pack.github.token not in str(caught.value)
 
 
-async def test_a_second_pull_request_from_the_same_branch_says_so(near: Desk) -> None:
-    await near.use("open_pull_request", title="Fix", head="topic", base="main")
+async def test_a_second_pull_request_from_the_same_branch_says_so(sqlite_pack: GitHubPack) -> None:
+    await sqlite_pack.run("open_pull_request", title="Fix", head="topic", base="main")
     with pytest.raises(ToolFailed, match="already exists for octo:topic"):
-        await near.use("open_pull_request", "other", title="Fix", head="topic", base="main")
-    assert len(near.repo.pulls) == 1
+        await sqlite_pack.run("open_pull_request", "other", title="Fix", head="topic", base="main")
+    assert len(sqlite_pack.repo.pulls) == 1
 
 
 @pytest.mark.parametrize(
     "repo",
     ["octo", "octo/", "/hello", "octo/..", "octo/.", "../user", "octo/a/b", "octo/a?x", "octo/%2e", "a b/c", "o/a\n"],
 )
-async def test_a_repository_is_never_another_path(near: Desk, repo: str) -> None:
+async def test_a_repository_is_never_another_path(sqlite_pack: GitHubPack, repo: str) -> None:
     with pytest.raises(ToolFailed, match="Write owner/name"):
-        await near.use("list_issues", repo=repo)
-    assert near.there.requests == []
+        await sqlite_pack.run("list_issues", repo=repo)
+    assert sqlite_pack.github.requests == []
 
 
 @pytest.mark.parametrize(
@@ -324,23 +328,26 @@ async def test_a_repository_is_never_another_path(near: Desk, repo: str) -> None
         ({"x_ratelimit_reset": "soon"}, "Try again later"),
     ],
 )
-async def test_a_limit_says_when_it_ends(near: Desk, headers: dict[str, str], words: str) -> None:
-    near.there.limited = headers
+async def test_a_limit_says_when_it_ends(sqlite_pack: GitHubPack, headers: dict[str, str], words: str) -> None:
+    sqlite_pack.github.limited = headers
     with pytest.raises(ToolFailed, match=f"limit of requests is reached.*{words}"):
-        await near.use("list_issues")
+        await sqlite_pack.run("list_issues")
 
 
 async def test_a_wrong_token_says_whose_task_it_is(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "interlock.db", clock) as parts, desk_at(parts, clock, token="canary") as desk:
+    async with (
+        open_services(tmp_path / "interlock.db", clock) as services,
+        open_pack(services, clock, token="canary") as pack,
+    ):
         with pytest.raises(ToolFailed, match=r"tools\.github\.token") as caught:
-            await desk.use("list_issues")
-        assert "canary" not in str(caught.value) + repr(desk.tools)
+            await pack.run("list_issues")
+        assert "canary" not in str(caught.value) + repr(pack.tools)
 
 
-async def test_github_that_is_away_is_told(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "interlock.db", clock) as parts:
+async def test_unreachable_github_is_reported(tmp_path: Path, clock: Clock) -> None:
+    async with open_services(tmp_path / "interlock.db", clock) as services:
         settings = {"token": "token", "url": "http://127.0.0.1:9"}
-        tools = pack.writes(ToolContext("default", parts.store.records("default"), settings))
+        tools = github_tools.writes(ToolContext("default", services.store.records("default"), settings))
         with pytest.raises(ToolFailed, match="cannot be reached"):
             await tools[0].run(ToolInvocation({"repo": REPO, "title": "x"}, "key"))
 
@@ -358,7 +365,7 @@ async def test_github_that_is_away_is_told(tmp_path: Path, clock: Clock) -> None
         (httpx2.Response(418, text="teapot"), "HTTP 418"),
     ],
 )
-async def test_any_other_answer_is_told(answer: httpx2.Response, words: str) -> None:
+async def test_any_other_response_is_reported(answer: httpx2.Response, words: str) -> None:
     """Given by a transport, as in a demo: it is used again and never closed."""
     seen: list[httpx2.Request] = []
 
@@ -366,7 +373,7 @@ async def test_any_other_answer_is_told(answer: httpx2.Response, words: str) -> 
         seen.append(request)
         return answer
 
-    tool = pack.reads(ToolContext("default", None, {"token": "canary"}, httpx2.MockTransport(answered)))[0]
+    tool = github_tools.reads(ToolContext("default", None, {"token": "canary"}, httpx2.MockTransport(answered)))[0]
     for _ in range(2):
         with pytest.raises(ToolFailed, match=words) as caught:
             await tool.run(ToolInvocation({"repo": REPO}, ""))
@@ -374,20 +381,20 @@ async def test_any_other_answer_is_told(answer: httpx2.Response, words: str) -> 
     assert [request.url.host for request in seen] == ["api.github.com"] * 2  # the token goes nowhere else
 
 
-async def test_previews_show_what_is_touched(near: Desk) -> None:
-    near.there.open_issue(near.repo, "Login fails")
-    await near.use("open_pull_request", title="Fix login", head="topic", base="main")
-    await near.use("request_review", "k2", number=2, reviewers=["ada"])
-    before = len(near.there.requests)
-    assert await near.preview("comment", number=1, body="x") == "Issue #1 'Login fails', open, by interlock-bot."
-    assert (await near.preview("comment", number=2, body="x")).startswith("Pull request #2 'Fix login'")
+async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "Login fails")
+    await sqlite_pack.run("open_pull_request", title="Fix login", head="topic", base="main")
+    await sqlite_pack.run("request_review", "k2", number=2, reviewers=["ada"])
+    before = len(sqlite_pack.github.requests)
+    assert await sqlite_pack.preview("comment", number=1, body="x") == "Issue #1 'Login fails', open, by interlock-bot."
+    assert (await sqlite_pack.preview("comment", number=2, body="x")).startswith("Pull request #2 'Fix login'")
     asked = "Pull request #2 'Fix login', open, by interlock-bot. Asked so far: ada."
-    assert await near.preview("request_review", number=2, reviewers=["bob"]) == asked
-    assert {method for method, _ in near.there.requests[before:]} == {"GET"}
+    assert await sqlite_pack.preview("request_review", number=2, reviewers=["bob"]) == asked
+    assert {method for method, _ in sqlite_pack.github.requests[before:]} == {"GET"}
 
 
 def test_sentences_say_what_happens() -> None:  # R2
-    specs = {tool.name: tool.spec for tool in pack.writes(ToolContext("default", None, {"token": "t"}))}
+    specs = {tool.name: tool.spec for tool in github_tools.writes(ToolContext("default", None, {"token": "t"}))}
     args = {"repo": REPO, "number": 7, "title": "Fix login bug", "head": "topic", "base": "main"}
     sentences = {name: spec.sentence({**args, "reviewers": ["ada", "bob"]}) for name, spec in specs.items()}
     assert sentences == {
@@ -402,7 +409,7 @@ def test_sentences_say_what_happens() -> None:  # R2
 
 def test_without_a_token_there_are_no_tools() -> None:
     kit = ToolContext("default", None)
-    assert (pack.reads(kit), pack.writes(kit)) == ((), ())
+    assert (github_tools.reads(kit), github_tools.writes(kit)) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -414,16 +421,16 @@ def test_without_a_token_there_are_no_tools() -> None:
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(Misconfigured, match=r"tools\.github"):
-        pack.reads(ToolContext("default", None, settings))
+        github_tools.reads(ToolContext("default", None, settings))
 
 
-async def test_the_stand_in_refuses_what_github_does_not_know(clock: Clock) -> None:
+async def test_fake_refuses_what_github_does_not_know(clock: Clock) -> None:
     """Its own proof: a request that does not fit the description is a fault, and gets no answer."""
-    there = GitHub(clock)
-    there.add_repo(REPO)
-    headers = {"authorization": f"Bearer {there.token}", "accept": "application/vnd.github+json"}
+    fake = GitHub(clock)
+    fake.add_repo(REPO)
+    headers = {"authorization": f"Bearer {fake.token}", "accept": "application/vnd.github+json"}
     headers["x-github-api-version"] = "2026-03-10"
-    async with serving(there) as url, httpx2.AsyncClient(base_url=url, headers=headers) as client:
+    async with run_github(fake) as url, httpx2.AsyncClient(base_url=url, headers=headers) as client:
         wrong = [
             await client.get(f"/repos/{REPO}/issues?state=odd"),
             await client.get(f"/repos/{REPO}/issues?sorted=created"),
@@ -434,18 +441,18 @@ async def test_the_stand_in_refuses_what_github_does_not_know(clock: Clock) -> N
             await client.post(f"/repos/{REPO}/pulls", json={"title": "x", "head": "topic", "base": "main", "odd": 1}),
         ]
         assert [answer.status_code for answer in wrong] == [422] * 7
-        assert len(there.faults) == 7
+        assert len(fake.faults) == 7
         versions = [await client.get(f"/repos/{REPO}/issues", headers={"x-github-api-version": "2020-01-01"})]
         assert [answer.status_code for answer in versions] == [400]
         assert (await client.delete(f"/repos/{REPO}")).status_code == 404
 
 
 @pytest.mark.skipif(not (FOLDER / "node_modules" / "@octokit" / "rest").is_dir(), reason=MISSING)
-async def test_githubs_own_client_works_with_the_stand_in(clock: Clock) -> None:
-    there = GitHub(clock)
-    there.add_repo(REPO)
-    async with serving(there) as url:
-        command = [str(find_node()), str(OCTOKIT), str(FOLDER), url, there.token]
+async def test_githubs_own_client_works_with_the_fake(clock: Clock) -> None:
+    fake = GitHub(clock)
+    fake.add_repo(REPO)
+    async with run_github(fake) as url:
+        command = [str(find_node()), str(OCTOKIT), str(FOLDER), url, fake.token]
         client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         told, _ = await client.communicate()
     assert json.loads(told) == {
@@ -458,4 +465,4 @@ async def test_githubs_own_client_works_with_the_stand_in(clock: Clock) -> None:
         "found": 1,
         "missing": 404,
     }
-    assert there.faults == []
+    assert fake.faults == []

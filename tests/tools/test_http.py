@@ -14,7 +14,7 @@ from interlock.core.call import redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.ssrf import EgressPolicy, PinnedTransport
-from tests.tools.fake_network import OK, Names, Network, authority, page, redirect, web
+from tests.tools.fake_network import OK, FakeNetwork, FakeResolver, authority, page, redirect, run_web_server
 
 PUBLIC = "93.184.215.14"
 OTHER = "93.184.215.15"
@@ -34,7 +34,7 @@ async def get(url: str, transport: httpx2.AsyncBaseTransport | None = None, **ar
     return await get_tool(transport).run(ToolInvocation({"url": url, **args}, ""))
 
 
-def local(port: int, **settings: object) -> dict[str, object]:
+def local_settings(port: int, **settings: object) -> dict[str, object]:
     """Settings that open one server of the test, by its own address."""
     return {"allow": [f"127.0.0.1:{port}"], "allow_private": True, **settings}
 
@@ -49,14 +49,14 @@ def test_a_get_reads_and_a_post_asks() -> None:  # R7
 
 
 async def test_a_page_is_read() -> None:  # R7
-    async with web(a=page(b'{"x": 1}', "application/json", "set-cookie: s=1", "etag: abc")) as there:
-        tool = get_tool(**local(there.port))
+    async with run_web_server(a=page(b'{"x": 1}', "application/json", "set-cookie: s=1", "etag: abc")) as fake:
+        tool = get_tool(**local_settings(fake.port))
         given = await tool.run(
-            ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a", "headers": {"Accept": "x/y"}}, "")
+            ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a", "headers": {"Accept": "x/y"}}, "")
         )
     headers = {"content-type": "application/json", "content-length": "8", "etag": "abc"}
     assert given == {"status": 200, "headers": headers, "body": '{"x": 1}'}
-    (seen,) = there.seen
+    (seen,) = fake.requests
     assert seen.startswith("GET /a HTTP/1.1\r\n")
     assert "accept: x/y\r\n" in seen.lower()
     assert "accept-encoding: identity\r\n" in seen.lower()
@@ -72,33 +72,33 @@ async def test_a_page_is_read() -> None:  # R7
     ],
 )
 async def test_a_post_sends_a_text_as_it_is_and_all_else_as_json(body: object, kind: str, sent: str) -> None:  # R7
-    async with web() as there:
-        tool = post_tool(**local(there.port))
-        url = f"http://127.0.0.1:{there.port}/hook"
+    async with run_web_server() as fake:
+        tool = post_tool(**local_settings(fake.port))
+        url = f"http://127.0.0.1:{fake.port}/hook"
         given = await tool.run(ToolInvocation({"url": url, "body": body}, "key"))
     assert given["status"] == 200
-    head, _, content = there.seen[0].partition("\r\n\r\n")
+    head, _, content = fake.requests[0].partition("\r\n\r\n")
     assert content == sent
     assert f"content-type: {kind}" in head.lower()
     assert f"content-length: {len(sent.encode())}" in head.lower()
 
 
 async def test_a_post_follows_no_redirect() -> None:  # R7
-    async with web(a=redirect("/b")) as there:
-        tool = post_tool(**local(there.port))
-        given = await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a", "body": "x"}, "key"))
-    assert (given["status"], given["headers"]["location"], len(there.seen)) == (302, "/b", 1)
+    async with run_web_server(a=redirect("/b")) as fake:
+        tool = post_tool(**local_settings(fake.port))
+        given = await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a", "body": "x"}, "key"))
+    assert (given["status"], given["headers"]["location"], len(fake.requests)) == (302, "/b", 1)
 
 
 async def test_three_redirects_are_followed_and_no_more() -> None:  # R7
     chain = {"a": redirect("/b"), "b": redirect("/c", 301), "c": redirect("/d", 307), "d": redirect("/e", 308)}
-    async with web(**chain) as there:
-        tool = get_tool(**local(there.port))
-        given = await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/b"}, ""))
+    async with run_web_server(**chain) as fake:
+        tool = get_tool(**local_settings(fake.port))
+        given = await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/b"}, ""))
         assert given["body"] == "ok"
         with pytest.raises(ToolFailed, match="more than 3 times"):
-            await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
-    assert [seen.split()[1] for seen in there.seen] == ["/b", "/c", "/d", "/e", "/a", "/b", "/c", "/d"]
+            await tool.run(ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a"}, ""))
+    assert [seen.split()[1] for seen in fake.requests] == ["/b", "/c", "/d", "/e", "/a", "/b", "/c", "/d"]
 
 
 @pytest.mark.parametrize(
@@ -110,48 +110,51 @@ async def test_three_redirects_are_followed_and_no_more() -> None:  # R7
     ],
 )
 async def test_no_redirect_leads_to_a_forbidden_place(location: str) -> None:  # R7
-    async with web(a=redirect(location)) as outside, web() as inside:
-        network = Network({PUBLIC: outside.port, "127.0.0.1": inside.port, "10.0.0.5": inside.port})
-        names = Names(public_test=[[PUBLIC]], localhost=[["127.0.0.1"]], inside_test=[["10.0.0.5"]])
+    async with run_web_server(a=redirect(location)) as outside, run_web_server() as inside:
+        network = FakeNetwork({PUBLIC: outside.port, "127.0.0.1": inside.port, "10.0.0.5": inside.port})
+        names = FakeResolver(public_test=[[PUBLIC]], localhost=[["127.0.0.1"]], inside_test=[["10.0.0.5"]])
         with pytest.raises(ToolFailed):
             await get("http://public.test/a", PinnedTransport(EgressPolicy(), names, network))
-    assert network.dialled == [(PUBLIC, 80)]
-    assert (len(outside.seen), inside.connected) == (1, 0)
+    assert network.connections == [(PUBLIC, 80)]
+    assert (len(outside.requests), inside.connection_count) == (1, 0)
 
 
 async def test_headers_of_one_host_are_not_told_to_another() -> None:
-    async with web(a=redirect("http://other.test/b")) as first, web() as second:
-        network = Network({PUBLIC: first.port, OTHER: second.port})
-        names = Names(public_test=[[PUBLIC]], other_test=[[OTHER]])
+    async with run_web_server(a=redirect("http://other.test/b")) as first, run_web_server() as second:
+        network = FakeNetwork({PUBLIC: first.port, OTHER: second.port})
+        names = FakeResolver(public_test=[[PUBLIC]], other_test=[[OTHER]])
         headers = {"Authorization": "Bearer canary", "X-Own": "canary", "Accept": "x/y"}
         given = await get("http://public.test/a", PinnedTransport(EgressPolicy(), names, network), headers=headers)
     assert given["body"] == "ok"
-    assert "canary" in first.seen[0]
-    assert "canary" not in second.seen[0]
-    assert "x/y" in second.seen[0]
+    assert "canary" in first.requests[0]
+    assert "canary" not in second.requests[0]
+    assert "x/y" in second.requests[0]
 
 
 async def test_no_redirect_leaves_encryption(tmp_path: Path) -> None:
     server, trusting = authority(tmp_path, "public.test")
-    async with web(server, a=redirect("http://public.test/b")) as there:
-        network = Network({PUBLIC: there.port})
-        transport = PinnedTransport(EgressPolicy(), Names(public_test=[[PUBLIC]]), network, trusting)
+    async with run_web_server(server, a=redirect("http://public.test/b")) as fake:
+        network = FakeNetwork({PUBLIC: fake.port})
+        transport = PinnedTransport(EgressPolicy(), FakeResolver(public_test=[[PUBLIC]]), network, trusting)
         with pytest.raises(ToolFailed, match="https:// to http://"):
             await get("https://public.test/a", transport)
-    assert network.dialled == [(PUBLIC, 443)]
+    assert network.connections == [(PUBLIC, 443)]
 
 
 async def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:  # R7
     """DNS rebinding: public when it is checked, this machine a moment later."""
-    async with web() as outside, web() as inside:
-        network = Network({PUBLIC: outside.port, "127.0.0.1": inside.port})
-        names = Names(flip_test=[[PUBLIC], ["127.0.0.1"]])
+    async with run_web_server() as outside, run_web_server() as inside:
+        network = FakeNetwork({PUBLIC: outside.port, "127.0.0.1": inside.port})
+        names = FakeResolver(flip_test=[[PUBLIC], ["127.0.0.1"]])
         given = await get("http://flip.test/", PinnedTransport(EgressPolicy(), names, network))
         assert given["status"] == 200
-        assert (names.asked, network.dialled) == (["flip.test"], [(PUBLIC, 80)])  # asked once, and gone there
+        assert (names.lookup_count, network.connections) == (
+            ["flip.test"],
+            [(PUBLIC, 80)],
+        )  # asked once, and gone there
         with pytest.raises(ToolFailed, match="not at a public address"):
             await get("http://flip.test/", PinnedTransport(EgressPolicy(), names, network))
-    assert inside.connected == 0
+    assert inside.connection_count == 0
 
 
 @pytest.mark.parametrize(
@@ -159,64 +162,66 @@ async def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:  # 
     ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "fe80::1%eth0", "64:ff9b::7f00:1"],
 )
 async def test_one_forbidden_address_among_many_forbids_all(address: str) -> None:  # R7
-    network = Network()
+    network = FakeNetwork()
     for addresses in ([address], [PUBLIC, address], [address, PUBLIC]):
         with pytest.raises(ToolFailed):
-            await get("http://mixed.test/", PinnedTransport(EgressPolicy(), Names(mixed_test=[addresses]), network))
-    assert network.dialled == []
+            await get(
+                "http://mixed.test/", PinnedTransport(EgressPolicy(), FakeResolver(mixed_test=[addresses]), network)
+            )
+    assert network.connections == []
 
 
 async def test_the_next_address_is_tried_where_nobody_answers() -> None:
-    async with web() as there:
-        network = Network({OTHER: there.port})
+    async with run_web_server() as fake:
+        network = FakeNetwork({OTHER: fake.port})
         given = await get(
-            "http://two.test/", PinnedTransport(EgressPolicy(), Names(two_test=[[PUBLIC, OTHER]]), network)
+            "http://two.test/", PinnedTransport(EgressPolicy(), FakeResolver(two_test=[[PUBLIC, OTHER]]), network)
         )
     assert given["body"] == "ok"
-    assert network.dialled == [(PUBLIC, 80), (OTHER, 80)]
+    assert network.connections == [(PUBLIC, 80), (OTHER, 80)]
 
 
 @pytest.mark.parametrize(
     ("host", "words"), [("unknown.test", "has no address"), ("empty.test", "has no address"), ("down.test", "reached")]
 )
-async def test_a_host_that_cannot_be_reached_is_told(host: str, words: str) -> None:
-    names = Names(empty_test=[[]], down_test=[[PUBLIC]])
+async def test_unreachable_host_is_reported(host: str, words: str) -> None:
+    names = FakeResolver(empty_test=[[]], down_test=[[PUBLIC]])
     with pytest.raises(ToolFailed, match=words):
-        await get(f"http://{host}/", PinnedTransport(EgressPolicy(), names, Network()))
+        await get(f"http://{host}/", PinnedTransport(EgressPolicy(), names, FakeNetwork()))
 
 
 async def test_names_are_looked_up_by_the_system() -> None:
-    async with web() as there:
+    async with run_web_server() as fake:
         with pytest.raises(ToolFailed, match="not at a public address"):
-            await get_tool(allow=[f"localhost:{there.port}"]).run(
-                ToolInvocation({"url": f"http://localhost:{there.port}/"}, "")
+            await get_tool(allow=[f"localhost:{fake.port}"]).run(
+                ToolInvocation({"url": f"http://localhost:{fake.port}/"}, "")
             )
-        assert there.connected == 0
-        tool = get_tool(allow=[f"LocalHost:{there.port}"], allow_private=True)
-        assert (await tool.run(ToolInvocation({"url": f"http://localhost:{there.port}/"}, "")))["body"] == "ok"
+        assert fake.connection_count == 0
+        tool = get_tool(allow=[f"LocalHost:{fake.port}"], allow_private=True)
+        assert (await tool.run(ToolInvocation({"url": f"http://localhost:{fake.port}/"}, "")))["body"] == "ok"
 
 
 async def test_the_transport_itself_checks_what_it_connects_to() -> None:
     """Also for others who use it: no check before it is needed."""
-    network = Network()
+    network = FakeNetwork()
     listed = EgressPolicy(frozenset({"public.test"}))
-    names = Names(public_test=[[PUBLIC]], other_test=[[PUBLIC]])
+    names = FakeResolver(public_test=[[PUBLIC]], other_test=[[PUBLIC]])
     async with httpx2.AsyncClient(transport=PinnedTransport(listed, names, network), trust_env=False) as client:
         for url in ("http://127.0.0.1/", "http://0x7f.1/", "http://other.test/", "http://public.test:22/"):
             with pytest.raises(InvalidRequest):
                 await client.get(url)
         with pytest.raises(httpx2.ConnectError):
             await client.get("http://PUBLIC.test./")
-    assert network.dialled == [(PUBLIC, 80)]
+    assert network.connections == [(PUBLIC, 80)]
     with pytest.raises(InvalidRequest):
         await PinnedTransport(listed)._pool._network_backend.connect_unix_socket("/run/docker.sock")
 
 
 async def test_tls_still_proves_the_name(tmp_path: Path) -> None:  # R7
     server, trusting = authority(tmp_path, "public.test")
-    async with web(server) as there:
-        network = Network({PUBLIC: there.port})
-        names = Names(public_test=[[PUBLIC]], other_test=[[PUBLIC]])
+    async with run_web_server(server) as fake:
+        network = FakeNetwork({PUBLIC: fake.port})
+        names = FakeResolver(public_test=[[PUBLIC]], other_test=[[PUBLIC]])
         given = await get("https://public.test/", PinnedTransport(EgressPolicy(), names, network, trusting))
         assert given["body"] == "ok"
         for url in ("https://other.test/", f"https://{PUBLIC}/"):
@@ -224,18 +229,18 @@ async def test_tls_still_proves_the_name(tmp_path: Path) -> None:  # R7
                 await get(url, PinnedTransport(EgressPolicy(), names, network, trusting))
         with pytest.raises(ToolFailed, match="not trusted"):
             await get("https://public.test/", PinnedTransport(EgressPolicy(), names, network))
-    assert len(there.seen) == 1
+    assert len(fake.requests) == 1
 
 
 async def test_nobody_changes_the_name_that_tls_proves(tmp_path: Path) -> None:
     server, trusting = authority(tmp_path, "public.test")
-    async with web(server) as there:
-        network = Network({PUBLIC: there.port})
-        transport = PinnedTransport(EgressPolicy(), Names(other_test=[[PUBLIC]]), network, trusting)
+    async with run_web_server(server) as fake:
+        network = FakeNetwork({PUBLIC: fake.port})
+        transport = PinnedTransport(EgressPolicy(), FakeResolver(other_test=[[PUBLIC]]), network, trusting)
         request = httpx2.Request("GET", "https://other.test/", extensions={"sni_hostname": "public.test"})
         with pytest.raises(httpx2.ConnectError):
             await transport.handle_async_request(request)
-    assert there.seen == []
+    assert fake.requests == []
 
 
 async def test_a_long_answer_is_cut_and_says_so() -> None:
@@ -250,8 +255,8 @@ async def test_a_long_answer_is_cut_and_says_so() -> None:
         finally:
             ended.set()
 
-    async with web(a=endless, b=page(b"y" * 30_000), c=page(b"z" * 20_000)) as there:
-        tool, at = get_tool(**local(there.port)), f"http://127.0.0.1:{there.port}"
+    async with run_web_server(a=endless, b=page(b"y" * 30_000), c=page(b"z" * 20_000)) as fake:
+        tool, at = get_tool(**local_settings(fake.port)), f"http://127.0.0.1:{fake.port}"
         given = [await tool.run(ToolInvocation({"url": f"{at}/{name}"}, "")) for name in "abc"]
         await asyncio.wait_for(ended.wait(), 100)  # it is left, not read to an end that never comes
     assert [len(answer["body"]) for answer in given] == [20_000, 20_000, 20_000]
@@ -266,8 +271,8 @@ async def test_a_slow_answer_is_not_waited_for() -> None:
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    async with web(a=drips, b=redirect("/b")) as there:
-        settings, at = local(there.port, seconds=1), f"http://127.0.0.1:{there.port}"
+    async with run_web_server(a=drips, b=redirect("/b")) as fake:
+        settings, at = local_settings(fake.port, seconds=1), f"http://127.0.0.1:{fake.port}"
         with pytest.raises(ToolFailed, match=r"within 1 seconds?\.$"):
             await get_tool(**settings).run(ToolInvocation({"url": f"{at}/a"}, ""))
         with pytest.raises(ToolFailed, match="may have arrived"):
@@ -292,11 +297,13 @@ async def test_a_name_that_takes_long_to_look_up_is_not_waited_for() -> None:
         b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000,
     ],
 )
-async def test_an_answer_that_breaks_off_is_told(answer: bytes) -> None:
-    async with web(a=answer) as there:
+async def test_truncated_response_is_reported(answer: bytes) -> None:
+    async with run_web_server(a=answer) as fake:
         with pytest.raises(ToolFailed, match="broke"):
-            await get_tool(**local(there.port)).run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
-    assert there.connected == 1
+            await get_tool(**local_settings(fake.port)).run(
+                ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a"}, "")
+            )
+    assert fake.connection_count == 1
 
 
 @pytest.mark.parametrize(
@@ -313,8 +320,10 @@ async def test_an_answer_that_breaks_off_is_told(answer: bytes) -> None:
     ],
 )
 async def test_a_body_is_told_as_text_or_left_out(answer: bytes, body: str) -> None:
-    async with web(a=answer) as there:
-        given = await get_tool(**local(there.port)).run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
+    async with run_web_server(a=answer) as fake:
+        given = await get_tool(**local_settings(fake.port)).run(
+            ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a"}, "")
+        )
     assert given["body"] == body
     assert ("cut" in given) == (body == "")
 
@@ -329,13 +338,15 @@ async def test_a_body_is_told_as_text_or_left_out(answer: bytes, body: str) -> N
     ],
 )  # fmt: skip
 async def test_headers_that_say_how_a_request_travels_cannot_be_set(headers: dict[str, str]) -> None:
-    async with web() as there:
-        at = f"http://127.0.0.1:{there.port}/"
+    async with run_web_server() as fake:
+        at = f"http://127.0.0.1:{fake.port}/"
         with pytest.raises(ToolFailed, match="header"):
-            await get_tool(**local(there.port)).run(ToolInvocation({"url": at, "headers": headers}, ""))
+            await get_tool(**local_settings(fake.port)).run(ToolInvocation({"url": at, "headers": headers}, ""))
         with pytest.raises(ToolFailed, match="header"):
-            await post_tool(**local(there.port)).run(ToolInvocation({"url": at, "headers": headers, "body": ""}, "key"))
-    assert there.connected == 0
+            await post_tool(**local_settings(fake.port)).run(
+                ToolInvocation({"url": at, "headers": headers, "body": ""}, "key")
+            )
+    assert fake.connection_count == 0
 
 
 def test_a_preview_says_what_is_sent_and_what_would_be_refused() -> None:
@@ -377,8 +388,10 @@ def test_settings_that_could_be_misread_are_refused(settings: dict[str, object])
 
 async def test_a_proxy_in_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would look the name up anew, and connect for us."""
-    async with web(a=OK) as there, web() as proxy:
+    async with run_web_server(a=OK) as fake, run_web_server() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{proxy.port}")
-        given = await get_tool(**local(there.port)).run(ToolInvocation({"url": f"http://127.0.0.1:{there.port}/a"}, ""))
-    assert (given["body"], proxy.connected) == ("ok", 0)
+        given = await get_tool(**local_settings(fake.port)).run(
+            ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a"}, "")
+        )
+    assert (given["body"], proxy.connection_count) == ("ok", 0)

@@ -22,8 +22,8 @@ from interlock.core.ledger.chain import Entry, Head, Verifier, sign, skeleton
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import AuditPage, AuditReader, Store
 from interlock.storage import store as stores
-from tests.databases import File
-from tests.support import OK, START, Clock, approve, opened, pending
+from tests.databases import SqliteFile
+from tests.support import OK, START, Clock, approve, open_services, propose_pending
 
 MAIL = ToolSpec("send_mail", "write")
 PAY = ToolSpec("pay", "destructive", secret=("key",))
@@ -39,25 +39,25 @@ def seed_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("seed") / "interlock.db"
 
     async def play() -> None:
-        async with opened(path, Clock()) as services:
-            sent = await pending(services, 1, MAIL, args={"to": "bob"})
+        async with open_services(path, Clock()) as services:
+            sent = await propose_pending(services, 1, MAIL, args={"to": "bob"})
             await approve(services, sent)
             started = await services.gate.start("default", sent, "runner", 60_000)
             await services.gate.finish("default", sent, started.fence, ok=True, payload=OK)
-            await pending(services, 2, PAY, args={"amount": 5, "key": "hunter2"})
+            await propose_pending(services, 2, PAY, args={"amount": 5, "key": "hunter2"})
 
     asyncio.run(play())
     return path
 
 
 @pytest.fixture
-def place(seed_database: Path, tmp_path: Path) -> File:
-    return File(Path(shutil.copy(seed_database, tmp_path / "interlock.db")))
+def database(seed_database: Path, tmp_path: Path) -> SqliteFile:
+    return SqliteFile(Path(shutil.copy(seed_database, tmp_path / "interlock.db")))
 
 
 @pytest.fixture
-async def services(place: File) -> AsyncIterator[AppServices]:
-    async with opened(place, Clock()) as services:
+async def services(database: SqliteFile) -> AsyncIterator[AppServices]:
+    async with open_services(database, Clock()) as services:
         yield services
 
 
@@ -73,15 +73,15 @@ def violations(report: AuditReport) -> list[tuple[int, str]]:
     return [(fault.seq, fault.message) for fault in report.violations]
 
 
-def tamper(place: File, *statements: str) -> None:
-    for (name,) in place.sql("select name from sqlite_master where type = 'trigger'"):
-        place.sql(f"drop trigger {name}")
+def tamper(database: SqliteFile, *statements: str) -> None:
+    for (name,) in database.sql("select name from sqlite_master where type = 'trigger'"):
+        database.sql(f"drop trigger {name}")
     for statement in statements:
-        place.sql(statement)
+        database.sql(statement)
 
 
-def find_approval_id(place: File, call_id: str) -> str:
-    return str(place.sql("select id from approvals where call_id = ?", call_id)[0][0])
+def find_approval_id(database: SqliteFile, call_id: str) -> str:
+    return str(database.sql("select id from approvals where call_id = ?", call_id)[0][0])
 
 
 # --- a sound record
@@ -104,13 +104,13 @@ async def test_a_sound_record_is_reported_with_its_figures(services: AppServices
 
 
 async def test_a_record_of_several_pages_is_read_to_its_end(
-    services: AppServices, place: File, small_pages: None
+    services: AppServices, database: SqliteFile, small_pages: None
 ) -> None:
     read: list[tuple[int, int]] = []
     report = await verify(services.store, "default", None, lambda *seen: read.append(seen))
     assert (report.entries, report.violations) == (5, ())
     assert read == [(2, 5), (4, 5), (5, 5)]
-    tamper(place, "delete from payloads")
+    tamper(database, "delete from payloads")
     assert len({fault.row for fault in (await verify(services.store, "default")).violations}) == 2
 
 
@@ -120,9 +120,9 @@ async def test_an_empty_workspace_is_sound(services: AppServices) -> None:
     )
 
 
-async def test_what_was_erased_is_counted_and_attributed(services: AppServices, place: File) -> None:
+async def test_what_was_erased_is_counted_and_attributed(services: AppServices, database: SqliteFile) -> None:
     async for _ in services.store.erase(
-        "default", Erasure("approval", find_approval_id(place, ENDED_CALL), "wish", "ann")
+        "default", Erasure("approval", find_approval_id(database, ENDED_CALL), "wish", "ann")
     ):
         pass
     report = await verify(services.store, "default")
@@ -171,10 +171,10 @@ async def test_what_was_erased_is_counted_and_attributed(services: AppServices, 
     ],
 )
 async def test_a_row_that_was_altered_is_told_by_its_id(
-    services: AppServices, place: File, statement: str, call_id: str, said: str
+    services: AppServices, database: SqliteFile, statement: str, call_id: str, said: str
 ) -> None:
-    approval_id = find_approval_id(place, call_id)
-    tamper(place, statement)
+    approval_id = find_approval_id(database, call_id)
+    tamper(database, statement)
     report = await verify(services.store, "default")
     assert f"approval {approval_id}: {said}" in [message for _, message in violations(report)]
     result = report.to_json()
@@ -182,9 +182,9 @@ async def test_a_row_that_was_altered_is_told_by_its_id(
     assert result["faults"] == [fault.to_json() for fault in report.violations]
 
 
-async def test_a_row_of_which_the_ledger_knows_nothing_is_told(services: AppServices, place: File) -> None:
+async def test_a_row_of_which_the_ledger_knows_nothing_is_told(services: AppServices, database: SqliteFile) -> None:
     tamper(
-        place,
+        database,
         "create table copy as select * from approvals where call_id = 'call2'",
         "update copy set id = 'forged', call_id = 'forged'",
         "insert into approvals select * from copy",
@@ -194,35 +194,39 @@ async def test_a_row_of_which_the_ledger_knows_nothing_is_told(services: AppServ
     ]
 
 
-async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(services: AppServices, place: File) -> None:
-    tamper(place, "update payloads set args = 'a text' where shown is null")
+async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(
+    services: AppServices, database: SqliteFile
+) -> None:
+    tamper(database, "update payloads set args = 'a text' where shown is null")
     ((_, said),) = violations(await verify(services.store, "default"))
-    assert said.startswith(f"approval {find_approval_id(place, ENDED_CALL)}: Its row cannot be read: ")
+    assert said.startswith(f"approval {find_approval_id(database, ENDED_CALL)}: Its row cannot be read: ")
 
 
-async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(services: AppServices, place: File) -> None:
-    waits = find_approval_id(place, PENDING_CALL)
-    tamper(place, "update approvals set decision = 'nonsense'", "delete from approvals where call_id = 'call2'")
+async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(
+    services: AppServices, database: SqliteFile
+) -> None:
+    waits = find_approval_id(database, PENDING_CALL)
+    tamper(database, "update approvals set decision = 'nonsense'", "delete from approvals where call_id = 'call2'")
     said = [message for _, message in violations(await verify(services.store, "default"))]
-    assert said[0].startswith(f"approval {find_approval_id(place, ENDED_CALL)}: Its row cannot be read: ")
+    assert said[0].startswith(f"approval {find_approval_id(database, ENDED_CALL)}: Its row cannot be read: ")
     assert said[1:] == [f"approval {waits}: The ledger speaks of it, but its row is gone."]
 
 
-async def test_an_entry_that_is_no_json_is_told_for_its_row_too(services: AppServices, place: File) -> None:
-    tamper(place, "update events set data = 'nonsense' where seq = 1")
+async def test_an_entry_that_is_no_json_is_told_for_its_row_too(services: AppServices, database: SqliteFile) -> None:
+    tamper(database, "update events set data = 'nonsense' where seq = 1")
     said = [message for _, message in violations(await verify(services.store, "default"))]
     assert [
         each
         for each in said
-        if each.startswith(f"approval {find_approval_id(place, ENDED_CALL)}: The entry cannot be read: ")
+        if each.startswith(f"approval {find_approval_id(database, ENDED_CALL)}: The entry cannot be read: ")
     ]
 
 
 async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(
-    services: AppServices, place: File
+    services: AppServices, database: SqliteFile
 ) -> None:
     tamper(
-        place,
+        database,
         "update contents set content = cast('{}' as blob) where seq = 5",
         "delete from contents where seq = 1",
         "delete from payloads where shown is null",
@@ -232,11 +236,11 @@ async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(
     assert {fault.table for fault in report.violations[2:]} == {"approvals"}
 
 
-async def test_missing_rows_come_in_the_order_of_their_ids(services: AppServices, place: File) -> None:
+async def test_missing_rows_come_in_the_order_of_their_ids(services: AppServices, database: SqliteFile) -> None:
     for number in range(3, 9):
-        await pending(services, number)
-    ids = [each for (each,) in place.sql("select id from approvals order by id")]
-    tamper(place, "delete from approvals")
+        await propose_pending(services, number)
+    ids = [each for (each,) in database.sql("select id from approvals order by id")]
+    tamper(database, "delete from approvals")
     said = [message.split()[1].rstrip(":") for _, message in violations(await verify(services.store, "default"))]
     assert (said, len(said)) == (ids, 8)
 
@@ -247,8 +251,8 @@ async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(service
     assert len((await verify(services.store, "default", Head("default", 3, "f" * 64, START))).violations) == 1
 
 
-async def test_a_stored_head_beyond_the_last_entry_is_found(services: AppServices, place: File) -> None:
-    tamper(place, "update heads set seq = 6")
+async def test_a_stored_head_beyond_the_last_entry_is_found(services: AppServices, database: SqliteFile) -> None:
+    tamper(database, "update heads set seq = 6")
     assert len((await verify(services.store, "default")).violations) == 1
 
 
@@ -263,8 +267,8 @@ async def test_the_head_at_an_entry_is_that_entry(services: AppServices) -> None
     assert await head_at(services.store, "default", 6) is None
 
 
-async def test_there_is_no_head_at_an_entry_that_is_missing(services: AppServices, place: File) -> None:
-    tamper(place, "delete from events where seq = 3")
+async def test_there_is_no_head_at_an_entry_that_is_missing(services: AppServices, database: SqliteFile) -> None:
+    tamper(database, "delete from events where seq = 3")
     assert await head_at(services.store, "default", 3) is None
     assert await verify_part(services.store, "default", 3, 5, None) is None
 
@@ -299,27 +303,29 @@ def truncate_at(store: Store, *cuts: int) -> Any:
 
 
 @pytest.mark.parametrize("cuts", [(2,), (1, 4), (1, 2, 3, 4)])
-async def test_parts_give_the_report_of_the_whole(services: AppServices, place: File, cuts: tuple[int, ...]) -> None:
+async def test_parts_give_the_report_of_the_whole(
+    services: AppServices, database: SqliteFile, cuts: tuple[int, ...]
+) -> None:
     store, read = services.store, []  # type: Store, list[tuple[int, int]]
     whole = await verify(store, "default")
     assert await verify(store, "default", None, lambda *seen: read.append(seen), truncate_at(store, *cuts)) == whole
     assert read == [(until - after,) * 2 for after, until in zip((0, *cuts), (*cuts, 5), strict=True)]
-    tamper(place, "update events set actor = 'mallory' where seq = 2", "delete from payloads")
+    tamper(database, "update events set actor = 'mallory' where seq = 2", "delete from payloads")
     altered = await verify(store, "default")
     assert await verify(store, "default", parts=truncate_at(store, *cuts)) == altered
     assert len(altered.violations) > 2
 
 
-async def test_a_part_that_cannot_begin_has_all_read_again(services: AppServices, place: File) -> None:
-    tamper(place, "delete from events where seq = 2")
+async def test_a_part_that_cannot_begin_has_all_read_again(services: AppServices, database: SqliteFile) -> None:
+    tamper(database, "delete from events where seq = 2")
     whole = await verify(services.store, "default")
     assert whole == await verify(services.store, "default", parts=truncate_at(services.store, 2))
     assert whole.violations
 
 
-async def test_a_kept_head_counts_when_parts_are_read_again(services: AppServices, place: File) -> None:
+async def test_a_kept_head_counts_when_parts_are_read_again(services: AppServices, database: SqliteFile) -> None:
     kept = await services.store.head("default")
-    tamper(place, "delete from events where seq = 5", "update heads set seq = 4")
+    tamper(database, "delete from events where seq = 5", "update heads set seq = 4")
     whole = await verify(services.store, "default", kept)
     assert whole == await verify(services.store, "default", kept, parts=truncate_at(services.store, 2))
     assert any("The chain ends before the head" in message for _, message in violations(whole))
@@ -393,11 +399,11 @@ WRITES_BETWEEN += [("checked entries", 1), ("checked entries", 2), ("rows", 1), 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize(("sort", "turn"), WRITES_BETWEEN)
 async def test_what_others_write_meanwhile_is_read_and_is_no_fault(
-    services: AppServices, place: File, sort: str, turn: int
+    services: AppServices, database: SqliteFile, sort: str, turn: int
 ) -> None:
     async def meanwhile() -> None:
-        await approve(services, find_approval_id(place, PENDING_CALL))
-        await pending(services, 3)
+        await approve(services, find_approval_id(database, PENDING_CALL))
+        await propose_pending(services, 3)
         await services.accounts.add_user("default", "ann", "viewer", "ada")
 
     report = await verify(ConcurrentStore(services.store, sort, turn, meanwhile), "default")  # type: ignore[arg-type]
@@ -466,15 +472,17 @@ async def test_an_export_tells_how_far_it_has_come(services: AppServices) -> Non
 # R49
 @pytest.mark.usefixtures("small_pages")
 async def test_what_is_written_during_an_export_is_in_it(services: AppServices) -> None:
-    busy: Any = ConcurrentStore(services.store, "head", 2, lambda: pending(services, 3))
+    busy: Any = ConcurrentStore(services.store, "head", 2, lambda: propose_pending(services, 3))
     whole = await export_ledger(busy)
     assert (await verify_files(whole)).head == await services.store.head("default")
     assert whole.count(b"\n") == 8
 
 
 # R49
-async def test_a_head_that_is_not_there_is_exported_as_the_store_says(services: AppServices, place: File) -> None:
-    tamper(place, "update heads set seq = 9")
+async def test_a_head_that_is_not_there_is_exported_as_the_store_says(
+    services: AppServices, database: SqliteFile
+) -> None:
+    tamper(database, "update heads set seq = 9")
     assert b'"seq":9,' in (await export_ledger(services.store)).splitlines()[-1]
 
 
@@ -495,9 +503,9 @@ async def test_an_export_goes_on_only_from_an_entry_that_is_there(services: AppS
     ],
 )
 async def test_an_entry_that_would_break_its_line_is_not_exported(
-    services: AppServices, place: File, statement: str
+    services: AppServices, database: SqliteFile, statement: str
 ) -> None:
-    tamper(place, statement)
+    tamper(database, statement)
     with pytest.raises(Conflict) as caught:
         await export_ledger(services.store)
     assert caught.value.to_json() == {

@@ -27,13 +27,13 @@ from interlock.core import errors
 from interlock.integrations.dbos import Segments
 
 BOUND = 280  # seconds, after which whoever is left over ends
-TAKES = {
+ACCEPTED_FIELDS = {
     "type": "object",
     "properties": {"amount": {"type": "integer"}, "to": {"type": "string"}},
     "required": ["amount", "to"],
     "additionalProperties": False,
 }
-PAY = ToolSpec("pay", "write", schema=TAKES)
+PAY = ToolSpec("pay", "write", schema=ACCEPTED_FIELDS)
 
 
 def main() -> None:
@@ -44,15 +44,15 @@ def main() -> None:
             signal.alarm(BOUND)
             serve(json.loads(line))
             os._exit(0)
-        say(pid=child)
+        print_line(pid=child)
         ended = os.waitpid(child, 0)[1]
         signal.alarm(0)
-        say(ended=os.waitstatus_to_exitcode(ended))
+        print_line(ended=os.waitstatus_to_exitcode(ended))
 
 
 def serve(job: dict[str, Any]) -> None:
     for place in job.get("deaths", []):
-        deadly(**place)
+        kill_at(**place)
     if job.get("deaf"):  # takes nothing from the queue of DBOS, so that others have to
         SystemDatabase.start_queued_workflows = lambda *_, **__: ([], None)
     DBOS(
@@ -99,9 +99,11 @@ async def carry_on(segments: Segments, settle: Any, job: dict[str, Any]) -> None
     keeper = segments.keep(stop, job.get("at_once", 10)) if job.get("keeps", True) else stop.wait()
     keeping = asyncio.create_task(keeper)
     await asyncio.gather(*(segments.begin(settle, run_id, order) for run_id, order in job.get("begin", {}).items()))
-    say(serving=True)
+    print_line(serving=True)
     if job.get("astray"):
-        say(astray=[await refused(way, segments) for way in (plainly, plain_workflow, plain_step, taken)])
+        print_line(
+            astray=[await refused(way, segments) for way in (run_plain, plain_workflow, plain_step, run_with_taken_id)]
+        )
     watching = asyncio.create_task(watch(segments, job.get("watch", [])))
     await keeping
     watching.cancel()
@@ -110,9 +112,9 @@ async def carry_on(segments: Segments, settle: Any, job: dict[str, Any]) -> None
 async def watch(segments: Segments, runs: list[str]) -> None:
     for run_id in runs:
         try:
-            say(run=run_id, result=await segments.result(run_id))
+            print_line(run=run_id, result=await segments.result(run_id))
         except Exception as error:  # noqa: BLE001  whatever the workflow raised
-            say(run=run_id, error=f"{type(error).__name__}: {error}")
+            print_line(run=run_id, error=f"{type(error).__name__}: {error}")
 
 
 async def refused(way: Any, segments: Segments) -> str:
@@ -123,14 +125,14 @@ async def refused(way: Any, segments: Segments) -> str:
         return type(error).__name__
 
 
-async def plainly(segments: Segments) -> Any:
+async def run_plain(segments: Segments) -> Any:
     return await segments.gated(PAY, {"amount": 1, "to": "acme"}, dict)
 
 
 async def plain_workflow(segments: Segments) -> Any:
     @DBOS.workflow()
     async def astray() -> Any:
-        return await plainly(segments)
+        return await run_plain(segments)
 
     return await astray()
 
@@ -138,7 +140,7 @@ async def plain_workflow(segments: Segments) -> Any:
 async def plain_step(segments: Segments) -> Any:
     @DBOS.step()
     async def within() -> Any:
-        return await plainly(segments)
+        return await run_plain(segments)
 
     @DBOS.workflow()
     async def stepping() -> Any:
@@ -148,7 +150,7 @@ async def plain_step(segments: Segments) -> Any:
         return await stepping()
 
 
-async def taken(segments: Segments) -> None:
+async def run_with_taken_id(segments: Segments) -> None:
     """The id of a run that is there already, and another workflow's."""
 
     async def other(_: object) -> None:
@@ -157,7 +159,7 @@ async def taken(segments: Segments) -> None:
     await segments.begin(segments.workflow(other), "order-7")
 
 
-def deadly(at: str, when: str, nth: int = 1, by: str = "SIGKILL") -> None:
+def kill_at(at: str, when: str, nth: int = 1, by: str = "SIGKILL") -> None:
     """Nobody comes further than this: `at` is module:Class.method, and the nth time that it is called counts.
 
     `by` is a signal, or an error of ours.
@@ -195,7 +197,7 @@ async def effect(job: dict[str, Any], tool: str, args: dict[str, Any]) -> None:
     await asyncio.to_thread(urllib.request.urlopen, job["effects"], data)
 
 
-def say(**what: Any) -> None:
+def print_line(**what: Any) -> None:
     os.write(1, json.dumps(what).encode() + b"\n")
 
 

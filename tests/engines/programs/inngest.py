@@ -18,7 +18,7 @@ from interlock import Interlock
 from interlock.integrations.inngest import Gate
 
 
-def functions_of(client: inngest.Inngest, gate: Gate) -> list[Any]:
+def make_functions(client: inngest.Inngest, gate: Gate) -> list[Any]:
     @client.create_function(fn_id="refund", trigger=inngest.TriggerEvent(event="order/complained"))
     async def refund(ctx: inngest.Context) -> Any:
         return await gate.run(ctx, "refund", dict(ctx.event.data))
@@ -36,12 +36,12 @@ def functions_of(client: inngest.Inngest, gate: Gate) -> list[Any]:
     return [refund, told, twice]
 
 
-def gate_of(lock: Interlock, effects: str) -> Gate:
+def make_gate(lock: Interlock, effects: str) -> Gate:
     gate = Gate(lock.agent("refunds"))
 
     @gate.tool(effect="write", describe="Refund {amount} for order {order}")
     def refund(order: str, amount: int) -> Any:
-        tell(effects, "refund", {"order": order, "amount": amount})
+        record_effect(effects, "refund", {"order": order, "amount": amount})
         if order.startswith("broken"):
             raise ValueError("the bank is closed")
         return None if order.startswith("nothing") else f"refunded {amount}"
@@ -53,7 +53,7 @@ def gate_of(lock: Interlock, effects: str) -> Gate:
     return gate
 
 
-def tell(effects: str, tool: str, args: dict[str, Any]) -> None:
+def record_effect(effects: str, tool: str, args: dict[str, Any]) -> None:
     request = urllib.request.Request(f"{effects}/effect", json.dumps({"tool": tool, "args": args}).encode())  # noqa: S310
     with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310  our own, on loopback
         answer.read()
@@ -72,7 +72,7 @@ def main(job: dict[str, Any]) -> None:
     with Interlock(job["url"], lease_seconds=job["lease"]) as lock, socket.socket() as listening:
         lock.open()
         app = fastapi.FastAPI()
-        inngest.fast_api.serve(app, client, functions_of(client, gate_of(lock, job["effects"])))
+        inngest.fast_api.serve(app, client, make_functions(client, make_gate(lock, job["effects"])))
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         print(listening.getsockname()[1], flush=True)

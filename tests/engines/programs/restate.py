@@ -23,8 +23,10 @@ from interlock.integrations.restate import gated
 from interlock.sdk.agent import Agent, Executed
 
 JOB: dict[str, Any] = json.loads(sys.argv[1])
-TAKES = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
-PAY, PAY_SOON = (ToolSpec(name, "write", schema=TAKES, describe="Pay {order}") for name in ("pay", "pay_soon"))
+ACCEPTED_FIELDS = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
+PAY, PAY_SOON = (
+    ToolSpec(name, "write", schema=ACCEPTED_FIELDS, describe="Pay {order}") for name in ("pay", "pay_soon")
+)
 TRIES = itertools.count(1)
 RETRY = restate.InvocationRetryPolicy(timedelta(milliseconds=50), 1.5, timedelta(milliseconds=300), 10_000)
 # Suspended at once where it waits, so that each step is a replay.
@@ -32,7 +34,7 @@ cashier = restate.Service("cashier", inactivity_timeout=timedelta(0), invocation
 
 
 @dataclass(frozen=True)
-class Told(Agent):
+class ReportingAgent(Agent):
     """Says where it is before and after each look."""
 
     order: dict[str, Any]
@@ -40,15 +42,15 @@ class Told(Agent):
     async def attempt(
         self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]
     ) -> Executed | Outcome:
-        await at("looking", self.order)
+        await report_point("looking", self.order)
         outcome = await super().attempt(call, spec, body)
-        await at(type(outcome).__name__, self.order)
+        await report_point(type(outcome).__name__, self.order)
         return outcome
 
 
 @cashier.handler()
 async def pay(ctx: restate.Context, order: dict[str, Any]) -> Any:
-    agent = Told(LOCK, ("cashier",), order)
+    agent = ReportingAgent(LOCK, ("cashier",), order)
     pause = timedelta(seconds=order.get("look_again", 3_600))
     args = order.get("args", {"order": order["order"]})
     if order.get("wavering"):
@@ -58,27 +60,27 @@ async def pay(ctx: restate.Context, order: dict[str, Any]) -> Any:
 
 
 async def well(order: str) -> str:
-    await told("pay", {"order": order})
+    await report_effect("pay", {"order": order})
     return f"paid {order}"
 
 
 def in_a_thread(order: str) -> dict[str, object]:
-    asyncio.run(told("pay", {"order": order}))
+    asyncio.run(report_effect("pay", {"order": order}))
     return {"paid": order, "raw": b"bytes"}
 
 
 async def badly(order: str) -> str:
-    await told("pay", {"order": order})
+    await report_effect("pay", {"order": order})
     raise restate.TerminalError("The bank is closed.")
 
 
-async def at(point: str, order: dict[str, Any]) -> None:
+async def report_point(point: str, order: dict[str, Any]) -> None:
     """Held only where the order says so: others go on."""
     if point in order.get("points", ()):
-        await told("at", {"point": point, "order": order["order"]}, JOB["points"])
+        await report_effect("at", {"point": point, "order": order["order"]}, JOB["points"])
 
 
-async def told(tool: str, args: dict[str, Any], where: str = JOB["effects"]) -> None:
+async def report_effect(tool: str, args: dict[str, Any], where: str = JOB["effects"]) -> None:
     async with httpx2.AsyncClient(timeout=110) as client:
         await client.post(where, json={"tool": tool, "args": args})
 

@@ -30,7 +30,7 @@ class Refund:
 
 
 @workflow.defn
-class Told:
+class RefundForModel:
     """For a model in a workflow."""
 
     @workflow.run
@@ -51,21 +51,21 @@ class Both:
 
 
 @workflow.defn
-class Misfit:
+class InvalidRefund:
     @workflow.run
     async def run(self) -> Any:
         return await Calls().run("refund", {"order": "misfit", "amount": "much"})
 
 
-WORKFLOWS = [Refund, Told, Both, Misfit]
+WORKFLOWS = [Refund, RefundForModel, Both, InvalidRefund]
 
 
-def tools_of(lock: Interlock, effects: str) -> Tools:
+def make_tools(lock: Interlock, effects: str) -> Tools:
     tools = Tools(lock.agent("refunds"))
 
     @tools.tool(effect="write", describe="Refund {amount} for order {order}")
     def refund(order: str, amount: int) -> Any:
-        tell(effects, "refund", {"order": order, "amount": amount})
+        record_effect(effects, "refund", {"order": order, "amount": amount})
         if order.startswith("broken"):
             raise ValueError("the bank is closed")
         return None if order.startswith("nothing") else f"refunded {amount}"
@@ -77,7 +77,7 @@ def tools_of(lock: Interlock, effects: str) -> Tools:
     return tools
 
 
-def tell(effects: str, tool: str, args: dict[str, Any]) -> None:
+def record_effect(effects: str, tool: str, args: dict[str, Any]) -> None:
     request = urllib.request.Request(f"{effects}/effect", json.dumps({"tool": tool, "args": args}).encode())  # noqa: S310
     with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310  our own, on loopback
         answer.read()
@@ -86,7 +86,7 @@ def tell(effects: str, tool: str, args: dict[str, Any]) -> None:
 async def main(job: dict[str, Any]) -> None:
     client = await Client.connect(job["target"])
     with Interlock(job["url"], lease_seconds=job["lease"]) as lock:
-        tools = tools_of(lock, job["effects"])
+        tools = make_tools(lock, job["effects"])
         # Nothing is remembered between two tasks of a workflow: every one is a replay of its whole history.
         async with Worker(
             client, task_queue=QUEUE, workflows=WORKFLOWS, activities=tools.activities, max_cached_workflows=0

@@ -20,13 +20,13 @@ from agent_framework import (
 )
 
 from interlock.integrations.agent_framework import Gate, pending_requests
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST_REPLY, Call, Job, RunReport, main, next_calls
 
 
-async def run(job: Job) -> Told:
+async def run(job: Job) -> RunReport:
     with job.lock() as lock:
         gate = Gate(lock.agent(AGENT), EFFECTS)
-        agent = Agent(Script(partial(calls_of, job.story)), tools=tools_of(job), middleware=gate.middleware)
+        agent = Agent(ScriptedModel(partial(next_calls, job.story)), tools=make_tools(job), middleware=gate.middleware)
         store = FileSessionStore(Path(job.folder) / "sessions")
         session = await store.get(job.run)
         if session is None:
@@ -35,11 +35,11 @@ async def run(job: Job) -> Told:
         elif pending_requests(session):
             await gate.look_again(agent, session)
         await store.set(job.run, session)
-    history = messages_of(session)
-    return Told(bool(pending_requests(session)), history[-1].text, tuple(results_of(history)))
+    history = session_messages(session)
+    return RunReport(bool(pending_requests(session)), history[-1].text, tuple(tool_results(history)))
 
 
-class Script(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]
+class ScriptedModel(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]
     """A model that wants what the script says once it has so many results, and nothing more at the end."""
 
     def __init__(self, says: Callable[[int], Sequence[Call]]) -> None:
@@ -48,9 +48,9 @@ class Script(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]
 
     def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
         async def answer() -> ChatResponse:
-            wanted = self.says(len(results_of(messages)))
+            wanted = self.says(len(tool_results(messages)))
             calls = [Content.from_function_call(call_id=c.id, name=c.tool, arguments=c.args) for c in wanted]
-            return ChatResponse(messages=[Message("assistant", calls or [LAST])])
+            return ChatResponse(messages=[Message("assistant", calls or [LAST_REPLY])])
 
         if not stream:
             return answer()
@@ -62,7 +62,7 @@ class Script(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]
         return self._build_response_stream(updates())
 
 
-def tools_of(job: Job) -> list[Any]:
+def make_tools(job: Job) -> list[Any]:
     @tool
     def send_mail(to: str, text: str) -> str:
         """Sends a mail."""
@@ -76,12 +76,12 @@ def tools_of(job: Job) -> list[Any]:
     return [send_mail, get_weather]
 
 
-def messages_of(session: Any) -> list[Message]:
+def session_messages(session: Any) -> list[Message]:
     (kept,) = [state["messages"] for state in session.state.values() if isinstance(state, dict) and "messages" in state]
     return list(kept)
 
 
-def results_of(messages: Any) -> list[str]:
+def tool_results(messages: Any) -> list[str]:
     """The texts that the model has for its calls, in the order of the calls."""
     found = {c.id: c.items[0].text for m in messages for c in m.contents if c.type == "function_result"}
     calls = [c.id for m in messages for c in m.contents if c.type == "function_call"]

@@ -13,16 +13,26 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 
 from interlock.integrations.agno import Gate
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Call, Job, Told, calls_of, main, text_of
+from tests.frameworks.programs.model_scripts import (
+    AGENT,
+    EFFECTS,
+    LAST_REPLY,
+    Call,
+    Job,
+    RunReport,
+    main,
+    next_calls,
+    result_text,
+)
 
 
-async def run(job: Job) -> Told:
+async def run(job: Job) -> RunReport:
     with job.lock() as lock:
         gate = Gate(lock.agent(AGENT), EFFECTS)
         db = SqliteDb(db_file=str(Path(job.folder) / "agno.db"))
         agent = Agent(
             id=AGENT,
-            model=Script(partial(calls_of, job.story)),
+            model=Script(partial(next_calls, job.story)),
             tools=gate.tools(*tools_of(job)),
             db=db,
             telemetry=False,
@@ -33,7 +43,7 @@ async def run(job: Job) -> Told:
         elif found.is_paused:
             found = await gate.acontinue_run(agent, found)
     results = [result.partition("\n\n")[0] for result in results_of(found.messages)]  # without a word on an edit
-    return Told(found.is_paused, str(found.content), tuple(results))
+    return RunReport(found.is_paused, str(found.content), tuple(results))
 
 
 class Script(Model):  # type: ignore[misc]
@@ -47,9 +57,10 @@ class Script(Model):  # type: ignore[misc]
         self.turns += 1
         wanted = self.says(len(results_of(messages)))
         calls = [
-            {"id": c.id, "type": "function", "function": {"name": c.tool, "arguments": text_of(c.args)}} for c in wanted
+            {"id": c.id, "type": "function", "function": {"name": c.tool, "arguments": result_text(c.args)}}
+            for c in wanted
         ]
-        return ModelResponse(role="assistant", content=None if calls else LAST, tool_calls=calls)
+        return ModelResponse(role="assistant", content=None if calls else LAST_REPLY, tool_calls=calls)
 
     async def ainvoke(self, messages: Any, **more: Any) -> ModelResponse:
         return self.invoke(messages, **more)

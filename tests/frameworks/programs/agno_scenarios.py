@@ -17,7 +17,7 @@ from interlock.core.errors import EffectUnknown
 from interlock.integrations.agno import Gate
 from tests.frameworks.programs.agno import Script, results_of
 from tests.frameworks.programs.model_scripts import Call
-from tests.frameworks.programs.scenarios import World, play
+from tests.frameworks.programs.scenarios import ScenarioContext, run_scenarios
 
 EFFECTS = {"send_mail": "write", "look_up": "read"}
 MAIL = Call("call_1", "send_mail", {"to": "bob"})
@@ -32,10 +32,10 @@ def one_by_one(*calls: Call) -> Callable[[int], Sequence[Call]]:
     return lambda results: calls[results : results + 1]
 
 
-def made(world: World, script: Any, *tools: Any, **more: Any) -> tuple[Gate, Agent]:
-    gate = more.pop("gate", None) or Gate(world.lock.agent("clerk"), EFFECTS)
-    gated = gate.tools(*(tools or (world.send_mail, world.look_up)))
-    more = {"id": "clerk", "db": SqliteDb(db_file=str(world.folder / "agno.db")), **more}
+def made(context: ScenarioContext, script: Any, *tools: Any, **more: Any) -> tuple[Gate, Agent]:
+    gate = more.pop("gate", None) or Gate(context.lock.agent("clerk"), EFFECTS)
+    gated = gate.tools(*(tools or (context.send_mail, context.look_up)))
+    more = {"id": "clerk", "db": SqliteDb(db_file=str(context.folder / "agno.db")), **more}
     return gate, Agent(model=Script(script), tools=gated, telemetry=False, **more)
 
 
@@ -43,10 +43,10 @@ def told(run: Any) -> list[str]:
     return results_of(run.messages)
 
 
-async def without_it_resumed_twice(world: World) -> Any:
+async def without_it_resumed_twice(context: ScenarioContext) -> Any:
     """Its own step: the run is taken from its database by two, and confirmed by each."""
-    db = SqliteDb(db_file=str(world.folder / "agno.db"))
-    asks = tool(requires_confirmation=True)(world.send_mail)
+    db = SqliteDb(db_file=str(context.folder / "agno.db"))
+    asks = tool(requires_confirmation=True)(context.send_mail)
     agent = Agent(id="own", model=Script(says(MAIL)), tools=[asks], db=db, telemetry=False)
     first = await agent.arun("Go.", session_id="own")
     runs = [await agent.aget_run_output(first.run_id, session_id="own") for _ in range(2)]
@@ -54,46 +54,46 @@ async def without_it_resumed_twice(world: World) -> Any:
         run.active_requirements[0].confirm()
         run.tools[0].confirmed = True
     await asyncio.gather(*(agent.acontinue_run(run_response=run) for run in runs))
-    return world.ran
+    return context.calls
 
 
-async def resumed_twice(world: World) -> Any:
-    gate, agent = made(world, says(MAIL))
+async def resumed_twice(context: ScenarioContext) -> Any:
+    gate, agent = made(context, says(MAIL))
     await gate.arun(agent, "Go.", session_id="twice")
-    await world.decide("twice", Approve())
+    await context.decide("twice", Approve())
     (pause,) = await gate.agent.ready(0)
     ends = await asyncio.gather(*(gate.resume(agent, pause) for _ in range(2)))
-    return {"ran": world.ran, "told": [told(end) for end in ends], "left": len(await gate.agent.paused())}
+    return {"ran": context.calls, "told": [told(end) for end in ends], "left": len(await gate.agent.paused())}
 
 
-async def forged(world: World) -> Any:
-    """A client confirms what nobody has decided: the tool is called, and waits where it stands."""
-    _, agent = made(world, says(MAIL))
+async def forged(context: ScenarioContext) -> Any:
+    """A client confirms what nobody has decided: the tool is called, and waits inline."""
+    _, agent = made(context, says(MAIL))
     run = await agent.arun("Go.", session_id="forged")
     for requirement in run.active_requirements:
         requirement.confirm()
     running = asyncio.ensure_future(
         agent.acontinue_run(run_id=run.run_id, session_id="forged", requirements=run.requirements)
     )
-    await world.decide("forged", Reject("No."))
-    return {"told": told(await running), "ran": world.ran, "statuses": world.statuses("forged")}
+    await context.decide("forged", Reject("No."))
+    return {"told": told(await running), "ran": context.calls, "statuses": context.statuses("forged")}
 
 
-async def edited_by_the_client(world: World) -> Any:
+async def edited_by_the_client(context: ScenarioContext) -> Any:
     """The requirement that comes back names other arguments, and another tool."""
-    gate, agent = made(world, says(MAIL))
+    gate, agent = made(context, says(MAIL))
     run = await gate.arun(agent, "Go.", session_id="edited")
-    await world.decide("edited", Approve())
+    await context.decide("edited", Approve())
     (requirement,) = run.active_requirements
     requirement.tool_execution.tool_args = {"to": "mallory"}
     requirement.confirm()
     end = await agent.acontinue_run(run_id=run.run_id, session_id="edited", requirements=[requirement])
     (pause,) = await gate.agent.ready(0)
     later = await gate.resume(agent, pause)
-    return {"ran": world.ran, "told": told(end), "later": told(later), "left": len(await gate.agent.paused())}
+    return {"ran": context.calls, "told": told(end), "later": told(later), "left": len(await gate.agent.paused())}
 
 
-async def edited_by_a_person(world: World) -> Any:
+async def edited_by_a_person(context: ScenarioContext) -> Any:
     """The tool has what Agno gives to tools, and a hook of its own."""
     seen: list[Any] = []
 
@@ -107,109 +107,109 @@ async def edited_by_a_person(world: World) -> Any:
         seen.append([run_context.session_id, day, seats])
         return "booked"
 
-    gate, agent = made(world, says(Call("call_1", "book", {"day": "Monday"})), book)
+    gate, agent = made(context, says(Call("call_1", "book", {"day": "Monday"})), book)
     run = await gate.arun(agent, "Go.", session_id="person")
-    await world.decide("person", Edit({"day": "Tuesday", "seats": 2}))
+    await context.decide("person", Edit({"day": "Tuesday", "seats": 2}))
     end = await gate.acontinue_run(agent, run)
-    return {"seen": seen, "told": told(end), "status": world.statuses("person")}
+    return {"seen": seen, "told": told(end), "status": context.statuses("person")}
 
 
-async def two_calls(world: World) -> Any:
+async def two_calls(context: ScenarioContext) -> Any:
     """One asks: the other runs at once."""
-    gate, agent = made(world, says(LOOK, MAIL))
+    gate, agent = made(context, says(LOOK, MAIL))
     run = await gate.arun(agent, "Go.", session_id="two")
-    before = list(world.ran)
-    await world.decide("two", Approve())
+    before = list(context.calls)
+    await context.decide("two", Approve())
     end = await gate.acontinue_run(agent, run)
-    return {"before": before, "after": world.ran, "told": told(end), "left": len(await gate.agent.paused())}
+    return {"before": before, "after": context.calls, "told": told(end), "left": len(await gate.agent.paused())}
 
 
-async def the_same_id_again(world: World) -> Any:
+async def the_same_id_again(context: ScenarioContext) -> Any:
     """The model calls everything call_1."""
-    gate, agent = made(world, one_by_one(MAIL, MAIL._replace(args={"to": "carol"}), MAIL))
+    gate, agent = made(context, one_by_one(MAIL, MAIL._replace(args={"to": "carol"}), MAIL))
     run = await gate.arun(agent, "Go.", session_id="ids")
     for _ in range(3):
-        await world.decide("ids", Approve())
+        await context.decide("ids", Approve())
         (pause,) = await gate.agent.ready(0)
         run = await gate.resume(agent, pause)
-    return {"ran": world.ran, "statuses": world.statuses("ids"), "paused": run.is_paused}
+    return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": run.is_paused}
 
 
-async def team(world: World) -> Any:
+async def team(context: ScenarioContext) -> Any:
     """The member's question holds up the team, under its path; the team goes on when it is decided."""
-    leader = Gate(world.lock.agent("desk"), EFFECTS)
+    leader = Gate(context.lock.agent("desk"), EFFECTS)
     member = leader.member("writer", {"look_up": True})
-    db = SqliteDb(db_file=str(world.folder / "agno.db"))
+    db = SqliteDb(db_file=str(context.folder / "agno.db"))
 
     def staffed() -> Team:
         writer = Agent(
-            id="writer", name="writer", model=Script(says(MAIL)), tools=member.tools(world.send_mail), telemetry=False
+            id="writer", name="writer", model=Script(says(MAIL)), tools=member.tools(context.send_mail), telemetry=False
         )
         over = Call("call_1", "delegate_task_to_member", {"member_id": "writer", "task": "Write."})
         return Team(id="desk", name="desk", members=[writer], model=Script(says(over)), db=db, telemetry=False)
 
     first = await leader.arun(staffed(), "Go.", session_id="team")
-    paths, before = [row["path"] for row in world.rows("team")], list(world.ran)
-    await world.decide("team", Approve())
+    paths, before = [row["path"] for row in context.approvals("team")], list(context.calls)
+    await context.decide("team", Approve())
     (pause,) = await leader.agent.ready(0)
     end = await leader.resume(staffed(), pause)
-    return {"held": first.is_paused, "paths": paths, "before": before, "after": world.ran, "end": end.is_paused}
+    return {"held": first.is_paused, "paths": paths, "before": before, "after": context.calls, "end": end.is_paused}
 
 
-async def synchronous(world: World) -> Any:
+async def synchronous(context: ScenarioContext) -> Any:
     """In a thread of its own, as a program without an event loop."""
-    gate, agent = made(world, says(MAIL))
+    gate, agent = made(context, says(MAIL))
     run = await asyncio.to_thread(gate.run, agent, "Go.", session_id="sync")
     held = run.is_paused
-    await world.decide("sync", Approve())
+    await context.decide("sync", Approve())
     end = await asyncio.to_thread(gate.continue_run, agent, run)
-    return {"held": held, "ran": world.ran, "told": told(end), "left": len(await gate.agent.paused())}
+    return {"held": held, "ran": context.calls, "told": told(end), "left": len(await gate.agent.paused())}
 
 
-async def streamed(world: World) -> Any:
+async def streamed(context: ScenarioContext) -> Any:
     """The stream ends where the run stands still; its last part is the run."""
-    gate, agent = made(world, says(LOOK, MAIL))
+    gate, agent = made(context, says(LOOK, MAIL))
     parts = agent.arun("Go.", session_id="streamed", stream=True, yield_run_output=True)
     *_, last = [part async for part in parts]
     run = await gate.acontinue_run(agent, last)
-    before, held = list(world.ran), run.is_paused
-    await world.decide("streamed", Approve())
+    before, held = list(context.calls), run.is_paused
+    await context.decide("streamed", Approve())
     end = await gate.acontinue_run(agent, run)
-    return {"before": before, "held": held, "after": world.ran, "told": told(end)}
+    return {"before": before, "held": held, "after": context.calls, "told": told(end)}
 
 
-async def with_input_of_the_user(world: World) -> Any:
-    """The user fills in who gets it; what comes of it asks, and waits where it stands."""
-    asks = tool(requires_user_input=True, user_input_fields=["to"])(world.send_mail)
-    gate, agent = made(world, says(MAIL._replace(args={})), asks)
+async def with_input_of_the_user(context: ScenarioContext) -> Any:
+    """The user fills in who gets it; what comes of it asks, and waits inline."""
+    asks = tool(requires_user_input=True, user_input_fields=["to"])(context.send_mail)
+    gate, agent = made(context, says(MAIL._replace(args={})), asks)
     run = await gate.arun(agent, "Go.", session_id="input")
     (requirement,) = run.active_requirements
     requirement.provide_user_input({"to": "carol"})
     running = asyncio.ensure_future(
         agent.acontinue_run(run_id=run.run_id, session_id="input", requirements=run.requirements)
     )
-    await world.decide("input", Approve())
-    return {"told": told(await running), "ran": world.ran}
+    await context.decide("input", Approve())
+    return {"told": told(await running), "ran": context.calls}
 
 
-async def without_a_db(world: World) -> Any:
-    """There is nothing to go on from: it waits where it stands."""
-    gate, agent = made(world, says(MAIL), db=None)
+async def without_a_db(context: ScenarioContext) -> Any:
+    """There is nothing to go on from: it waits inline."""
+    gate, agent = made(context, says(MAIL), db=None)
     running = asyncio.ensure_future(gate.arun(agent, "Go.", session_id="no db"))
-    await world.decide("no db", Approve())
-    return {"told": told(await running), "ran": world.ran}
+    await context.decide("no db", Approve())
+    return {"told": told(await running), "ran": context.calls}
 
 
-async def a_read_that_asks(world: World) -> Any:
-    """Agno cannot pause before it: it waits where it stands."""
-    world.lock.agent("asks", tool_approvals={"look_up": True})
-    gate, agent = made(world, says(LOOK), gate=Gate(world.lock.agent("asks"), EFFECTS))
+async def a_read_that_asks(context: ScenarioContext) -> Any:
+    """Agno cannot pause before it: it waits inline."""
+    context.lock.agent("asks", tool_approvals={"look_up": True})
+    gate, agent = made(context, says(LOOK), gate=Gate(context.lock.agent("asks"), EFFECTS))
     running = asyncio.ensure_future(gate.arun(agent, "Go.", session_id="read"))
-    await world.decide("read", Approve())
-    return {"told": told(await running), "ran": world.ran}
+    await context.decide("read", Approve())
+    return {"told": told(await running), "ran": context.calls}
 
 
-async def toolkit(world: World) -> Any:
+async def toolkit(context: ScenarioContext) -> Any:
     """Its tools, an async one and one that gives its result in parts."""
 
     async def later(order: str) -> str:
@@ -224,46 +224,46 @@ async def toolkit(world: World) -> Any:
 
     kit = Toolkit(name="orders", tools=[later, parts], instructions="Mind the orders.", add_instructions=True)
     wanted = (Call("call_1", "later", {"order": "A1"}), Call("call_2", "parts", {"order": "B2"}))
-    gate, agent = made(world, says(*wanted), kit, gate=Gate(world.lock.agent("clerk")))
+    gate, agent = made(context, says(*wanted), kit, gate=Gate(context.lock.agent("clerk")))
     run = await gate.arun(agent, "Go.", session_id="kit")
-    await world.decide("kit", Approve(), Approve())
+    await context.decide("kit", Approve(), Approve())
     end = await gate.acontinue_run(agent, run)
     minds = "Mind the orders." in str(end.messages[0].content)
-    return {"asked": [row["tool"] for row in world.rows("kit")], "told": told(end), "minds": minds}
+    return {"asked": [row["tool"] for row in context.approvals("kit")], "told": told(end), "minds": minds}
 
 
-async def elsewhere(world: World) -> Any:
+async def elsewhere(context: ScenarioContext) -> Any:
     """Tools that run outside of Agno, or at the provider of the model, cannot be gated here."""
     said = []
-    for outside in (tool(external_execution=True)(world.send_mail), {"type": "web_search"}):
+    for outside in (tool(external_execution=True)(context.send_mail), {"type": "web_search"}):
         try:
-            made(world, says(MAIL), outside)
+            made(context, says(MAIL), outside)
         except Misconfigured as error:
             said.append(str(error))
     return said
 
 
-async def no_database(world: World) -> Any:
+async def no_database(context: ScenarioContext) -> Any:
     """It cannot be opened: nothing runs, not even a read, and the run ends."""
-    gate = Gate(Interlock(f"sqlite:///{world.folder}/gone/approvals.db").agent("clerk"), EFFECTS)
-    _, agent = made(world, says(LOOK), gate=gate)
+    gate = Gate(Interlock(f"sqlite:///{context.folder}/gone/approvals.db").agent("clerk"), EFFECTS)
+    _, agent = made(context, says(LOOK), gate=gate)
     run = await agent.arun("Go.", session_id="down")
-    return {"ran": world.ran, "turns": agent.model.turns, "told": told(run)}
+    return {"ran": context.calls, "turns": agent.model.turns, "told": told(run)}
 
 
-async def a_tool_that_fails(world: World) -> Any:
+async def a_tool_that_fails(context: ScenarioContext) -> Any:
     def send_mail(to: str) -> str:
         """Sends a mail."""
         raise RuntimeError(f"no mailbox for {to}")
 
-    gate, agent = made(world, says(MAIL), send_mail)
+    gate, agent = made(context, says(MAIL), send_mail)
     run = await gate.arun(agent, "Go.", session_id="fails")
-    await world.decide("fails", Approve())
+    await context.decide("fails", Approve())
     end = await gate.acontinue_run(agent, run)
-    return {"status": world.statuses("fails"), "told": told(end)}
+    return {"status": context.statuses("fails"), "told": told(end)}
 
 
-async def a_tool_that_does_not_know(world: World) -> Any:
+async def a_tool_that_does_not_know(context: ScenarioContext) -> Any:
     """It was sent off, and no answer came: to Agno that is an error like any other."""
 
     async def send_mail(to: str) -> str:
@@ -277,16 +277,16 @@ async def a_tool_that_does_not_know(world: World) -> Any:
     later = Call("call_1", "send_later", {"to": "bob"})
     seen = []
     for body, call in ((send_mail, MAIL), (send_later, later)):
-        gate, agent = made(world, says(call), body)
+        gate, agent = made(context, says(call), body)
         run = await gate.arun(agent, "Go.", session_id=body.__name__)
-        await world.decide(body.__name__, Approve())
+        await context.decide(body.__name__, Approve())
         end = await gate.acontinue_run(agent, run)
-        seen.append({"status": world.statuses(body.__name__), "told": told(end)})
+        seen.append({"status": context.statuses(body.__name__), "told": told(end)})
     return seen
 
 
 if __name__ == "__main__":
-    play(
+    run_scenarios(
         without_it_resumed_twice,
         resumed_twice,
         forged,

@@ -1,10 +1,10 @@
-"""CrewAI: one agent and one task. It cannot pause, so it waits where it stands."""
+"""CrewAI: one agent and one task. It cannot pause, so it waits inline."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.frameworks.programs.crewai_model import Script, quiet
+from tests.frameworks.programs.crewai_model import ScriptedModel, quiet
 
 quiet()
 
@@ -12,10 +12,10 @@ from crewai import Agent, Crew, Task  # noqa: E402  after its telemetry was swit
 from crewai.tools import tool  # noqa: E402
 
 from interlock.integrations.crewai import gated  # noqa: E402
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main  # noqa: E402
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST_REPLY, Job, RunReport, main, next_calls  # noqa: E402
 
 
-async def run(job: Job) -> Told:
+async def run(job: Job) -> RunReport:
     @tool
     def send_mail(to: str, text: str) -> str:
         """Sends a mail."""
@@ -30,14 +30,16 @@ async def run(job: Job) -> Told:
 
     def script(told: list[str]) -> Any:
         results[:] = told
-        return calls_of(job.story, len(told)) or LAST
+        return next_calls(job.story, len(told)) or LAST_REPLY
 
     with job.lock() as lock:
         tools = gated([send_mail, get_weather], lock.agent(AGENT), effects=EFFECTS)
-        clerk = Agent(role="Clerk", goal="Writes mails", backstory="At the desk.", tools=tools, llm=Script(script))
+        clerk = Agent(
+            role="Clerk", goal="Writes mails", backstory="At the desk.", tools=tools, llm=ScriptedModel(script)
+        )
         task = Task(description="Write to Bob.", expected_output="Done.", agent=clerk)
         end = await Crew(agents=[clerk], tasks=[task]).kickoff_async()
-    return Told(paused=False, said=str(end), results=tuple(results))
+    return RunReport(paused=False, said=str(end), results=tuple(results))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ quiet()
 from crewai import BaseLLM  # noqa: E402  after its telemetry was switched off
 
 
-class Script(BaseLLM):
+class ScriptedModel(BaseLLM):
     """Asked with the results that the model has got so far, `script` gives calls, or the last word."""
 
     def __init__(self, script: Callable[[list[str]], Any]) -> None:

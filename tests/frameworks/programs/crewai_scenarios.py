@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.frameworks.programs.crewai_model import Script, quiet
+from tests.frameworks.programs.crewai_model import ScriptedModel, quiet
 
 quiet()
 
@@ -28,7 +28,7 @@ rules:
 """
 
 
-class Scenes:
+class Scenarios:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.lock = job.lock(policy=RULES)
@@ -116,7 +116,7 @@ class Scenes:
     def by_mistake(self) -> list[str]:
         (once,) = self.gate(self.mail())
         misread = lambda: gated([self.mail()], self.lock.agent("crew"), effects={"send_mial": "read"})  # noqa: E731
-        return [complaint(misread), complaint(lambda: self.gate(once))]
+        return [error_message(misread), error_message(lambda: self.gate(once))]
 
     def crew(self, tools: Any, *calls: Call) -> str:
         """One turn for each call; what the model was told last is what it says."""
@@ -127,13 +127,13 @@ class Scenes:
     def written(self, tools: Any, to: str) -> int:
         """The same with a model that knows no function calls; gives how often the tool was asked for by it."""
         turns = [f'Thought: go\nAction: send_mail\nAction Input: {{"to": "{to}", "text": "fail"}}']
-        model = Spoken(turns)
+        model = TextModel(turns)
         clerk = Agent(role="Clerk", goal="Mails", backstory="Here.", tools=list(tools), llm=model, max_iter=3)
         Crew(agents=[clerk], tasks=[Task(description="Write.", expected_output="Done.", agent=clerk)]).kickoff()
         return model.asked
 
 
-class Spoken(Script):
+class TextModel(ScriptedModel):
     """Writes its calls as text, one after the other, and then the answer."""
 
     def __init__(self, turns: list[str]) -> None:
@@ -159,10 +159,10 @@ def agent(role: str, tools: Any, turns: list[tuple[Call, ...]], **more: Any) -> 
     def script(told: list[str]) -> Any:
         return turns[len(told)] if len(told) < len(turns) else told[-1]
 
-    return Agent(role=role, goal="Mails", backstory="Here.", tools=list(tools), llm=Script(script), **more)
+    return Agent(role=role, goal="Mails", backstory="Here.", tools=list(tools), llm=ScriptedModel(script), **more)
 
 
-def complaint(make: Callable[[], object]) -> str:
+def error_message(make: Callable[[], object]) -> str:
     try:
         make()
     except Misconfigured as error:
@@ -171,7 +171,7 @@ def complaint(make: Callable[[], object]) -> str:
 
 
 if __name__ == "__main__":
-    scenes = Scenes(Job(**json.loads(sys.argv[1])))
+    scenes = Scenarios(Job(**json.loads(sys.argv[1])))
     with scenes.lock:
-        told = {name: getattr(scenes, name)() for name in vars(Scenes) if "_" in name.strip("_")}
+        told = {name: getattr(scenes, name)() for name in vars(Scenarios) if "_" in name.strip("_")}
     print(json.dumps(told), flush=True)

@@ -13,10 +13,10 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from interlock.integrations.langchain import InterlockMiddleware
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST_REPLY, Job, RunReport, main, next_calls
 
 
-class Script(BaseChatModel):
+class ScriptedModel(BaseChatModel):
     """Tells the story."""
 
     story: str
@@ -25,27 +25,29 @@ class Script(BaseChatModel):
     def _llm_type(self) -> str:
         return "script"
 
-    def bind_tools(self, tools: Any, **_: Any) -> Script:
+    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
         return self
 
     def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
         results = sum(isinstance(message, ToolMessage) for message in messages)
-        calls = [{"id": c.id, "name": c.tool, "args": c.args} for c in calls_of(self.story, results)]
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("" if calls else LAST, tool_calls=calls))])
+        calls = [{"id": c.id, "name": c.tool, "args": c.args} for c in next_calls(self.story, results)]
+        return ChatResult(
+            generations=[ChatGeneration(message=AIMessage("" if calls else LAST_REPLY, tool_calls=calls))]
+        )
 
 
-async def run(job: Job) -> Told:
+async def run(job: Job) -> RunReport:
     config = {"configurable": {"thread_id": job.run}}
     async with job.lock() as lock, AsyncSqliteSaver.from_conn_string(f"{job.folder}/threads.db") as saver:
         gate = InterlockMiddleware(lock.agent(AGENT), EFFECTS)
         tools = [tool(job.send_mail, description="Sends a mail."), tool(job.get_weather, description="The weather.")]
-        graph = create_agent(Script(story=job.story), tools, middleware=[gate], checkpointer=saver)
+        graph = create_agent(ScriptedModel(story=job.story), tools, middleware=[gate], checkpointer=saver)
         before = await graph.aget_state(config)
         waiting = {each.id: "yes" for each in before.interrupts}
         begin = None if before.values else {"messages": [HumanMessage("Go.")]}
         found = await graph.ainvoke(Command(resume=waiting) if waiting else begin, config)
     results = tuple(str(each.content) for each in found["messages"] if isinstance(each, ToolMessage))
-    return Told("__interrupt__" in found, str(found["messages"][-1].content), results)
+    return RunReport("__interrupt__" in found, str(found["messages"][-1].content), results)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,17 @@ import json
 from typing import Any
 
 from interlock import Approve, Edit, Interlock, Reject, ToolSpec
-from tests.frameworks.programs.langchain_support import MAIL, Thread, asked, call, decided, ran, seen, who, words
+from tests.frameworks.programs.langchain_support import (
+    MAIL,
+    Thread,
+    asked,
+    call,
+    decided_arguments,
+    ran,
+    seen,
+    who,
+    words,
+)
 
 
 async def shapes(lock: Interlock) -> Any:
@@ -19,7 +29,14 @@ async def lies(lock: Interlock) -> Any:
     """Without a reviewer, whatever comes back decides nothing."""
     thread = Thread(lock, "lies", [[MAIL]])
     await thread.go()
-    said = [True, "yes", "approve", decided(type="approve"), [{"type": "accept", "args": None}], {"type": "approve"}]
+    said = [
+        True,
+        "yes",
+        "approve",
+        decided_arguments(type="approve"),
+        [{"type": "accept", "args": None}],
+        {"type": "approve"},
+    ]
     waiting = [len(await thread.go(each)) for each in said]
     return {"waiting": waiting, "ran": list(ran), "asked the model": len(asked)}
 
@@ -29,14 +46,14 @@ async def answers(lock: Interlock) -> Any:
     edit = {"name": "send_mail", "args": {"to": "eve", "copies": 2}}
     texts = {"action": "send_mail", "args": {"to": "eve", "copies": "2"}}
     said = {
-        "approve": ("hitl", decided(type="approve")),
+        "approve": ("hitl", decided_arguments(type="approve")),
         "one": ("hitl", {"type": "approve"}),
         "accept": ("legacy", [{"type": "accept", "args": None}]),
-        "edit": ("hitl", decided(type="edit", edited_action=edit)),
+        "edit": ("hitl", decided_arguments(type="edit", edited_action=edit)),
         "edit as texts": ("legacy", [{"type": "edit", "args": texts}]),
-        "respond": ("hitl", decided(type="respond", message="Ask Eve")),
+        "respond": ("hitl", decided_arguments(type="respond", message="Ask Eve")),
         "response": ("legacy", [{"type": "response", "args": "Ask Eve"}]),
-        "reject": ("hitl", decided(type="reject", message="Not today")),
+        "reject": ("hitl", decided_arguments(type="reject", message="Not today")),
         "ignore": ("legacy", [{"type": "ignore", "args": None}]),
     }
     found = {}
@@ -57,10 +74,10 @@ async def bad_answers(lock: Interlock) -> Any:
         "true": True,
         "two": {"decisions": [{"type": "approve"}] * 2},
         "none": {"decisions": []},
-        "another tool": decided(type="edit", edited_action=renamed),
-        "a misfit": decided(type="edit", edited_action=misfit),
-        "another call": decided(type="approve", approval_id="somebody else's"),
-        "no kind": decided(type="yes"),
+        "another tool": decided_arguments(type="edit", edited_action=renamed),
+        "a misfit": decided_arguments(type="edit", edited_action=misfit),
+        "another call": decided_arguments(type="approve", approval_id="somebody else's"),
+        "no kind": decided_arguments(type="yes"),
     }
     found: dict[str, Any] = {}
     thread = Thread(lock, "bad answers", [[MAIL]], reviewer=who)
@@ -69,8 +86,8 @@ async def bad_answers(lock: Interlock) -> Any:
         (value,) = await thread.go(answer)
         found[name] = words(value)
     found["ran"] = list(ran)
-    found["nobody"] = words((await thread.go(decided(type="approve"), user=""))[0])
-    await thread.go(decided(type="approve"))
+    found["nobody"] = words((await thread.go(decided_arguments(type="approve"), user=""))[0])
+    await thread.go(decided_arguments(type="approve"))
     return found | {"in the end": list(ran), "told": thread.results, "asked the model": len(asked)}
 
 
@@ -80,7 +97,7 @@ async def edited_elsewhere(lock: Interlock) -> Any:
     thread = Thread(lock, "edited elsewhere", [[board]], reviewer=who)
     (value,) = await thread.go()
     await thread.decide(Edit({"to": "board", "copies": 7}, seen=seen(value)), "bob")
-    (again,) = await thread.go(decided(type="approve"))
+    (again,) = await thread.go(decided_arguments(type="approve"))
     return {"ran": list(ran), "told": words(again)}
 
 
@@ -88,11 +105,11 @@ async def quorum(lock: Interlock) -> Any:
     """An answer counts once, for the one who gave it, however often the thread is resumed."""
     thread = Thread(lock, "quorum", [[call("send_mail", to="board")]], reviewer=who)
     await thread.go()
-    await thread.go(decided(type="approve"), user="ada")
-    again = await thread.go(decided(type="approve"), user="ada")
+    await thread.go(decided_arguments(type="approve"), user="ada")
+    again = await thread.go(decided_arguments(type="approve"), user="ada")
     looked = await thread.go("look again", user="bob")
     before = list(ran)
-    await thread.go(decided(type="approve"), user="bob")
+    await thread.go(decided_arguments(type="approve"), user="bob")
     return {"waiting": [len(again), len(looked)], "before": before, "ran": list(ran)}
 
 
@@ -101,7 +118,7 @@ async def decided_elsewhere(lock: Interlock) -> Any:
     thread = Thread(lock, "elsewhere", [[MAIL], [call("send_mail", to="eve")]], reviewer=who)
     await thread.go()
     await thread.decide(Reject("no"))
-    (value,) = await thread.go(decided(type="approve"))
+    (value,) = await thread.go(decided_arguments(type="approve"))
     return {"ran": list(ran), "waits for": value["action_requests"][0]["args"]["to"]}
 
 
@@ -109,7 +126,7 @@ async def secrets(lock: Interlock) -> Any:
     spec = ToolSpec("send_mail", "write", secret=("/to",))
     thread = Thread(lock, "secrets", [[call("send_mail", to="hunter2")]], effects={"send_mail": spec}, reviewer=who)
     (value,) = await thread.go()
-    await thread.go(decided(type="approve"))
+    await thread.go(decided_arguments(type="approve"))
     before = list(ran)
     await thread.decide(Approve())
     await thread.every("look")

@@ -33,14 +33,14 @@ def drop_table(to: str) -> str:
     return "dropped"
 
 
-class Script(BaseChatModel):
+class ScriptedModel(BaseChatModel):
     """One mail, then the end."""
 
     @property
     def _llm_type(self) -> str:
         return "script"
 
-    def bind_tools(self, tools: Any, **_: Any) -> Script:
+    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
         return self
 
     def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
@@ -50,24 +50,26 @@ class Script(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=said)])
 
 
-def made(interrupt_on: dict[str, Any], saver: Any = None) -> Any:
+def make_agent(interrupt_on: dict[str, Any], saver: Any = None) -> Any:
     step = HumanInTheLoopMiddleware(interrupt_on=interrupt_on)
-    return create_agent(Script(), [send_mail, drop_table], middleware=[step], checkpointer=saver or InMemorySaver())
+    return create_agent(
+        ScriptedModel(), [send_mail, drop_table], middleware=[step], checkpointer=saver or InMemorySaver()
+    )
 
 
 def place(name: str) -> dict[str, Any]:
     return {"configurable": {"thread_id": name}}
 
 
-def said(*decisions: dict[str, Any]) -> Command[Any]:
+def tool_messages(*decisions: dict[str, Any]) -> Command[Any]:
     return Command(resume={"decisions": list(decisions)})
 
 
 async def resumed_twice() -> list[str]:
     ran.clear()
-    agent, config = made({"send_mail": True}), place("twice")
+    agent, config = make_agent({"send_mail": True}), place("twice")
     await agent.ainvoke({"messages": [HumanMessage("go")]}, config)
-    await asyncio.gather(*(agent.ainvoke(said({"type": "approve"}), config) for _ in range(2)))
+    await asyncio.gather(*(agent.ainvoke(tool_messages({"type": "approve"}), config) for _ in range(2)))
     return list(ran)
 
 
@@ -75,35 +77,35 @@ async def rejected_and_the_predicate_turned() -> list[str]:
     ran.clear()
     answers = iter((True, False))
     asked = {"allowed_decisions": ["approve", "reject"], "when": lambda _: next(answers)}
-    agent, config = made({"send_mail": asked}), place("turned")
+    agent, config = make_agent({"send_mail": asked}), place("turned")
     await agent.ainvoke({"messages": [HumanMessage("go")]}, config)
-    await agent.ainvoke(said({"type": "reject", "message": "no"}), config)
+    await agent.ainvoke(tool_messages({"type": "reject", "message": "no"}), config)
     return list(ran)
 
 
 async def edited_into_a_forbidden_tool() -> list[str]:
     ran.clear()
     forbidden = {"allowed_decisions": ["reject"]}
-    agent, config = made({"send_mail": True, "drop_table": forbidden}), place("forbidden")
+    agent, config = make_agent({"send_mail": True, "drop_table": forbidden}), place("forbidden")
     await agent.ainvoke({"messages": [HumanMessage("go")]}, config)
     edit = {"type": "edit", "edited_action": {"name": "drop_table", "args": {"to": "users"}}}
-    await agent.ainvoke(said(edit), config)
+    await agent.ainvoke(tool_messages(edit), config)
     return list(ran)
 
 
 async def a_bad_edit() -> list[str]:
     """What the model was told of it."""
-    agent, config = made({"send_mail": True}), place("bad")
+    agent, config = make_agent({"send_mail": True}), place("bad")
     await agent.ainvoke({"messages": [HumanMessage("go")]}, config)
     edit = {"type": "edit", "edited_action": {"name": "send_mail", "args": {"receiver": "carol"}}}
-    found = await agent.ainvoke(said(edit), config)
+    found = await agent.ainvoke(tool_messages(edit), config)
     return [str(message.content) for message in found["messages"] if isinstance(message, ToolMessage)]
 
 
 async def listing() -> dict[str, int]:
     """How many checkpoints are read to find out what is paused: there is nothing to ask for that alone."""
     saver = InMemorySaver()
-    agent = made({"send_mail": True}, saver)
+    agent = make_agent({"send_mail": True}, saver)
     for number in range(20):
         await agent.ainvoke({"messages": [HumanMessage("go")]}, place(f"thread {number}"))
     return {"paused": 20, "read": len([each async for each in saver.alist(None)])}

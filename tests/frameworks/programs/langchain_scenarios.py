@@ -42,16 +42,16 @@ from tests.frameworks.programs.langchain_support import (
     MAIL,
     POLICY,
     TOOLS,
-    Script,
+    ScriptedModel,
     Thread,
     asked,
     call,
     erase,
     get_weather,
-    ordered,
     ran,
     seen,
     send_mail,
+    sort_interrupts,
     who,
     words,
 )
@@ -89,7 +89,7 @@ async def same_ids(lock: Interlock) -> Any:
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "frameworks" / "langchain.md"
 
 
-class Known(AgentState):
+class NotesState(AgentState):
     notes: Annotated[list[str], operator.add]
 
 
@@ -113,7 +113,7 @@ async def injected(lock: Interlock) -> Any:
         "injected",
         [[call("note", to="bob")]],
         tools=[note],
-        state_schema=Known,
+        state_schema=NotesState,
         store=InMemoryStore(),
         effects={},
     )
@@ -192,7 +192,7 @@ async def without_a_thread(lock: Interlock) -> Any:
     gate = InterlockMiddleware(lock.agent("clerk"), EFFECTS)
     ran.clear()
     try:
-        await create_agent(Script(turns=[[MAIL]]), [send_mail], middleware=[gate]).ainvoke(GO)
+        await create_agent(ScriptedModel(turns=[[MAIL]]), [send_mail], middleware=[gate]).ainvoke(GO)
     except Exception as error:  # noqa: BLE001  what it says is looked at
         return {"error": f"{type(error).__name__}: {error}", "ran": list(ran)}
     return {}
@@ -202,7 +202,7 @@ async def plain_graphs(lock: Interlock) -> Any:
     """ToolNode, each call on its own and all in one node; and a node that calls a tool by itself. All in threads."""
     gate = Gate(lock.agent("clerk"), EFFECTS)
     calls = [call("send_mail", "a", to="bob"), call("get_weather", "b", city="Oslo"), call("send_mail", "c", to="eve")]
-    script = Script(turns=[calls])
+    script = ScriptedModel(turns=[calls])
 
     def model(state: MessagesState) -> dict[str, Any]:
         return {"messages": [script.invoke(state["messages"])]}
@@ -233,7 +233,7 @@ def _decided_by_hand(lock: Interlock, graph: Any, name: str) -> Any:
     config = {"configurable": {"thread_id": f"plain {name}"}}
     found = graph.invoke(GO, config)
     rounds = []
-    while pending := ordered(found):
+    while pending := sort_interrupts(found):
         rounds.append(len(pending))
         lock.loop_thread.run(lock.decide(pending[0].value["approval_id"], Approve(), "ada"))
         found = graph.invoke(Command(resume={each.id: "look" for each in pending}), config)
@@ -252,7 +252,7 @@ async def slow_mail(to: str) -> str:
 async def company(lock: Interlock) -> Any:
     """One node, one event loop: a call that is asked about, and one that is at work meanwhile."""
     gate = Gate(lock.agent("clerk", {"slow_mail": False}), {"send_mail": "write", "slow_mail": "write"})
-    script = Script(turns=[[call("slow_mail", "a", to="slow"), call("send_mail", "b", to="all")]])
+    script = ScriptedModel(turns=[[call("slow_mail", "a", to="slow"), call("send_mail", "b", to="all")]])
 
     async def model(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await script.ainvoke(state["messages"])]}
@@ -289,7 +289,7 @@ async def in_threads(lock: Interlock) -> Any:
     ran.clear()
     asked.clear()
     with SqliteSaver.from_conn_string(":memory:") as saver:
-        graph = create_agent(Script(turns=[[MAIL]]), TOOLS, middleware=[gate], checkpointer=saver)
+        graph = create_agent(ScriptedModel(turns=[[MAIL]]), TOOLS, middleware=[gate], checkpointer=saver)
         found = await asyncio.to_thread(graph.invoke, GO, config)
         await lock.decide(found["__interrupt__"][0].value["approval_id"], Approve(), "ada")
         (pause,) = await lock.agent("threads").ready(30)
@@ -301,7 +301,7 @@ async def in_threads(lock: Interlock) -> Any:
 async def early(lock: Interlock) -> Any:
     """Somebody decides so quickly that the pause is found before the graph has written its own."""
     gate, config = InterlockMiddleware(lock.agent("clerk"), EFFECTS), {"configurable": {"thread_id": "early"}}
-    script, saver = Script(turns=[[call("get_weather", city="Oslo")]]), InMemorySaver()
+    script, saver = ScriptedModel(turns=[[call("get_weather", city="Oslo")]]), InMemorySaver()
     graph = create_agent(script, TOOLS, middleware=[gate], checkpointer=saver)
     ran.clear()
     await graph.ainvoke(GO, config, interrupt_before=["tools"])
@@ -341,7 +341,7 @@ async def documented(lock: Interlock) -> Any:
         inner.loop_thread.run(inner.decide(names["begun"]["__interrupt__"][0].value["approval_id"], Approve(), "ada"))
 
     turn = [call("get_weather", "w", city="Oslo"), MAIL]
-    names: dict[str, Any] = {"model": Script(turns=[turn]), "get_weather": get_weather, "send_mail": send_mail}
+    names: dict[str, Any] = {"model": ScriptedModel(turns=[turn]), "get_weather": get_weather, "send_mail": send_mail}
     names |= {"input": pressed, "print": lambda said: shown.append(str(said))}
     ran.clear()
     await asyncio.to_thread(exec, program, names)
@@ -369,7 +369,9 @@ async def turned(lock: Interlock, folder: Path) -> Any:
 def _again(lock: Interlock, thread: Thread) -> Any:
     gate = InterlockMiddleware(lock.agent("clerk"), EFFECTS)
     saver = thread.graph.checkpointer
-    return create_agent(Script(turns=[[MAIL]]), [send_mail, get_weather, erase], middleware=[gate], checkpointer=saver)
+    return create_agent(
+        ScriptedModel(turns=[[MAIL]]), [send_mail, get_weather, erase], middleware=[gate], checkpointer=saver
+    )
 
 
 async def deep(lock: Interlock) -> Any:
@@ -384,7 +386,7 @@ async def deep(lock: Interlock) -> Any:
     ]
 
     def spec(name: str, *turn: dict[str, Any], **more: Any) -> dict[str, Any]:
-        script = Script(turns=[list(turn)])
+        script = ScriptedModel(turns=[list(turn)])
         return {"name": name, "description": name, "system_prompt": name, "model": script, "tools": TOOLS, **more}
 
     specs = [
@@ -394,7 +396,7 @@ async def deep(lock: Interlock) -> Any:
     ]
     ran.clear()
     graph = create_deep_agent(
-        Script(turns=[tasks]),
+        ScriptedModel(turns=[tasks]),
         TOOLS,
         middleware=[InterlockMiddleware(main, EFFECTS, delegates=["task"])],
         subagents=gated_subagents(main, specs, EFFECTS),
@@ -418,7 +420,7 @@ async def answered_below(lock: Interlock) -> Any:
     main, task = lock.agent("main"), call("task", description="Mail bob.", subagent_type="general-purpose")
     gate = InterlockMiddleware(main, EFFECTS, delegates=["task"], reviewer=who)
     below = gated_subagents(main, (), EFFECTS, reviewer=who)
-    script, saver = Turns(first=task, then=MAIL), InMemorySaver()
+    script, saver = SharedModel(first=task, then=MAIL), InMemorySaver()
     graph = create_deep_agent(script, TOOLS, middleware=[gate], subagents=below, checkpointer=saver)
     answer, found = {"decisions": [{"type": "approve"}]}, {}
     for name in ("by id", "without"):
@@ -443,7 +445,7 @@ async def without_a_gate(lock: Interlock) -> Any:
     found = {}
     for name, more in {"bare": [], "gated": gated_subagents(lock.agent("main"), (), EFFECTS)}.items():
         script, gate = (
-            Turns(first=task, then=MAIL),
+            SharedModel(first=task, then=MAIL),
             InterlockMiddleware(lock.agent("main"), EFFECTS, delegates=["task"]),
         )
         graph = create_deep_agent(script, TOOLS, middleware=[gate], subagents=more, checkpointer=InMemorySaver())
@@ -453,7 +455,7 @@ async def without_a_gate(lock: Interlock) -> Any:
     return found
 
 
-class Turns(Script):
+class SharedModel(ScriptedModel):
     """A model that main agent and sub-agent share: the other is told to mail bob."""
 
     turns: Any = None
@@ -467,7 +469,7 @@ class Turns(Script):
         return ChatResult(generations=[ChatGeneration(message=said)])
 
 
-class Meddles(AgentMiddleware):
+class RedirectingMiddleware(AgentMiddleware):
     """Stands behind the gate, and sends the mail to somebody else."""
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
@@ -488,7 +490,7 @@ async def behind(lock: Interlock) -> Any:
 
     found: dict[str, Any] = {}
     retry = ToolRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
-    for name, other in (("repeats", retry), ("meddles", Meddles())):
+    for name, other in (("repeats", retry), ("meddles", RedirectingMiddleware())):
         thread = Thread(lock, name, [[MAIL]], tools=[send_mail], behind=[other])
         await thread.go()
         await thread.decide(Approve())
@@ -500,7 +502,7 @@ async def behind(lock: Interlock) -> Any:
     return found
 
 
-CASES: list[Callable[[Interlock], Any]] = [
+SCENARIOS: list[Callable[[Interlock], Any]] = [
     answering.shapes,
     answering.lies,
     answering.answers,
@@ -532,7 +534,7 @@ CASES: list[Callable[[Interlock], Any]] = [
 
 async def main(folder: Path, *names: str) -> None:
     lock = Interlock(f"sqlite:///{folder}/cases.db", policy=POLICY, agent="clerk")
-    found = {each.__name__: await each(lock) for each in CASES if not names or each.__name__ in names}
+    found = {each.__name__: await each(lock) for each in SCENARIOS if not names or each.__name__ in names}
     if not names or "turned" in names:
         found["turned"] = await turned(lock, folder)
     lock.close()

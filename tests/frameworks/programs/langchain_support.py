@@ -51,7 +51,7 @@ def erase(to: str) -> str:
     return "erased"
 
 
-class Script(BaseChatModel):
+class ScriptedModel(BaseChatModel):
     """Says its turns one after the other: by how many it said before."""
 
     turns: list[list[dict[str, Any]]]
@@ -60,7 +60,7 @@ class Script(BaseChatModel):
     def _llm_type(self) -> str:
         return "script"
 
-    def bind_tools(self, tools: Any, **_: Any) -> Script:
+    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
         return self
 
     def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
@@ -92,7 +92,7 @@ class Thread:
         self.lock, self.config = lock, {"configurable": {"thread_id": name, **values}}
         middleware = [gate, *behind]
         self.graph = create_agent(
-            Script(turns=turns), tools, middleware=middleware, checkpointer=InMemorySaver(), **more
+            ScriptedModel(turns=turns), tools, middleware=middleware, checkpointer=InMemorySaver(), **more
         )
         ran.clear()
         asked.clear()
@@ -101,7 +101,7 @@ class Thread:
         """Begins, or resumes with this answer; gives the values of what it shows."""
         config = {"configurable": {**self.config["configurable"], **values}}
         found = await self.graph.ainvoke(GO if answer is None else Command(resume=answer), config)
-        self.pending = ordered(found)
+        self.pending = sort_interrupts(found)
         return [each.value for each in self.pending]
 
     async def every(self, answer: Any) -> list[Any]:
@@ -116,7 +116,7 @@ class Thread:
         await self.lock.decide(mark(self.pending[which].value)["approval_id"], decision, who)
 
 
-def ordered(found: Any) -> list[Any]:
+def sort_interrupts(found: Any) -> list[Any]:
     """By what they ask: pauses of one step come in the order in which their tasks happened to end."""
     return sorted(found.get("__interrupt__", ()), key=lambda each: json.dumps(each.value, sort_keys=True))
 
@@ -134,7 +134,7 @@ def who(config: Any) -> str:
     return str(config["configurable"].get("user", "ada"))
 
 
-def decided(**more: Any) -> dict[str, Any]:
+def decided_arguments(**more: Any) -> dict[str, Any]:
     return {"decisions": [more]}
 
 

@@ -18,11 +18,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from interlock.integrations.langchain import InterlockMiddleware, resumer
-from tests.frameworks.programs.langchain import Script
+from tests.frameworks.programs.langchain import ScriptedModel
 from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job
 
 
-def saver_of(url: str, folder: str) -> AbstractAsyncContextManager[Any]:
+def make_checkpointer(url: str, folder: str) -> AbstractAsyncContextManager[Any]:
     if url.startswith("sqlite"):
         return AsyncSqliteSaver.from_conn_string(f"{folder}/threads.db")
     return AsyncPostgresSaver.from_conn_string(url)
@@ -34,10 +34,10 @@ async def by_hand(job: Job, graph: Any) -> Any:
     begin: Any = None if before.values else {"messages": [HumanMessage("Go.")]}
     waiting = {each.id: "yes" for each in before.interrupts}
     found = await graph.ainvoke(Command(resume=waiting) if waiting else begin, config)
-    return told(found)
+    return run_report(found)
 
 
-async def kept(agent: Any, graph: Any) -> Any:
+async def resume_until_done(agent: Any, graph: Any) -> Any:
     """Goes on with what is ready until one thread has come to its end."""
     stop, resume, tried = asyncio.Event(), resumer(graph), 0
 
@@ -51,25 +51,25 @@ async def kept(agent: Any, graph: Any) -> Any:
     return {"tried": tried, "left": len(await agent.paused())}
 
 
-def told(found: Any) -> Any:
+def run_report(found: Any) -> Any:
     results = [str(each.content) for each in found["messages"] if isinstance(each, ToolMessage)]
     return {"paused": "__interrupt__" in found, "results": results}
 
 
 @asynccontextmanager
-async def made(job: Job) -> AsyncIterator[tuple[Any, Any]]:
+async def make_agent(job: Job) -> AsyncIterator[tuple[Any, Any]]:
     """The agent and its graph."""
     tools = [tool(job.send_mail, description="Sends a mail."), tool(job.get_weather, description="The weather.")]
-    async with job.lock() as lock, saver_of(job.url, job.folder) as saver:
+    async with job.lock() as lock, make_checkpointer(job.url, job.folder) as saver:
         await saver.setup()
         agent = lock.agent(AGENT)
         gate = InterlockMiddleware(agent, EFFECTS)
-        yield agent, create_agent(Script(story=job.story), tools, middleware=[gate], checkpointer=saver)
+        yield agent, create_agent(ScriptedModel(story=job.story), tools, middleware=[gate], checkpointer=saver)
 
 
 async def resume(pause: Any) -> None:
     """For `interlock runs resume`, in a folder where the job lies."""
-    async with made(job_here()) as (_, graph):
+    async with make_agent(job_here()) as (_, graph):
         await resumer(graph)(pause)
 
 
@@ -78,9 +78,11 @@ def job_here() -> Job:
 
 
 async def main(role: str, job: Job) -> None:
-    async with made(job) as (agent, graph):
-        job.arrive()
-        print(json.dumps(await (kept(agent, graph) if role == "keep" else by_hand(job, graph))), flush=True)
+    async with make_agent(job) as (agent, graph):
+        job.meet_other()
+        print(
+            json.dumps(await (resume_until_done(agent, graph) if role == "keep" else by_hand(job, graph))), flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""What every framework's program shares: the story that its scripted model tells, tools that are counted outside of the
-process, and what it prints. Standard library only: it is loaded in each framework's own environment.
-"""
+"""Shared by all framework programs: scripts of the model, counted tools, and the job."""
 
 from __future__ import annotations
 
@@ -26,17 +24,17 @@ class Call(NamedTuple):
 
 MAIL = Call("call_mail", "send_mail", {"to": "bob@example.com", "text": "Hello"})
 WEATHER = Call("call_weather", "get_weather", {"city": "Oslo"})
-STORIES = {
+SCRIPTS = {
     "mail": (MAIL,),
     "two": (WEATHER, MAIL),
     "two mails": (MAIL, MAIL._replace(id="call_mail_2", args={"to": "eve@example.com", "text": "Bye"})),
 }
-LAST = "Done."
+LAST_REPLY = "Done."
 
 
-def calls_of(story: str, results: int) -> tuple[Call, ...]:
+def next_calls(story: str, results: int) -> tuple[Call, ...]:
     """What the model says next: the calls of the story, and once it has a result of each, nothing but LAST."""
-    return STORIES[story] if results < len(STORIES[story]) else ()
+    return SCRIPTS[story] if results < len(SCRIPTS[story]) else ()
 
 
 @dataclass(frozen=True)
@@ -57,18 +55,18 @@ class Job:
         return Interlock(self.url, key=self.key, agent=AGENT, run_id=self.run, **more)
 
     def send_mail(self, to: str, text: str) -> str:
-        self.tell("send_mail", {"to": to, "text": text})
+        self.record_effect("send_mail", {"to": to, "text": text})
         return f"sent to {to}"
 
     def get_weather(self, city: str) -> str:
-        self.tell("get_weather", {"city": city})
+        self.record_effect("get_weather", {"city": city})
         return f"clear in {city}"
 
-    def tell(self, tool: str, args: dict[str, Any]) -> None:
+    def record_effect(self, tool: str, args: dict[str, Any]) -> None:
         """The effect: it counts when it arrives."""
         self._post("effect", {"tool": tool, "args": args})
 
-    def arrive(self) -> None:
+    def meet_other(self) -> None:
         """Comes back when the other program is here as well."""
         if self.meet:
             self._post("meet", {})
@@ -80,7 +78,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunReport:
     """What came of it. `results` are the texts that the model was given for its calls, in their order."""
 
     paused: bool
@@ -88,13 +86,13 @@ class Told:
     results: tuple[str, ...] = ()
 
 
-def main(run: Callable[[Job], Awaitable[Told]]) -> None:
+def main(run: Callable[[Job], Awaitable[RunReport]]) -> None:
     """`run` begins the conversation of the job, or goes on with it."""
     job = Job(**json.loads(sys.argv[1]))
-    job.arrive()
+    job.meet_other()
     told = asyncio.run(run(job))
     print(json.dumps({"paused": told.paused, "said": told.said, "results": told.results}), flush=True)
 
 
-def text_of(result: object) -> str:
+def result_text(result: object) -> str:
     return result if isinstance(result, str) else json.dumps(result)

@@ -7,13 +7,13 @@ from typing import Any
 from agents import Agent, function_tool
 
 from interlock.integrations.openai_agents import gated
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job, Told, calls_of, main
-from tests.frameworks.programs.openai_agents_model import Script, results
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job, RunReport, main, next_calls
+from tests.frameworks.programs.openai_agents_model import ScriptedModel, results
 
 
-async def run(job: Job) -> Told:
+async def run(job: Job) -> RunReport:
     with job.lock() as lock:
-        model = Script(lambda told: calls_of(job.story, len(told)))
+        model = ScriptedModel(lambda told: next_calls(job.story, len(told)))
         tools = [function_tool(job.send_mail), function_tool(job.get_weather)]
         clerk = gated(Agent(AGENT, tools=tools, model=model), lock.agent(AGENT), EFFECTS)
         result: Any = None
@@ -22,7 +22,7 @@ async def run(job: Job) -> Told:
         if result is None:
             result = await clerk.run("Go.", run_id=job.run)
     told = tuple(text.split("\n\n")[0] for text in results(result.to_input_list()))  # below it: that it was edited
-    return Told(paused=bool(result.interruptions), said=str(result.final_output), results=told)
+    return RunReport(paused=bool(result.interruptions), said=str(result.final_output), results=told)
 
 
 if __name__ == "__main__":

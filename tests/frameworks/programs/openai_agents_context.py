@@ -17,7 +17,7 @@ from mcp.types import Tool as McpTool
 from interlock import Interlock
 from interlock.integrations.openai_agents import GatedAgent, gated
 from tests.frameworks.programs.model_scripts import Call
-from tests.frameworks.programs.openai_agents_model import Script
+from tests.frameworks.programs.openai_agents_model import ScriptedModel
 
 REFUND = Call("call_1", "refund", {"order": "A1"})
 OTHER = Call("call_2", "refund", {"order": "B2"})
@@ -31,29 +31,29 @@ rules:
 """
 
 
-class World:
+class ScenarioContext:
     """The tools, what they did, and people who decide."""
 
     def __init__(self, lock: Interlock, folder: Path) -> None:
         self.lock, self.folder = lock, folder
-        self.ran: list[str] = []
+        self.calls: list[str] = []
 
     def tools(self, **options: Any) -> list[Any]:
         async def refund(order: str) -> str:
-            self.ran.append(f"refund {order}")
+            self.calls.append(f"refund {order}")
             return f"refunded {order}"
 
         def look_up(order: str) -> str:
-            self.ran.append(f"look_up {order}")
+            self.calls.append(f"look_up {order}")
             return f"{order} is paid"
 
         return [function_tool(refund, **options), function_tool(look_up)]
 
     def support(self, *calls: Call, tools: list[Any] | None = None, effects: Any = EFFECTS, **more: Any) -> GatedAgent:
-        made = Agent("support", tools=self.tools() if tools is None else tools, model=says(*calls), **more)
+        made = Agent("support", tools=self.tools() if tools is None else tools, model=scripted_model(*calls), **more)
         return gated(made, self.lock.agent("support"), effects)
 
-    def rows(self, run: str) -> list[dict[str, Any]]:
+    def approvals(self, run: str) -> list[dict[str, Any]]:
         with sqlite3.connect(self.folder / "approvals.db") as database:
             found = database.execute(
                 "select id, tool, agent_path, status, call_id from approvals where run_id = ? order by call_id", (run,)
@@ -62,11 +62,11 @@ class World:
             return [dict(zip(named, (*row[:2], json.loads(row[2]), *row[3:]), strict=True)) for row in found]
 
     def statuses(self, run: str) -> list[str]:
-        return [row["status"] for row in self.rows(run)]
+        return [row["status"] for row in self.approvals(run)]
 
     async def decide(self, run: str, *decisions: Any) -> None:
         """On those that wait, in the order of their ids."""
-        waiting = [row["id"] for row in self.rows(run) if row["status"] == "pending"]
+        waiting = [row["id"] for row in self.approvals(run) if row["status"] == "pending"]
         for approval_id, decision in zip(waiting, decisions, strict=False):
             await self.lock.decide(approval_id, decision, "ada")
 
@@ -77,17 +77,17 @@ class World:
         return pause
 
 
-def says(*calls: Call) -> Script:
+def scripted_model(*calls: Call) -> ScriptedModel:
     """Wants the calls, then says what it was told."""
-    return Script(lambda told: calls if len(told) < len(calls) else " | ".join(told))
+    return ScriptedModel(lambda told: calls if len(told) < len(calls) else " | ".join(told))
 
 
-class Files(MCPServer):
+class FakeMcpServer(MCPServer):
     """A server without a process."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: ScenarioContext) -> None:
         super().__init__()
-        self.world = world
+        self.world = context
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ class Files(MCPServer):
         return [McpTool(name=name, inputSchema=schema) for name in ("read_file", "delete_file")]
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> Any:
-        self.world.ran.append(f"{tool_name} {arguments['path']}")
+        self.world.calls.append(f"{tool_name} {arguments['path']}")
         if arguments["path"] == "lost":
             raise ConnectionError("it went away")
         if arguments["path"] == "refused":
@@ -111,12 +111,12 @@ class Files(MCPServer):
         return CallToolResult(content=[TextContent(type="text", text=f"{tool_name} ok")])
 
 
-async def drained(result: Any) -> None:
+async def drain(result: Any) -> None:
     async for _ in result.stream_events():
         pass
 
 
-async def until(true: Any) -> None:
+async def wait_until(true: Any) -> None:
     async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110  it is another process' or the database's
             await asyncio.sleep(0.01)

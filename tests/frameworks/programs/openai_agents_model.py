@@ -15,17 +15,17 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-from tests.frameworks.programs.model_scripts import LAST, Call
+from tests.frameworks.programs.model_scripts import LAST_REPLY, Call
 
 set_tracing_disabled(disabled=True)
 
 
-class Script(Model):
+class ScriptedModel(Model):
     """`next` gets the results since the newest message of the user, and gives calls, or the last words."""
 
     def __init__(self, next: Callable[[list[str]], tuple[Call, ...] | str]) -> None:
         self.next = next
-        self.seen: list[Any] = []
+        self.inputs: list[Any] = []
 
     async def get_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:
         return ModelResponse(output=self._output(input), usage=Usage(), response_id=None)
@@ -37,8 +37,8 @@ class Script(Model):
         yield ResponseCompletedEvent(type="response.completed", response=done, sequence_number=0)
 
     def _output(self, input: Any) -> list[Any]:
-        self.seen.append(input)
-        said = self.next(results(input)) or LAST
+        self.inputs.append(input)
+        said = self.next(results(input)) or LAST_REPLY
         if isinstance(said, str):
             text = ResponseOutputText(type="output_text", text=said, annotations=[])
             return [

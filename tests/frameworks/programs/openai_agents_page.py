@@ -10,14 +10,14 @@ from typing import Any
 from agents.models.multi_provider import MultiProvider
 
 from tests.frameworks.programs.model_scripts import Call
-from tests.frameworks.programs.openai_agents_model import Script
+from tests.frameworks.programs.openai_agents_model import ScriptedModel
 
 WANTED = (Call("call_1", "refund", {"order": "A1", "euros": 20}),)
 
 
 def main(page: Path) -> None:
     def get_model(*_: object) -> Any:
-        return Script(lambda told: " ".join(told) or WANTED)
+        return ScriptedModel(lambda told: " ".join(told) or WANTED)
 
     MultiProvider.get_model = get_model  # type: ignore[method-assign]
     found = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)

@@ -11,12 +11,12 @@ from typing import Any
 from agents import Agent, Runner, RunState, function_tool
 
 from interlock.integrations.openai_agents import GatedAgent, gated
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job, calls_of
-from tests.frameworks.programs.openai_agents_model import Script
+from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job, next_calls
+from tests.frameworks.programs.openai_agents_model import ScriptedModel
 
 
-def clerk_of(job: Job, lock: Any) -> GatedAgent:
-    model = Script(lambda told: calls_of(job.story, len(told)) or " | ".join(told))
+def make_agent(job: Job, lock: Any) -> GatedAgent:
+    model = ScriptedModel(lambda told: next_calls(job.story, len(told)) or " | ".join(told))
     tools = [function_tool(job.send_mail), function_tool(job.get_weather)]
     return gated(Agent(AGENT, tools=tools, model=model), lock.agent(AGENT), EFFECTS)
 
@@ -34,7 +34,7 @@ async def approve(job: Job, clerk: GatedAgent) -> str:
     state = await RunState.from_json(clerk.agent, json.loads(_state(job).read_text()))
     for item in state.get_interruptions():
         state.approve(item)
-    job.arrive()
+    job.meet_other()
     with clerk.conversation(job.run):
         return str((await Runner.run(clerk.agent, state)).final_output)
 
@@ -55,7 +55,7 @@ async def resume_all(_: Job, clerk: GatedAgent) -> str:
 
 async def main(name: str, job: Job) -> None:
     with job.lock() as lock:
-        said = await {"begin": begin, "approve": approve, "resume_all": resume_all}[name](job, clerk_of(job, lock))
+        said = await {"begin": begin, "approve": approve, "resume_all": resume_all}[name](job, make_agent(job, lock))
     print(json.dumps({"paused": False, "results": [said]}))
 
 

@@ -7,13 +7,22 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from interlock.integrations.pydantic_ai import Gate, resume
-from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, LAST, Job, Told, calls_of, main, text_of
+from tests.frameworks.programs.model_scripts import (
+    AGENT,
+    EFFECTS,
+    LAST_REPLY,
+    Job,
+    RunReport,
+    main,
+    next_calls,
+    result_text,
+)
 
 
-async def run(job: Job) -> Told:
+async def run(job: Job) -> RunReport:
     with job.lock() as lock:
         clerk = lock.agent(AGENT)
-        model, kinds = FunctionModel(scripted(job.story)), [str, DeferredToolRequests]
+        model, kinds = FunctionModel(scripted_model(job.story)), [str, DeferredToolRequests]
         gate = Gate(clerk, effects=EFFECTS)
         agent = Agent(model, tools=[job.send_mail, job.get_weather], output_type=kinds, capabilities=[gate])
         ready = [pause for pause in await clerk.ready(timeout=0) if pause.run_id == job.run]
@@ -21,26 +30,26 @@ async def run(job: Job) -> Told:
             result = await resume(agent, ready[0])
             await clerk.resumed(ready[0])
         elif any(pause.run_id == job.run for pause in await clerk.paused()):
-            return Told(paused=True)
+            return RunReport(paused=True)
         else:
             result = await agent.run("Tell Bob.", conversation_id=job.run)
     if isinstance(result.output, DeferredToolRequests):
-        return Told(paused=True)
-    return Told(paused=False, said=result.output, results=tuple(returned(result.all_messages())))
+        return RunReport(paused=True)
+    return RunReport(paused=False, said=result.output, results=tuple(tool_results(result.all_messages())))
 
 
-def scripted(story: str):
+def scripted_model(story: str):
     def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
-        calls = calls_of(story, len(returned(messages)))
+        calls = next_calls(story, len(tool_results(messages)))
         parts = [ToolCallPart(call.tool, call.args, tool_call_id=call.id) for call in calls]
-        return ModelResponse(parts or [TextPart(LAST)])
+        return ModelResponse(parts or [TextPart(LAST_REPLY)])
 
     return model
 
 
-def returned(messages: list[ModelMessage]) -> list[str]:
+def tool_results(messages: list[ModelMessage]) -> list[str]:
     parts = [part for message in messages for part in message.parts]
-    return [text_of(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+    return [result_text(part.content) for part in parts if isinstance(part, ToolReturnPart)]
 
 
 if __name__ == "__main__":

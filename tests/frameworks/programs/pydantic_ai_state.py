@@ -21,7 +21,7 @@ STATE = (Path(JOB.folder) / "state").read_bytes()
 
 
 def send(to: str) -> str:
-    JOB.tell("send", {"to": to})
+    JOB.record_effect("send", {"to": to})
     return f"sent to {to}"
 
 
@@ -29,15 +29,15 @@ def done(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
     return ModelResponse([TextPart("Done.")])
 
 
-async def went_on() -> list[Any]:
+async def resume_run() -> list[Any]:
     with JOB.lock() as lock:
         kinds = [str, DeferredToolRequests]
         agent = Agent(FunctionModel(done), tools=[send], output_type=kinds, capabilities=[Gate(lock.agent())])
-        JOB.arrive()
+        JOB.meet_other()
         result = await resume(agent, Pause(run_id=JOB.run, agent=AGENT, state=STATE, paused_at=0, fence=0))
     parts = [part for message in result.all_messages() for part in message.parts]
     return [part.content for part in parts if isinstance(part, ToolReturnPart)]
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(went_on())))
+    print(json.dumps(asyncio.run(resume_run())))

@@ -1,4 +1,4 @@
-"""Scenes that are played one after the other in one process: what they share. Each has a run of its own."""
+"""Shared by programs that run several scenarios in one process, each in its own run."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from interlock import Interlock
 POLICY = "version: 1\ndefaults: {undo_window: 0s}\nrules: []\n"
 
 
-class World:
+class ScenarioContext:
     """The interlock, what tools did, and people who decide."""
 
     def __init__(self, lock: Interlock, folder: Path) -> None:
         self.lock, self.folder = lock, folder
-        self.ran: list[str] = []
+        self.calls: list[str] = []
 
     def send_mail(self, to: str) -> str:
         """Sends a mail."""
-        self.ran.append(f"mail to {to}")
+        self.calls.append(f"mail to {to}")
         return f"sent to {to}"
 
     def look_up(self, order: str) -> str:
         """Looks an order up."""
-        self.ran.append(f"look up {order}")
+        self.calls.append(f"look up {order}")
         return f"{order} is paid"
 
-    def rows(self, thread: str) -> list[dict[str, Any]]:
+    def approvals(self, thread: str) -> list[dict[str, Any]]:
         """The approvals of a conversation."""
         with sqlite3.connect(self.folder / "approvals.db") as database:
             found = database.execute(
@@ -40,24 +40,24 @@ class World:
             )
             return [{"id": row[0], "tool": row[1], "path": json.loads(row[2]), "status": row[3]} for row in found]
 
-    def waiting(self) -> list[dict[str, Any]]:
+    def pending_approvals(self) -> list[dict[str, Any]]:
         """All that wait for people, with their conversation."""
         with sqlite3.connect(self.folder / "approvals.db") as database:
             found = database.execute("select id, thread_id from approvals where status = 'pending' order by id")
             return [{"id": row[0], "thread": row[1]} for row in found]
 
     def statuses(self, thread: str) -> list[str]:
-        return [row["status"] for row in self.rows(thread)]
+        return [row["status"] for row in self.approvals(thread)]
 
     async def decide(self, thread: str, *decisions: Any) -> None:
         """On those that wait, the oldest first, once there are as many."""
-        while len(waiting := [row for row in self.rows(thread) if row["status"] == "pending"]) < len(decisions):  # noqa: ASYNC110  another program
+        while len(waiting := [row for row in self.approvals(thread) if row["status"] == "pending"]) < len(decisions):  # noqa: ASYNC110  another program
             await asyncio.sleep(0.01)
         for row, decision in zip(waiting, decisions, strict=False):
             await self.lock.decide(row["id"], decision, "ada")
 
 
-def play(*scenes: Callable[[World], Awaitable[Any]]) -> None:
+def run_scenarios(*scenes: Callable[[ScenarioContext], Awaitable[Any]]) -> None:
     """Prints what was seen in each, as JSON. The folder for the database is the first word."""
     folder = Path(sys.argv[1])
 
@@ -65,7 +65,7 @@ def play(*scenes: Callable[[World], Awaitable[Any]]) -> None:
         seen: dict[str, Any] = {}
         with Interlock(f"sqlite:///{folder / 'approvals.db'}", agent="clerk", user="eve", policy=POLICY) as lock:
             for scene in scenes:
-                seen[scene.__name__] = await scene(World(lock, folder))
+                seen[scene.__name__] = await scene(ScenarioContext(lock, folder))
         return seen
 
     print(json.dumps(asyncio.run(played())), flush=True)
