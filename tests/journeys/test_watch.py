@@ -22,7 +22,7 @@ from interlock.app.bootstrap import wall_clock
 from interlock.cli.context import CommandOptions, open_database
 from interlock.cli.watch import LiveView
 from interlock.core.decision import Acknowledgement, Reject, Reviewer
-from tests.journeys.seeds import DECEIT, propose_mail, propose_payment
+from tests.journeys.seeds import DECEIT, NO_MAIL_TO_EVE, propose_mail, propose_payment
 from tests.journeys.shell import SOURCES, TIMEOUT, Shell, Terminal, wait_until
 from tests.support import Clock, approve, open_services, propose_pending
 
@@ -57,6 +57,18 @@ async def test_a_call_is_approved_with_keys_and_leaves_the_list(shell: Shell) ->
         assert terminal.exit_code() == 0
     body = show_approval(shell, approval_id)
     assert (body["status"], body["decision"]["by"], body["decision"]["via"]) == ("approved", "ada", "cli")
+
+
+async def test_a_call_that_the_policy_denies_by_now_is_not_approved_with_keys(shell: Shell) -> None:
+    approval_id = await propose_mail(shell, args={"to": "eve"})
+    async with open_services(shell.path, Clock(wall_clock()), NO_MAIL_TO_EVE):
+        pass
+    with start_watch(shell) as terminal:
+        terminal.press("a")
+        terminal.assert_shows("Approve send_mail? y/N")
+        terminal.press("y")
+        terminal.assert_shows("denies this call")
+    assert show_approval(shell, approval_id)["status"] == "pending"
 
 
 async def test_any_other_key_than_y_approves_nothing(shell: Shell) -> None:
