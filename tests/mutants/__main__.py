@@ -44,6 +44,13 @@ class Area:
     def paths(self) -> list[Path]:
         return sorted(path for pattern in self.modules for path in PACKAGE.glob(pattern))
 
+    def mutants(self) -> list[Mutant]:
+        return [
+            mutant
+            for path in self.paths()
+            for mutant in find_mutants(path.relative_to(PACKAGE).as_posix(), path.read_text())
+        ]
+
 
 AREAS = {
     "core": Area(
@@ -66,10 +73,8 @@ def main() -> None:
         os.execv(sys.executable, [sys.executable, "-O", "-m", "tests.mutants", *sys.argv[1:]])  # noqa: S606
     began = time.monotonic()
     area = AREAS[options.area]
-    mutants = [
-        each for path in area.paths() for each in find_mutants(path.relative_to(PACKAGE).as_posix(), path.read_text())
-    ]
-    known, gone = _equivalents(mutants)
+    mutants = area.mutants()
+    known, gone = equivalents(mutants)
     if gone and not options.sample:
         sys.exit("\n".join(["There are no such mutants; take them out of equivalent.txt:", *sorted(gone)]))
     chosen = [mutant for mutant in mutants if str(mutant) not in known and mutant.path.startswith(options.only)]
@@ -80,8 +85,8 @@ def main() -> None:
     found = Counter(results.values())
     tried = found["killed"] + found["survived"]
     score = round(found["killed"] / tried, 4) if tried else 0
-    told = {"suite": "mutants", "score": score, **found, "equivalent": len(known)}
-    print(json.dumps({**told, "seconds": round(time.monotonic() - began, 1)}))
+    result = {"suite": "mutants", "score": score, **found, "equivalent": len(known)}
+    print(json.dumps({**result, "seconds": round(time.monotonic() - began, 1)}))
 
 
 def _options() -> argparse.Namespace:
@@ -95,7 +100,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _equivalents(mutants: list[Mutant]) -> tuple[set[str], set[str]]:
+def equivalents(mutants: list[Mutant]) -> tuple[set[str], set[str]]:
     """Mutants that nobody could notice, and those that were listed as such and are not there any more."""
     lines = {line for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")}
     there = {str(mutant) for mutant in mutants}

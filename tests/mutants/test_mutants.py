@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.mutants.__main__ import AREAS, equivalents
 from tests.mutants.mutations import find_mutants
 
 TOP = Path(__file__).resolve().parents[2]
@@ -21,20 +22,27 @@ def report(*options: str) -> dict[str, Any]:
     done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    return {**result, "told": done.stderr}
+    return {**result, "printed": done.stderr}
 
 
 @pytest.mark.timeout(1_200)
 def test_a_sample_of_mutants_is_killed() -> None:
     found = report("--sample", "150", "--seed", "1")
     assert found["killed"] + found.get("survived", 0) > 140, "too many could not even be loaded"
-    assert found["score"] >= LEAST, found["told"]
+    assert found["score"] >= LEAST, found["printed"]
 
 
 @pytest.mark.timeout(1_200)
 def test_without_assertions_mutants_live() -> None:
     found = report("--sample", "50", "--seed", "1", "--broken", "asserts")
-    assert found["score"] < LEAST, found["told"]
+    assert found["score"] < LEAST, found["printed"]
+
+
+@pytest.mark.smoke
+def test_mutants_that_are_listed_as_equivalent_exist() -> None:
+    known, gone = equivalents(AREAS["core"].mutants())
+    assert known
+    assert not gone, "follow the names in tests/mutants/equivalent.txt"
 
 
 SOURCE = '''
