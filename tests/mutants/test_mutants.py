@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.__main__ import AREAS, equivalents
+from tests.mutants.__main__ import AREAS, TESTED_ELSEWHERE, equivalents
 from tests.mutants.mutations import find_mutants
 
 TOP = Path(__file__).resolve().parents[2]
@@ -43,6 +43,11 @@ def test_mutants_that_are_listed_as_equivalent_exist() -> None:
     known, gone = equivalents(AREAS["core"].mutants())
     assert known
     assert not gone, "follow the names in tests/mutants/equivalent.txt"
+
+
+@pytest.mark.smoke
+def test_excluded_tests_exist() -> None:
+    assert [name for name in TESTED_ELSEWHERE if not (TOP / f"tests/unit/test_{name}.py").is_file()] == []
 
 
 SOURCE = '''
