@@ -143,7 +143,7 @@ def test_what_is_not_approved_never_runs_and_fails_the_workflow_for_good(
 
 @pytest.mark.usefixtures("worker")
 def test_a_model_in_a_workflow_is_told_and_nothing_fails(fake: Temporal, scenario: EngineScenario) -> None:
-    fake.start("t1", "Told", "order-t1")
+    fake.start("t1", "RefundForModel", "order-t1")
     fake.wait_parked("t1")
     scenario.decide("order-t1", "respond", "Ask Bob.")
     scenario.dispatch()
@@ -312,7 +312,7 @@ def test_a_result_of_nothing_is_a_result(fake: Temporal, scenario: EngineScenari
 
 @pytest.mark.usefixtures("worker")
 def test_arguments_that_do_not_fit_ask_nobody(fake: Temporal, scenario: EngineScenario) -> None:
-    fake.start("m1", "Misfit")
+    fake.start("m1", "InvalidRefund")
     ended = fake.wait_ended("m1")
     assert (failure_of_run(ended), "amount" in ended.message) == (("invalid_request", True), True)
     assert scenario.approvals("misfit") == []
