@@ -343,7 +343,7 @@ def report_heading() -> list[str]:
     system = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}"
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {found.stdout.strip()}"
     return [
-        "# Faults: the last full run",
+        "# Fault injection: the last full run",
         "",
         "Written by `make faults`: the last run of every suite. What they do is in [faults](faults.md).",
         "",

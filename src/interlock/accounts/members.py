@@ -49,7 +49,7 @@ def add_user(tx: AccountTransaction, user: User, author: str) -> User:
 def change_user(
     tx: AccountTransaction, name: str, changes: Mapping[str, Any], author: str, expected: User | None = None
 ) -> UserChange:
-    """Change a person; what they may no longer do ends with it."""
+    """Change a person, and revoke what the new role does not permit."""
     user = _check_unchanged(require_user(tx, name), expected)
     changed = replace(user, **changes)
     if changed.role != ADMIN:

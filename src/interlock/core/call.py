@@ -66,7 +66,7 @@ class Caller:
 
 
 class Objection(NamedTuple):
-    """What stands against a call beside the rules.
+    """Reasons to deny a call, or to ask about it, that do not come from the rules.
 
     `refusal` says why it is denied without evaluating them, `doubt` why people are asked even if rules and grants allow
     it; `declared_effect` is then the effect that the program declares for the tool.

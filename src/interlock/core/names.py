@@ -51,7 +51,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 @lru_cache(maxsize=10_000)
 def fold(name: str) -> str:
-    """The same for all names that a reader would take for this one.
+    """Fold confusable names to the same string.
 
     Folds compatible forms, case, surrounding spaces, invisible characters, and letters of other alphabets that look
     Latin. Not `l` and `1`, nor `rn` and `m`.

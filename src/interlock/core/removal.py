@@ -62,7 +62,7 @@ def withdraw_participation(approval: Approval, member: UpdatedMember, author: st
 
 
 def keeps_grant(grant: Grant, member: UpdatedMember) -> bool:
-    """Whether its maker still has all rights of when they made it, since a grant stands for their yes."""
+    """Whether its creator still has the rights with which the grant was created."""
     return member.can_vote and lesser_role(grant.role, member.role) == grant.role and grant.teams <= member.teams
 
 

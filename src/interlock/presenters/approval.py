@@ -128,7 +128,7 @@ def questions_json(timeline: Iterable[Entry]) -> list[dict[str, object]]:
 
 
 def entry_json(entry: Entry) -> dict[str, object]:
-    """Erased content is null, like content that never was; `digest` tells them apart."""
+    """`content` is null if there was none or it was erased; only in the second case `digest` is set."""
     return {
         "seq": entry.seq,
         "at": rfc3339(entry.at),

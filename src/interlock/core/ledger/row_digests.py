@@ -1,4 +1,4 @@
-"""Statements in ledger entries about the row that a change made, so that a verifier can compare the two.
+"""Row digests in ledger entries, so that a verifier detects rows that were changed without an entry.
 
 An entry of a known kind explains some fields by itself: an `approved` says who decided and when. All other changes to
 the row of an approval are stated as well: `data` names the fields, `content` holds their values, so that they are

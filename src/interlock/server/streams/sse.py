@@ -1,4 +1,4 @@
-"""Server-sent events (SSE): one response to one reader, whoever makes its events: the ledger or a chat thread.
+"""Server-sent events (SSE): one response to one reader, with events of the ledger or of a chat thread.
 
 There is no queue for each reader. A source sends what its reader lacks, from where the reader is, and waits while the
 reader does not keep up; one who takes nothing for `STALL_TIMEOUT` is dropped, reconnects, and resumes by Last-Event-ID.

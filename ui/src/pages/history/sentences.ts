@@ -9,7 +9,7 @@ type Describe = (entry: TimelineEntry) => string;
 /** The action without the actor: "approved it", after "bob". */
 const DESCRIPTIONS: Record<string, Describe> = {
   proposed: (e) => `asked to run ${tool(e)}${rule(e)}`,
-  allowed: (e) => `ran ${tool(e)} without asking: ${allowedBy(e)}`,
+  allowed: (e) => `was allowed to run ${tool(e)} without approval: ${allowedBy(e)}`,
   denied: (e) => `wanted to run ${tool(e)} and was denied${rule(e)}`,
   voted: (e) => `approved it${stage(e)}; more approvals are needed`,
   approved: (e) =>
@@ -36,7 +36,7 @@ const DESCRIPTIONS: Record<string, Describe> = {
   succeeded: () => "ran it: succeeded",
   failed: () => "ran it: failed",
   lost: () => "lost contact with the run: outcome unknown",
-  finished_late: () => "reported a result too late; it was ignored",
+  finished_late: () => "reported a result too late; it was kept as evidence",
   resolved: (e) => `recorded that it ${text(e, "status") || "ended"}`,
   user_changed: (e) => `made ${text(e, "user")} ${a(text(e, "role"))}`,
   user_removed: (e) => `removed ${text(e, "user")}`,
@@ -125,7 +125,7 @@ function delivered(entry: TimelineEntry): string {
   if (entryData(entry, "what") === "reminded") return `reminded ${recipientVia(entry)}`;
   if (entryData(entry, "what") === "changed") return `notified ${recipientVia(entry)} of a change`;
   if (entryData(entry, "reason") === "woken")
-    return `resumed the waiting workflow via ${text(entry, "channel")}`;
+    return `signalled the waiting workflow via ${text(entry, "channel")}`;
   return `notified ${recipientVia(entry)}${entryData(entry, "reason") === "expired" ? " of the expiry" : ""}`;
 }
 
