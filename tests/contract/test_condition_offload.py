@@ -98,8 +98,9 @@ async def test_a_call_judged_with_old_teams_is_judged_again(services: AppService
     teams: list[object] = []
 
     def note(facts: Facts) -> bool:
+        if not teams:
+            services.gate.in_force.invalidate_all()  # as when a person's teams change
         teams.append(facts["teams"])
-        services.gate.in_force.invalidate_all()  # as when a person's teams change
         return False
 
     services.gate.in_force.set_policy(Policy((Rule("old", "deny", when=note),), sha256="old"))

@@ -1,14 +1,19 @@
 """The current policy denies: such a call is not approved, edited or started, even if approved before."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.app.policy_in_force import EDITS, RecheckResult
+from interlock.app.gate import Gate
+from interlock.app.policy_in_force import MAX_JUDGEMENTS, RecheckResult
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import DeniedNow, Stale
-from interlock.core.outcome import Finished, Refused
+from interlock.core.freeze import Freeze
+from interlock.core.outcome import Finished, Refused, Waiting
 from interlock.core.ports import User
 from tests.databases import Database
 from tests.support import (
@@ -25,6 +30,7 @@ from tests.support import (
     status,
 )
 
+ASKS = "version: 1\nrules:\n  - {name: ask, tools: [delete_file], then: ask}\n"
 DENIES = "version: 1\nrules:\n  - {name: no more, tools: [delete_file], then: deny, reason: Nobody deletes files.}\n"
 BY_PATH = """
 version: 1
@@ -208,14 +214,70 @@ async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
 
     async def judged(_: str, approval_id: str) -> RecheckResult:
         tried.append(approval_id)
-        return RecheckResult("0" * 64)
+        return RecheckResult(services.gate.in_force, services.gate.in_force.epoch, "0" * 64)
 
     first, second = await propose_pending(services), await propose_pending(services, 2)
     await approve(services, first)
     monkeypatch.setattr(services.gate.in_force, "recheck", judged)
     with pytest.raises(Stale, match="Reload the card"):
         await services.gate.start("default", first, "runner")
-    assert (tried, await status(services, first)) == ([first] * EDITS, "approved")
+    assert (tried, await status(services, first)) == ([first] * MAX_JUDGEMENTS, "approved")
     with pytest.raises(Stale, match="Reload the card"):
         await approve(services, second)
-    assert (tried[EDITS:], await status(services, second)) == ([second] * EDITS, "pending")
+    assert (tried[MAX_JUDGEMENTS:], await status(services, second)) == ([second] * MAX_JUDGEMENTS, "pending")
+
+
+async def test_no_call_starts_or_is_approved_after_the_policy_that_denies_it(
+    services: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that policy is put in force after the call was judged, before the transaction."""
+    first, second = await propose_pending(services), await propose_pending(services, 2)
+    await approve(services, first)
+    for verb, work in (
+        ("transition_stored", lambda: services.gate.start("default", first, "runner")),
+        ("transition_by", lambda: approve(services, second)),
+    ):
+        await put(services, ASKS)
+        transition = getattr(services.store, verb)
+
+        async def deny_first(*args: Any, transition: Any = transition, verb: str = verb) -> Any:
+            monkeypatch.setattr(services.store, verb, transition)
+            await put(services, DENIES)
+            return await transition(*args)
+
+        monkeypatch.setattr(services.store, verb, deny_first)
+        with pytest.raises(DeniedNow):
+            await work()
+    assert (await status(services, first), await status(services, second)) == ("cancelled", "pending")
+
+
+@pytest.mark.parametrize("copy", [lambda gate: gate.for_external(), lambda gate: gate.with_fence(None)])
+async def test_a_call_made_with_old_teams_is_judged_again_before_it_starts(
+    services: AppServices, copy: Callable[[Gate], Gate]
+) -> None:
+    await services.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(services, BY_TEAM)
+    gate = copy(services.gate)
+    made = call(requester="fay", teams=("finance",))
+    await services.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
+    await services.refresh_policy("default", {})
+    outcome = await gate.check(made, WRITE)
+    assert isinstance(outcome, Waiting)
+    with pytest.raises(DeniedNow):
+        await approve(services, outcome.approval_id)
+
+
+async def test_a_late_read_of_the_freezes_does_not_lift_one(
+    services: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approval_id = await propose_pending(services)
+    stale = await services.store.open_freezes("default")
+
+    async def late(_: str) -> Any:
+        return stale
+
+    freeze = Freeze(id="f1", workspace="default", scope="workspace", name="", reason="Stop.", by="ada", at=1)
+    services.gate.in_force.freezes = (freeze,)
+    monkeypatch.setattr(services.store, "open_freezes", late)
+    await services.gate.in_force.fetch_start_error((await services.store.get("default", approval_id)).approval)
+    assert services.gate.in_force.freezes == (freeze,)

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import wall_clock
+from interlock.cli.context import CommandOptions, open_database
+from interlock.core.call import ToolSpec
 from interlock.core.ports import User
+from interlock.policy.file import ConfiguredPolicy, read_policy_file
 from tests.journeys.seeds import (
     ASK_ADA,
     DECEIT,
@@ -28,6 +31,14 @@ from tests.journeys.shell import TIMEOUT, CommandResult, Shell
 from tests.support import Clock, open_services, propose_pending
 
 pytestmark = pytest.mark.smoke
+NO_DESTRUCTION = "rules: [{name: nobody destroys, effect: destructive, then: deny}, {name: the rest, then: ask}]"
+ONE_FOR_EVERY_PAYMENT = "version: 1\nrules: [{name: payments, tools: [pay], then: ask}]\n"
+TWO_FOR_LARGE_PAYMENTS = """
+version: 1
+rules:
+  - {name: large, tools: [pay], when: args.amount > 100, then: ask, quorum: 2}
+  - {name: small, tools: [pay], then: ask}
+"""
 
 ITEM = (
     *("id", "tool", "status", "args_sha256", "sentence", "agent", "thread_id", "run_id", "priority"),
@@ -249,6 +260,30 @@ async def test_a_call_that_the_policy_denies_by_now_is_not_approved(shell: Shell
     refused = shell("approvals", "approve", approval_id, "--yes")
     assert_refused(refused, 1, "denies this call", "not to eve", "Eve gets no mail.")
     assert read_status(shell, approval_id) == "pending"
+
+
+async def test_a_stored_switch_of_an_agent_counts_when_the_command_line_approves(shell: Shell) -> None:
+    async with open_services(shell.path, Clock(wall_clock()), NO_DESTRUCTION) as services:
+        approval_id = await propose_pending(services, 1, ToolSpec("shred", "write", declared=True), agent="bot")
+        await services.store.put_agent("default", "bot", json.dumps({"tool_approvals": {"shred": True}}), "ada")
+    assert_refused(shell("approvals", "approve", approval_id, "--yes"), 1, "denies this call")
+    assert read_status(shell, approval_id) == "pending"
+
+
+async def test_the_command_line_judges_by_its_own_file_too_while_another_files_text_is_in_force(tmp_path: Path) -> None:
+    url, config = f"sqlite:///{tmp_path / 'interlock.db'}", tmp_path / "interlock.yaml"
+    config.write_text(f"storage: {{url: '{url}'}}\npolicy: {tmp_path / 'own.yaml'}\n")
+    (tmp_path / "own.yaml").write_text(TWO_FOR_LARGE_PAYMENTS)
+    (tmp_path / "other.yaml").write_text(ONE_FOR_EVERY_PAYMENT)
+    for name in ("own.yaml", "other.yaml"):
+        async with open_services(tmp_path / "interlock.db", Clock(wall_clock())) as services:
+            policy = ConfiguredPolicy(read_policy_file(tmp_path / name), name)
+            await services.apply_policy("default", policy, "ada", {})
+            approval_id = await propose_pending(services, name, ToolSpec("pay", "write"), args={"amount": 5})
+    async with open_database(CommandOptions(config=config)) as context:
+        approval = (await context.services.store.get("default", approval_id)).approval
+        edited = await context.decide(approval, {"kind": "edit", "args": {"amount": 100_000}}, "")
+    assert (edited.status, [stage.quorum for stage in edited.terms.stages]) == ("pending", [2])
 
 
 async def test_an_edit_that_does_not_fit_the_tool_is_refused_with_the_place(shell: Shell) -> None:

@@ -140,11 +140,12 @@ class AppServices:
     ) -> StalePolicy | None:
         from interlock.policy.file import load_effective_policy, load_policy
 
-        loaded, stale = load_effective_policy(
-            stored, configured, lambda text: load_policy(text, compile_condition, toggles=toggles)
-        )
-        self.policy_version = stored
-        self.inbox.in_force.set_policy(loaded.policy)
+        with self.inbox.in_force.lock:  # a program may set switches meanwhile
+            loaded, stale = load_effective_policy(
+                stored, configured, lambda text: load_policy(text, compile_condition, toggles=toggles)
+            )
+            self.policy_version = stored
+            self.inbox.in_force.set_policy(loaded.policy)
         return stale
 
 

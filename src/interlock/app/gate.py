@@ -103,7 +103,6 @@ class Gate:
         With `owners`, nor do calls of other owners.
         """
         gate = self._copy()
-        gate.epoch = self.in_force.epoch  # before the tool is looked up: it may be pinned meanwhile
         gate._check_run, gate._require_visible = _check_external_run, _require_external
         if owners is not None:
             gate._require_visible, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
@@ -116,9 +115,13 @@ class Gate:
         return gate
 
     def _copy(self) -> Gate:
-        """A copy for each request: copy.copy takes several times as long."""
+        """A copy for each request, made before teams and pins are read: if they change later, it caches no verdict.
+
+        copy.copy takes several times as long.
+        """
         gate = Gate.__new__(Gate)
         gate.__dict__.update(self.__dict__)
+        gate.epoch = self.in_force.epoch
         return gate
 
     async def check(
@@ -139,7 +142,7 @@ class Gate:
         self._check_run(call)
         if (active_freeze := await self.in_force.find_freeze(call)) is not None:
             return await self._refuse_frozen(call, spec, active_freeze)
-        policy = self.in_force.policy
+        policy = self.in_force.epoch.policy  # not by the property, which takes longer
         if len(call.args) <= policy.max_inline_bytes:
             judgement = claims.judge(policy, call, spec, fill)
         else:
@@ -210,7 +213,7 @@ class Gate:
     ) -> Execution:
         """Start a call: one caller wins, the others get an error. A frozen or now denied call does not start."""
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
-        stored = await self.in_force.retry_if_edited(approval_id, work)
+        stored = await self.in_force.retry_if_outdated(approval_id, work)
         approval, args = stored.approval, stored.payload.args or b"{}"
         return Execution(approval.id, approval.lease.fence, args, approval.id, approval.lease.until or 0)
 
@@ -274,7 +277,9 @@ class Gate:
         mask: Callable[[Payload], Payload],
     ) -> Approval:
         stored = await self._store.transition_stored(
-            workspace, approval_id, lambda old, moment, _: step(old.approval, moment, mask(old.payload))
+            workspace,
+            approval_id,
+            lambda old, moment, _: step(self._require_visible(old.approval), moment, mask(old.payload)),
         )
         return stored.approval
 

@@ -113,7 +113,7 @@ class Inbox:
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         try:
-            return await self.in_force.retry_if_edited(
+            return await self.in_force.retry_if_outdated(
                 approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
             )
         except ALREADY_DECIDED_ERRORS as error:
@@ -130,7 +130,7 @@ class Inbox:
 
     async def check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raise the error that `decide` would raise now; nothing is recorded."""
-        await self.in_force.retry_if_edited(
+        await self.in_force.retry_if_outdated(
             approval_id, partial(self._check_decision, workspace, approval_id, decision, reviewer)
         )
 

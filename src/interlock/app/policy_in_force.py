@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -20,18 +22,18 @@ from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pins import Pins
 from interlock.core.policy.claims import judge_stored
 from interlock.core.policy.policy import Deny, Policy, Verdict
-from interlock.core.ports import ApprovalPage, Store
+from interlock.core.ports import AgentVersion, ApprovalPage, Store
 from interlock.core.rate_limit import ReadEntryLimiter
 
 MAX_CACHED_CALLS = 10_000  # calls whose judgement is cached
-EDITS = 10  # of one call between judging and writing it, after which the caller gets an error
+MAX_JUDGEMENTS = 10  # of one call that is edited, or whose policy changes, each time before it is written
 MAX_AGENT_NAMES = 200  # agents' names per key; a key that uses more is covered by every agent's freeze
 
 T = TypeVar("T")
 
 
-class ArgsChanged(Stale):
-    """The call was edited after it was judged."""
+class JudgementOutdated(Stale):
+    """The call was edited, or another policy was put in force, after it was judged."""
 
 
 class PolicyEpoch(NamedTuple):
@@ -41,15 +43,19 @@ class PolicyEpoch(NamedTuple):
 
 
 class RecheckResult(NamedTuple):
-    """The verdict on a stored call; `binding` identifies the arguments."""
+    """The verdict on a stored call; `binding` identifies the arguments, `epoch` the policy that judged them."""
 
+    in_force: PolicyInForce
+    epoch: PolicyEpoch
     binding: str
     denied: Deny | None = None
 
     def check(self, approval: Approval) -> Deny | None:
-        """Check inside the transaction; raises ArgsChanged if other arguments were judged."""
+        """Check inside the transaction; raises JudgementOutdated if other arguments or another policy were judged."""
         if self.binding != approval.binding:
-            raise ArgsChanged("The arguments changed meanwhile. Reload the card.", approval_id=approval.id)
+            raise JudgementOutdated("The arguments changed meanwhile. Reload the card.", approval_id=approval.id)
+        if self.epoch is not self.in_force.epoch:
+            raise JudgementOutdated("The policy changed meanwhile. Try again.", approval_id=approval.id)
         return self.denied
 
     def reviewer_error(self, approval: Approval) -> DeniedNow | None:
@@ -68,14 +74,15 @@ def no_registered_specs(_: str, __: str) -> None:
 class PolicyInForce:
     """The policy and the freezes that a gate, its copies and its inbox share, so that all judge by the same ones.
 
-    `policy` is only set by `set_policy`. `epoch` is the same object until another policy is in force (its digest does
-    not cover switches), or people or pins change. `freezes` are the open ones, as read within the last second.
-    `find_registered_spec` finds the tools that are registered in this process, by workspace and name.
+    `epoch` holds the policy; it is the same object until another policy is in force (its digest does not cover
+    switches), or people or pins are seen to have changed. `freezes` are the open ones, as read within the last second.
+    `find_registered_spec` finds the tools that are registered in this process, by workspace and name. Who reads the
+    policy to change it holds `lock`: programs set switches from their own threads.
     """
 
     def __init__(self, store: Store, policy: Policy) -> None:
-        self.policy = policy
         self.epoch = PolicyEpoch(policy)
+        self.lock = threading.RLock()
         self.freezes: tuple[Freeze, ...] = ()
         self.read_entry_limiter = ReadEntryLimiter()
         self.find_registered_spec: SpecLookup = no_registered_specs
@@ -86,10 +93,15 @@ class PolicyInForce:
             set()
         )  # callers whose names are certainly recorded
 
+    @property
+    def policy(self) -> Policy:
+        return self.epoch.policy
+
     def set_policy(self, policy: Policy) -> None:
         """Put a policy in force, for the gate and the inbox at once: the only place that does."""
-        self.policy = policy
-        self.invalidate_all()
+        with self.lock:
+            self.epoch = PolicyEpoch(policy)
+            self._rechecks.clear()
 
     # Freezes
 
@@ -143,9 +155,9 @@ class PolicyInForce:
 
         The freezes are read again, because the caller may not check a second time.
         """
-        self.freezes = await self._store.open_freezes(approval.subject.workspace)
-        active_freeze = freeze.find_active_freeze(self.freezes, approval_target(approval, key))
-        if active_freeze is not None:
+        freezes = await self._store.open_freezes(approval.subject.workspace)
+        active_freeze = freeze.find_active_freeze(freezes, approval_target(approval, key))
+        if active_freeze is not None:  # not kept where there is none: a freeze may have begun since the read
             return freeze.frozen_error(active_freeze, approval.id)
         denied = (await self.recheck(approval.subject.workspace, approval.id)).denied
         return None if denied is None else denied_now_error(denied, approval)
@@ -173,17 +185,17 @@ class PolicyInForce:
             return
         if len(self._rechecks) >= MAX_CACHED_CALLS:
             self._rechecks.clear()
-        self._rechecks[approval.id] = RecheckResult(approval.binding)
+        self._rechecks[approval.id] = RecheckResult(self, epoch, approval.binding)
 
     def invalidate(self, approval_id: str) -> None:
         self._rechecks.pop(approval_id, None)
 
-    async def retry_if_edited(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Retry `work` if the call was edited since it was judged; raises ArgsChanged after too many edits."""
-        for left in reversed(range(EDITS)):
+    async def retry_if_outdated(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Retry `work` if the judgement is outdated by the time it is used; raises JudgementOutdated in the end."""
+        for left in reversed(range(MAX_JUDGEMENTS)):
             try:
                 return await work()
-            except ArgsChanged:
+            except JudgementOutdated:
                 self.invalidate(approval_id)
                 if not left:
                     raise
@@ -191,8 +203,8 @@ class PolicyInForce:
 
     def invalidate_all(self) -> None:
         """Start a new epoch: people changed, and rules use their teams; or pins did, and rules use effects."""
-        self.epoch = PolicyEpoch(self.policy)
-        self._rechecks.clear()
+        with self.lock:
+            self.set_policy(self.policy)
 
     async def recheck(self, workspace: str, approval_id: str) -> RecheckResult:
         epoch = self.epoch
@@ -203,9 +215,9 @@ class PolicyInForce:
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
         verdict = await self.judge_approval(approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
-            return RecheckResult(approval.binding, verdict)
+            return RecheckResult(self, epoch, approval.binding, verdict)
         self.cache_allowed(epoch, approval)
-        return RecheckResult(approval.binding)
+        return RecheckResult(self, epoch, approval.binding)
 
     async def judge_approval(self, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place that judges a stored call."""
@@ -234,6 +246,15 @@ class PolicyInForce:
             pin = Pins(tuple(await self._store.pins(subject.workspace))).find(subject.tool)
             known = None if pin is None else pin.spec
         return spec if known is None else replace(spec, effect=known.effect, declared=False)
+
+
+def merge_toggles(
+    configured: Mapping[str, Mapping[str, bool]], agents: Iterable[AgentVersion]
+) -> dict[str, Mapping[str, bool]]:
+    """Switches by agent: those of the configuration, replaced by those of agents that are stored with their own."""
+    stored = {agent.name: json.loads(agent.body) for agent in agents}
+    changed = {name: body["tool_approvals"] for name, body in stored.items() if "tool_approvals" in body}
+    return {**configured, **changed}
 
 
 def denied_now_error(denied: Deny, approval: Approval) -> DeniedNow:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from functools import cached_property
 from interlock.app.bootstrap import PolicyChannelSettings, Toggles, known_names
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox, active_delegations
+from interlock.app.policy_in_force import merge_toggles
 from interlock.core.call import DEFAULT_WORKSPACE, ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
@@ -226,9 +226,7 @@ class Workspaces:
             services.snapshot = snapshot
 
     def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
-        stored = {name: json.loads(agent.body) for name, agent in agents.items()}
-        told = {name: body["tool_approvals"] for name, body in stored.items() if "tool_approvals" in body}
-        return {**self._toggles, **told}
+        return merge_toggles(self._toggles, agents.values())
 
     async def _opened(self, workspace: str) -> WorkspaceServices:
         snapshot = await self._read(workspace)

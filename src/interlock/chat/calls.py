@@ -124,7 +124,8 @@ class ToolCallRunner:
             await self.subagents.record_delegation(self.leased_thread, call)
 
     async def _propose(self, call: PendingCall, tool: Tool, args: Args) -> None:
-        proposed, gate = self._make_call(call, args), self.services.gate.with_fence(self.leased_thread.fence)
+        gate = self.services.gate.with_fence(self.leased_thread.fence)  # before the call is made with today's teams
+        proposed = self._make_call(call, args)
         confirming = ConfirmationFlow(self.leased_thread, self.services, self.clock)
         is_confirmed = await confirming.consume_confirmation(call, proposed, tool.spec)
         if not is_confirmed and confirming.is_required(proposed, tool.spec) and not await self._is_known(call):

@@ -129,9 +129,9 @@ class CommandContext:
 
         decision = read_decision({**body, "args_sha256": approval.args_sha256})
         if decision.kind in ("approve", "edit"):
-            from interlock.cli.policy_in_force import load_current
+            from interlock.cli.current_policy import put_current_in_force
 
-            await load_current(self)
+            await put_current_in_force(self)
         reviewer = await self.resolve_reviewer(user)
         return await self.services.inbox.decide(self.workspace, approval.id, decision, reviewer)
 

@@ -21,6 +21,7 @@ MAX_SCANNED = 64_000_000  # characters to search, once for each spelling of each
 MAX_SECRETS = 2_000  # texts and numbers inside the secret arguments
 MAX_SPELLINGS = 13  # of one secret
 SPELLING_WORK = 300  # characters that are searched in the time that making a spelling takes
+VALUE_WORK = 1_000  # the same for parsing, searching and rebuilding a value
 REDACTED_LENGTH = 46  # bytes of {"$secret":"<fingerprint>"}
 MAX_REPLACED = 200_000  # searches in the single texts of a result in which a secret was found
 
@@ -51,7 +52,8 @@ def masking_work(report: Payload, stored: Payload) -> int:
     hidden = max(0, len(stored.args) - len(stored.shown) + redacted * REDACTED_LENGTH)
     secrets = redacted + hidden // MIN_SECRET_LENGTH
     said = len(report.error or "") + len(report.result or b"")
-    return len(stored.args) + secrets * MAX_SPELLINGS * (said + SPELLING_WORK)
+    values = sum(text.count(mark) for text in (stored.args, report.result or b"") for mark in (b",", b"[", b"{"))
+    return len(stored.args) + values * VALUE_WORK + secrets * MAX_SPELLINGS * (said + SPELLING_WORK)
 
 
 def mask_text(text: str, args: bytes, shown: bytes) -> str:

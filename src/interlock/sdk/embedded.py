@@ -64,10 +64,12 @@ class EmbeddedBackend:
 
     def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
         """Set the switches, effective from the next call."""
-        self._toggles[agent] = dict(tool_approvals)
-        policy, toggles = self._services.gate.policy, dict(self._toggles)
-        also = policy.second_policy and replace(policy.second_policy, toggles=toggles)
-        self._services.gate.in_force.set_policy(replace(policy, toggles=toggles, second_policy=also))
+        in_force = self._services.gate.in_force
+        with in_force.lock:  # another thread may be putting a policy in force
+            self._toggles[agent] = dict(tool_approvals)
+            policy, toggles = in_force.policy, dict(self._toggles)
+            also = policy.second_policy and replace(policy.second_policy, toggles=toggles)
+            in_force.set_policy(replace(policy, toggles=toggles, second_policy=also))
 
     def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return self._services.worker.run(stop), self._poll_policy()

@@ -15,9 +15,9 @@ from interlock import __version__
 from interlock.app.audit import QUICK_CHECK_APPROVALS, quick_check
 from interlock.app.bootstrap import build_services, database_option, known_names, missing_database_file
 from interlock.cli.context import CommandContext, CommandOptions, open_database
+from interlock.cli.current_policy import current_source, declared_only_text, load_source, make_catalog
 from interlock.cli.doctor import check_channels, check_chat, check_other_workspaces, check_server
 from interlock.cli.output import duration_text, local_time, print_json, say, show
-from interlock.cli.policy_in_force import current_source, declared_only_text, load_source, make_catalog
 from interlock.config.load import Settings
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import visible

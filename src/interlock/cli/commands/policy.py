@@ -22,14 +22,14 @@ from interlock.chat.tool_registry import RegisteredTools
 from interlock.cli.commands import policy_versions
 from interlock.cli.commands.policy_versions import difference_summary, show_difference
 from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
-from interlock.cli.output import grid, local_time, print_json, say, short_id, shorten, show, table
-from interlock.cli.policy_in_force import (
+from interlock.cli.current_policy import (
     PolicySource,
     configured_source,
     current_source,
     load_source,
     name_source_in_errors,
 )
+from interlock.cli.output import grid, local_time, print_json, say, short_id, shorten, show, table
 from interlock.config.load import Settings
 from interlock.config.models import StorageSettings
 from interlock.core.call import DEFAULT_WORKSPACE

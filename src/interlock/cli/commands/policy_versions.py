@@ -13,8 +13,8 @@ from rich.text import Text
 
 from interlock.app.bootstrap import known_names
 from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
+from interlock.cli.current_policy import PolicySource, current_source, find_version, load_source
 from interlock.cli.output import local_time, print_json, printable, say, shorten, show, table
-from interlock.cli.policy_in_force import PolicySource, current_source, find_version, load_source
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound

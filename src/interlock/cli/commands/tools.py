@@ -11,8 +11,8 @@ import typer
 from interlock.app.tool_catalog import CatalogTool, count_trusted_declarations
 from interlock.cli import prompts
 from interlock.cli.context import CommandContext, User, command, is_interactive, open_database
+from interlock.cli.current_policy import declared_only_text, make_catalog
 from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
-from interlock.cli.policy_in_force import declared_only_text, make_catalog
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound

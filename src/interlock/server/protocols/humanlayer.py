@@ -349,9 +349,10 @@ HumanLayerContextDep = Annotated[HumanLayerContext, Depends(_context)]
 @router.post("/function_calls", responses=documented_responses(FunctionCall, 409, 429), **require_roles(AGENTS))
 async def ask_about_function(body: FunctionCallBody, context: HumanLayerContextDep) -> Response:
     """Ask for approval of a function call. A retry is the same call; only a GET returns an approval."""
+    gate = context.gate  # before teams and pins are read
     call = context.make_call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await context.approval_id_for("function_call", body.call_id)
-    gate, spec = context.gate, known_spec(body.spec.fn, context.state, context.services)
+    spec = known_spec(body.spec.fn, context.state, context.services)
     spec = spec or ToolSpec(body.spec.fn, decisions=ALLOWED_DECISIONS, declared=True)
     fill = action_terms(context.state.action(body.spec.fn), context.services)
     outcome = await context.run_within_quota(call, lambda: gate.check(call, spec, approval_id=approval_id, fill=fill))
@@ -385,11 +386,10 @@ async def show_function_call(call_id: str, context: HumanLayerContextDep) -> Res
 @router.post("/contact_requests", responses=documented_responses(HumanContact, 409, 410, 429), **require_roles(AGENTS))
 async def ask_human_contact(body: HumanContactBody, context: HumanLayerContextDep) -> Response:
     """Ask people a question. A retry is the same question."""
+    gate = context.gate  # before teams and pins are read
     call = context.make_call(body, QUESTION_TOOL, question_args(body.spec))
     approval_id = await context.approval_id_for("contact_request", body.call_id)
-    outcome = await context.run_within_quota(
-        call, lambda: context.gate.ask(call, QUESTION_SPEC, approval_id=approval_id)
-    )
+    outcome = await context.run_within_quota(call, lambda: gate.ask(call, QUESTION_SPEC, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         raise Forbidden(outcome.reason)
     stored = await context.load_proposed(approval_id, call)

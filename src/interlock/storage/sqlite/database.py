@@ -38,10 +38,19 @@ MAX_INLINE_COMMIT = 0.005  # seconds that an event loop may be blocked now and t
 
 NewConnection = Callable[[], sqlite3.Connection]
 
-# The driver searches for a way to adapt each value of these types, and formats two errors on the way, unless it knows
-# one. Both stay as they are.
-sqlite3.register_adapter(bytes, bytes)
-sqlite3.register_adapter(type(None), {None: None}.get)
+
+def _register_adapters() -> None:
+    """Keep the driver from searching for a way to adapt bytes and None: it formats two errors for each value.
+
+    Both stay as they are. Adapters hold for the whole process, so those of the program around are not replaced.
+    """
+    adapters: dict[type, Callable[[Any], Any]] = {bytes: bytes, type(None): lambda value: value}
+    for kind, adapt in adapters.items():
+        if (kind, sqlite3.PrepareProtocol) not in sqlite3.adapters:
+            sqlite3.register_adapter(kind, adapt)
+
+
+_register_adapters()
 
 
 class SqliteDatabase:

@@ -7,12 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlock.app.policy_in_force import merge_toggles
 from interlock.cli.context import CommandContext
 from interlock.config.load import Settings
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.core.ports import PolicyVersion
 from interlock.policy.conditions import compile_condition
-from interlock.policy.file import KnownNames, LoadedPolicy, load_policy, read_configured_policy
+from interlock.policy.file import (
+    KnownNames,
+    LoadedPolicy,
+    load_effective_policy,
+    load_policy,
+    read_configured_policy,
+)
 
 if TYPE_CHECKING:  # a decision needs the policy alone
     from interlock.app.tool_catalog import ToolCatalog
@@ -26,12 +33,22 @@ class PolicySource:
     origin: str
 
 
-async def load_current(context: CommandContext) -> LoadedPolicy:
-    """Load the current policy, without checking that teams have members: an empty team must not block decisions."""
-    source = await current_source(context)
-    loaded = load_source(source, context.workspace_settings)
-    context.services.gate.in_force.set_policy(loaded.policy)
-    return loaded
+async def put_current_in_force(context: CommandContext) -> None:
+    """Put the policy in force that a server would judge by, with this configuration.
+
+    Whether teams have members is not checked: an empty team must not block decisions.
+    """
+    stored = await context.services.store.policy(context.workspace)
+    settings, source = context.workspace_settings, await current_source(context)
+    toggles = merge_toggles(settings.toggles(), await context.services.store.agents(context.workspace))
+
+    def load(text: str) -> LoadedPolicy:
+        return load_policy(text, compile_condition, None, toggles, settings.routing.reminders)
+
+    with name_source_in_errors(source):
+        configured = read_configured_policy(context.settings) if stored is not None else None
+        loaded = load_effective_policy(stored, configured, load)[0] if stored is not None else load(source.text)
+    context.services.inbox.in_force.set_policy(loaded.policy)
 
 
 async def current_source(context: CommandContext) -> PolicySource:
