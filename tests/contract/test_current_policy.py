@@ -1,6 +1,9 @@
 """The current policy denies: such a call is not approved, edited or started, even if approved before."""
 
+import asyncio
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +18,8 @@ from interlock.core.errors import DeniedNow, Stale
 from interlock.core.freeze import Freeze
 from interlock.core.outcome import Finished, Refused, Waiting
 from interlock.core.ports import User
+from interlock.sdk.backend import ProgramIdentity
+from interlock.sdk.embedded import EmbeddedBackend
 from tests.databases import Database
 from tests.support import (
     BOB,
@@ -281,3 +286,17 @@ async def test_a_late_read_of_the_freezes_does_not_lift_one(
     monkeypatch.setattr(services.store, "open_freezes", late)
     await services.gate.in_force.fetch_start_error((await services.store.get("default", approval_id)).approval)
     assert services.gate.in_force.freezes == (freeze,)
+
+
+async def test_switches_of_a_program_do_not_bring_a_replaced_policy_back(services: AppServices) -> None:
+    """They are set from the program's thread, while another thread puts a policy in force."""
+    await put(services, ASKS)
+    program = ProgramIdentity("default", "bot", "ann", "runner", 60_000)
+    backend = EmbeddedBackend(services, program, None, {})
+    in_force = services.gate.in_force
+    with in_force.lock:
+        setting = threading.Thread(target=backend.set_tool_approvals, args=("bot", {"delete_file": True}))
+        setting.start()
+        in_force.set_policy(replace(in_force.policy, rules=(), sha256="new"))
+    await asyncio.to_thread(setting.join)
+    assert (in_force.policy.sha256, in_force.policy.toggles) == ("new", {"bot": {"delete_file": True}})
