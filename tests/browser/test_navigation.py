@@ -96,7 +96,7 @@ def test_a_tab_of_somebody_else_starts_anew(site: Site, visit: Visit) -> None:
 def test_a_page_that_was_updated_on_the_server_offers_to_reload(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/inbox")
     expect(page.locator(READY)).to_be_visible()
-    page.route(re.compile("/assets/history-.*[.]js"), lambda route: route.fulfill(status=404))
+    page.route(re.compile("/assets/History-.*[.]js"), lambda route: route.fulfill(status=404))
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="History").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("This page could not be loaded")
     page.get_by_role("link", name="Statistics").click()
