@@ -17,6 +17,7 @@ from interlock.runtime.json_schema import (
     check_schema_size,
     count_steps,
     measure_schema,
+    pattern_size,
     validate,
 )
 
@@ -286,3 +287,38 @@ def test_a_shape_says_whether_work_is_bounded_by_size_alone() -> None:
     assert measure_schema({"pattern": "(?=x)"}).is_linear is False
     assert measure_schema({"patternProperties": {r"(.)\1": {}}}).is_linear is False
     assert measure_schema(True) == SchemaShape(0, 0, is_linear=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [
+        ("a[ab]{1000}c", 1_002),
+        (r"\d{4}-\d{2}-\d{2}", 10),
+        ("((a{30}){30}){30}", 27_000),
+        (r"^[a-z]{1,63}(\.[a-z]{1,63}){0,3}$", 255),
+        ("a{", 2),
+        ("[{5}]x{2,}", 3),
+        ("a)b", 3),
+    ],
+)
+def test_a_pattern_is_as_large_as_it_is_written_out(pattern: str, size: int) -> None:
+    assert pattern_size(pattern) == size
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"not": {"anyOf": [{"pattern": rf"((a*)*)\1b{n}"} for n in range(200)]}}}, ["a" * 14] * 3),
+        ({"properties": {"a": {"pattern": "[ab]*a[ab]{300}c"}}}, {"a": "ab" * 10_000}),
+        ({"pattern": "((a{30}){30}){3}b"}, "a" * 10_000),
+    ],
+)
+def test_patterns_that_take_seconds_are_too_costly(schema: dict[str, object], value: object) -> None:
+    """They stopped the server: backtracking costs much on a short text too, and a large pattern on a long one."""
+    assert validate(schema, value) == (TOO_COSTLY,)
+
+
+def test_patterns_of_everyday_use_are_checked() -> None:
+    schema = {"items": {"pattern": r"^(?=.*\d)[a-z0-9]{8,64}$"}}
+    assert validate(schema, ["abcdefg1"] * 20) == ()
+    assert validate({"pattern": r"^[a-z]{1,63}(\.[a-z]{1,63}){0,3}$"}, "www.example.com") == ()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import jsonschema_rs
 from jsonschema_rs import ValidationError, ValidationErrorKind
@@ -108,7 +108,7 @@ def _compile(schema: bytes) -> CompiledSchema:
             schema.decode(),
             validate_formats=True,
             mask="the value",  # messages reach logs and channels, where a secret must not go
-            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000, size_limit=MAX_PATTERN),
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=MAX_PATTERN),
             offline=True,
         )
         return CompiledSchema(validator, shape)
@@ -239,6 +239,8 @@ def _truncate(message: str) -> str:
 MAX_STEPS = 20_000  # steps: about 20 ms to count them
 MAX_SCHEMA = 128 * 1024  # bytes
 MAX_PATTERNS = 200
+LARGE_PATTERN = 100  # characters and classes: each character of a text meets all of a larger one
+BACKTRACK_LIMIT = 10_000  # of one match: about 300 steps
 _BACKTRACKING = re.compile(r"\(\?[=!>]|\(\?<[=!]|\\[1-9k]")  # needs a backtracking engine
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 _CONDITIONALS = ("not", "if", "then", "else")
@@ -276,7 +278,7 @@ def measure_schema(schema: object) -> SchemaShape:
             inner = [measure_schema(each) for each in schema.values()]
             parts, texts = 1 + 50 * ("multipleOf" in schema), _patterns(schema)
             tame = schema.keys().isdisjoint(_NONLINEAR_KEYWORDS) and not any(
-                _BACKTRACKING.search(text) for text in texts
+                _BACKTRACKING.search(text) or pattern_size(text) > LARGE_PATTERN for text in texts
             )
         case list() | tuple():
             inner = [measure_schema(each) for each in schema]
@@ -369,7 +371,7 @@ class _StepCounter:
 
     def _text(self, word: str, inner: object, value: str) -> None:
         if word == "pattern" and isinstance(inner, str):
-            self.add(len(value) ** 2 // 2_000 if _BACKTRACKING.search(inner) else len(value) // 500)
+            self.add(_pattern_steps(inner, len(value)))
         elif word == "format":
             self.add(len(value) // 100)
 
@@ -412,3 +414,36 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def _pattern_steps(pattern: str, length: int) -> int:
+    """The steps of one match. A pattern that repeats by number is as large as it is written out."""
+    if _BACKTRACKING.search(pattern):
+        return 300 + length**2 // 2_000
+    size = pattern_size(pattern)
+    return length // 500 if size <= LARGE_PATTERN else length * size // 200
+
+
+@lru_cache(maxsize=1_000)
+def pattern_size(pattern: str) -> int:
+    """The characters and classes that a pattern matches at most, with numbered repetitions written out."""
+    totals, last, place = [0], 0, 0
+    while place < len(pattern):
+        token = cast(re.Match[str], _TOKEN.match(pattern, place))
+        place = token.end()
+        if token["open"]:
+            totals.append(0)
+        elif token["times"] is not None:
+            times = max(int(token["times"]), int(token["most"] or 0), 1)
+            totals[-1] += last * (times - 1)
+            last *= times
+        elif not token["sign"]:
+            last = totals.pop() if token["close"] and len(totals) > 1 else 1
+            totals[-1] += last
+    return sum(totals)
+
+
+_TOKEN = re.compile(
+    r"\\.|\[(?:\\.|[^\]\\])*\]?|(?P<open>\()|(?P<close>\))|\{(?P<times>\d+)(?:,(?P<most>\d*))?\}|(?P<sign>[*+?|^$])|.",
+    re.DOTALL,
+)
