@@ -34,7 +34,7 @@ from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.masking import mask_report, masking_work
+from interlock.core.masking import mask_report, mask_text
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, approval_outcome
 from interlock.core.policy import claims
 from interlock.core.policy.claims import FillTerms, Judgement
@@ -51,7 +51,7 @@ from interlock.core.ports import (
 )
 from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
-MAX_MASKING_IN_TRANSACTION = 500_000  # characters to search: about a millisecond
+MAX_INLINE_SECRETS = 1_000  # characters of a call with secret arguments that are masked on the event loop
 MAX_CACHED_TOOLS = 1_000  # tools whose grant conditions are cached
 POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also polls
 
@@ -260,9 +260,9 @@ class Gate:
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
         try:
-            return await self._finish_masked(workspace, approval_id, step, partial(_mask_if_small, payload))
-        except _LargeReport as large:  # the program sizes both, and a transaction must not wait for that
-            args, masked = large.stored.args, await asyncio.to_thread(mask_report, payload, large.stored)
+            return await self._finish_masked(workspace, approval_id, step, partial(_check_no_secrets, payload))
+        except _HasSecrets as found:  # a program sizes secrets and report, and a transaction must not wait for that
+            args, masked = found.stored.args, await asyncio.to_thread(mask_report, payload, found.stored)
 
         def mask(stored: Payload) -> Payload:
             return masked if stored.args == args else mask_report(payload, stored)  # erased meanwhile: all is masked
@@ -472,10 +472,15 @@ class Gate:
         approval_id: str,
         misfits: tuple[Problem, ...],
     ) -> Proposal:
-        is_small, key = len(call.args) < OFFLOAD_THRESHOLD, await self._store.secret_key(call.workspace)
+        key = await self._store.secret_key(call.workspace)
+        is_small = len(call.args) < OFFLOAD_THRESHOLD
         shown, findings, sentence = (
             _describe_call(call, spec, key) if is_small else await asyncio.to_thread(_describe_call, call, spec, key)
         )
+        if spec.secret:
+            is_small = len(call.args) + len(call.agent_says) < MAX_INLINE_SECRETS and not spec.declared
+            masks = partial(mask_text, call.agent_says, call.args, shown.data)
+            call = fast_replace(call, agent_says=masks() if is_small else await asyncio.to_thread(masks))
         if misfits:
             findings += schema_findings(misfits)
         chance = secrets.token_hex(26)
@@ -511,18 +516,18 @@ class _ReportTooLate(Stale):
     """The runner no longer owns the call: earlier late reports have to be checked."""
 
 
-class _LargeReport(Stale):
-    """Report and arguments are too large to be compared inside a transaction."""
+class _HasSecrets(Stale):
+    """The call has secret arguments, and its report has to be masked outside the transaction."""
 
     def __init__(self, stored: Payload) -> None:
-        super().__init__("This report has to be masked outside the transaction.")
+        super().__init__("This report has to be masked first.")
         self.stored = stored
 
 
-def _mask_if_small(report: Payload, stored: Payload) -> Payload:
-    if masking_work(report, stored) > MAX_MASKING_IN_TRANSACTION:
-        raise _LargeReport(stored)
-    return mask_report(report, stored)
+def _check_no_secrets(report: Payload, stored: Payload) -> Payload:
+    if stored.args is not None and stored.shown is not None:
+        raise _HasSecrets(stored)
+    return mask_report(report, stored)  # everything, if the arguments were erased
 
 
 def _raise_too_late(_: LateReport) -> bool:

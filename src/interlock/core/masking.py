@@ -17,13 +17,9 @@ from interlock.core.ledger.event import Payload
 
 MASK = "[hidden]"
 MIN_SECRET_LENGTH = 4  # characters of a secret that is searched inside texts; a shorter one has to be the whole text
-MAX_SCANNED = 64_000_000  # characters to search, once for each spelling of each secret
+MAX_SCANNED = 64_000_000  # characters to search, for all spellings of all secrets
 MAX_SECRETS = 2_000  # texts and numbers inside the secret arguments
-MAX_SPELLINGS = 13  # of one secret
-SPELLING_WORK = 300  # characters that are searched in the time that making a spelling takes
-VALUE_WORK = 1_000  # the same for parsing, searching and rebuilding a value
-REDACTED_LENGTH = 46  # bytes of {"$secret":"<fingerprint>"}
-MAX_REPLACED = 200_000  # searches in the single texts of a result in which a secret was found
+PADDED_LENGTH = 30_000  # Python searches longer texts in linear time, and shorter ones in the time of their product
 
 
 def mask_report(report: Payload, stored: Payload) -> Payload:
@@ -37,23 +33,11 @@ def mask_report(report: Payload, stored: Payload) -> Payload:
         return _mask_all(report)
     spellings = _secret_spellings(secrets)
     said = (report.error or "", (report.result or b"").decode())
-    if sum(map(len, said)) * len(spellings.all) > MAX_SCANNED:
+    if sum(map(spellings.search_work, said)) > MAX_SCANNED:
         return _mask_all(report)
     if spellings.is_in(said[0]):
         report = report._replace(error=spellings.mask_text(said[0]))
     return report._replace(result=_mask_result(said[1], spellings)) if spellings.is_in(said[1]) else report
-
-
-def masking_work(report: Payload, stored: Payload) -> int:
-    """Estimate the work of masking a report, in searched characters, from sizes alone; too high rather than too low."""
-    if stored.args is None or stored.shown is None:
-        return 0
-    redacted = stored.shown.count(b'"$secret"')
-    hidden = max(0, len(stored.args) - len(stored.shown) + redacted * REDACTED_LENGTH)
-    secrets = redacted + hidden // MIN_SECRET_LENGTH
-    said = len(report.error or "") + len(report.result or b"")
-    values = sum(text.count(mark) for text in (stored.args, report.result or b"") for mark in (b",", b"[", b"{"))
-    return len(stored.args) + values * VALUE_WORK + secrets * MAX_SPELLINGS * (said + SPELLING_WORK)
 
 
 def mask_text(text: str, args: bytes, shown: bytes) -> str:
@@ -73,38 +57,81 @@ class _Spellings(NamedTuple):
     def all(self) -> Sequence[str]:
         return (*self.substrings, *self.exact_texts, *self.numbers)
 
+    def search_work(self, text: str) -> int:
+        """The characters that are searched, at most: each spelling is sought as it is, as JSON, and to replace it."""
+        return 3 * sum(min(len(text) * len(each), len(text) + PADDED_LENGTH) for each in self.all)
+
     def is_in(self, text: str) -> bool:
         """Whether the text holds one, also as the canonical JSON of a result spells it."""
-        return any(each in text or json.dumps(each, ensure_ascii=False)[1:-1] in text for each in self.all)
+        return any(_find(text, each) or _find(text, json.dumps(each, ensure_ascii=False)[1:-1]) for each in self.all)
 
     def mask_text(self, text: str) -> str:
-        if text in self.exact_texts:
-            return MASK
+        return MASK if text in self.exact_texts else self._mask_substrings(text)
+
+    def mask_texts(self, texts: Iterable[str]) -> dict[str, str]:
+        """The masked forms of the texts of a result, replaced in all of them at once; stored JSON has no NUL."""
+        given = list(dict.fromkeys(texts))
+        masked = self._mask_substrings("\0".join(given)).split("\0")
+        return {text: MASK if text in self.exact_texts else made for text, made in zip(given, masked, strict=True)}
+
+    def _mask_substrings(self, text: str) -> str:
         for each in self.substrings:
-            text = text.replace(each, MASK)
+            text = _replace(text, each)
         return text
 
     def mask_value(self, value: object) -> object:
+        return self._rebuild(value, self.mask_texts(_texts(value)))
+
+    def _rebuild(self, value: object, masked: Mapping[str, str]) -> object:
         match value:
             case str():
-                return self.mask_text(value)
+                return masked[value]
             case Mapping():
                 made: dict[str, object] = {}
                 for name, inner in value.items():
-                    made[_free_name(self.mask_text(name), made)] = self.mask_value(inner)
+                    made[_free_name(masked[name], made)] = self._rebuild(inner, masked)
                 return made
             case list():
-                return [self.mask_value(inner) for inner in value]
+                return [self._rebuild(inner, masked) for inner in value]
             case bool() | None:
                 return value
             case _:
                 return MASK if canonical(value).decode() in self.numbers else value
 
 
+def _find(text: str, secret: str) -> bool:
+    return secret in _padded(text, secret)
+
+
+def _replace(text: str, secret: str) -> str:
+    padded = _padded(text, secret)
+    return padded.replace(secret, MASK).removesuffix(padded[len(text) :])
+
+
+def _padded(text: str, secret: str) -> str:
+    """The text, long enough to be searched in linear time where the search could take longer than that."""
+    if len(text) * len(secret) <= PADDED_LENGTH:
+        return text
+    return text + "\0" * (PADDED_LENGTH - len(text))
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, inner in value.items():
+                yield name
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+        case _:
+            pass
+
+
 def _mask_result(text: str, spellings: _Spellings) -> bytes:
     value = read_canonical(text.encode())
-    if _count(value) * len(spellings.all) > MAX_REPLACED:
-        return canonical(MASK)
     try:
         return canonical(spellings.mask_value(value))
     except InvalidRequest:  # the marks made it too large to store
@@ -184,13 +211,3 @@ def _free_name(name: str, taken: Mapping[str, object]) -> str:
     while name in taken:
         name, number = f"{name} {number}", number + 1
     return name
-
-
-def _count(value: object) -> int:
-    match value:
-        case Mapping():
-            return len(value) + sum(map(_count, value.values()))
-        case list():
-            return 1 + sum(map(_count, value))
-        case _:
-            return 1

@@ -14,7 +14,6 @@ from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Pro
 from interlock.core.fast_dataclasses import fast_construct, fast_replace
 from interlock.core.grant import Amounts, Grant, format_amount, use
 from interlock.core.ledger.event import Change, Event, Moment, Payload
-from interlock.core.masking import mask_text
 from interlock.core.policy.policy import Allow, Ask, Deny
 
 
@@ -202,5 +201,4 @@ def _amount_facts(used: Grant, amounts: Amounts) -> dict[str, object]:
 def _payload(proposal: Proposal) -> Payload:
     shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
     call = proposal.call
-    says = mask_text(call.agent_says, call.args, proposal.shown.data) if call.agent_says else ""
-    return Payload(call.args, shown, proposal.sentence, says or None, proposal.preview or None)
+    return Payload(call.args, shown, proposal.sentence, call.agent_says or None, proposal.preview or None)
