@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 from interlock.app.bootstrap import PolicyChannelSettings, Toggles, known_names
 from interlock.app.gate import Gate
@@ -21,6 +23,8 @@ from interlock.core.policy.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
+
+T = TypeVar("T")
 
 MAX_CACHED_GATES = 1_000  # gates for external programs, by the owners of their calls
 REFRESH_INTERVAL = 1.0  # seconds until a change of another process is loaded
@@ -121,6 +125,7 @@ class Workspaces:
         self._configured = configured
         self._on_stale_policy = on_stale_policy
         self._store = store
+        self._loader = ThreadPoolExecutor(1, thread_name_prefix="interlock-policy")
         self._make = make
         self._toggles = toggles
         self._channel_settings: FindPolicyChannelSettings = (
@@ -257,11 +262,17 @@ class Workspaces:
         def load(text: str) -> LoadedPolicy:
             return load_policy(text, compile_condition, None, toggles, reminders)
 
-        return await asyncio.to_thread(load_effective_policy, snapshot.policy, configured, load)
+        return await self._load(partial(load_effective_policy, snapshot.policy, configured, load))
 
     async def _load_checked_policy(self, workspace: str, body: str, snapshot: WorkspaceSnapshot) -> LoadedPolicy:
         """Load and check teams and channels."""
         channel_settings = self._channel_settings(workspace)
         names = known_names([user for user in snapshot.people.values() if user.removed_at is None], channel_settings)
         toggles = self.toggles(snapshot.agents)
-        return await asyncio.to_thread(load_policy, body, compile_condition, names, toggles, channel_settings.reminders)
+        return await self._load(
+            partial(load_policy, body, compile_condition, names, toggles, channel_settings.reminders)
+        )
+
+    async def _load(self, work: Callable[[], T]) -> T:
+        """Load in a thread of its own: programs can keep the others busy, and a policy must not wait for them."""
+        return await asyncio.get_running_loop().run_in_executor(self._loader, work)
