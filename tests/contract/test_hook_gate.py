@@ -7,7 +7,8 @@ import pytest
 from interlock.app.bootstrap import build_services
 from interlock.cli.commands.hook import LocalBackend
 from interlock.core.call import ToolSpec
-from interlock.core.errors import AlreadyStarted, Misconfigured
+from interlock.core.canonical import digest
+from interlock.core.errors import AlreadyStarted, DeniedNow, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
 from tests.databases import Database
@@ -25,7 +26,7 @@ SAVE = ToolSpec("save", "write")
 async def put_policy(database: Database, text: str) -> None:
     services = build_services(database.url)
     await services.store.open()
-    await services.store.put_policy("default", "0" * 64, text, "ada", "")
+    await services.store.put_policy("default", digest(text.encode()), text, "ada", "")
     await services.store.close()
 
 
@@ -57,3 +58,29 @@ async def test_a_policy_that_does_not_load_opens_nothing(database: Database) -> 
     await put_policy(database, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
     with pytest.raises(Misconfigured, match="perhaps"):
         await LocalBackend(database.url, "default", "claude-code", 600_000).open()
+
+
+# R59
+async def test_a_start_is_judged_by_the_policy_that_came_while_people_decided(database: Database) -> None:
+    await put_policy(database, RULES)
+    hook = LocalBackend(database.url, "default", "claude-code", 600_000)
+    await hook.open()
+    outcome = await hook.check(call(1, tool="save"), SAVE)
+    assert isinstance(outcome, Proceed)
+    await put_policy(database, RULES.replace("[drop]", "[save]"))
+    with pytest.raises(DeniedNow, match="Never"):
+        await hook.start(outcome.approval_id, SAVE)
+    await hook.close()
+
+
+# R59
+async def test_a_stored_switch_of_the_agent_asks(database: Database) -> None:
+    services = build_services(database.url)
+    await services.store.open()
+    await services.store.put_agent("default", "claude-code", '{"tool_approvals": {"read": true}}', "ada")
+    await services.store.close()
+    hook = LocalBackend(database.url, "default", "claude-code", 600_000)
+    await hook.open()
+    outcome = await hook.check(call(1, tool="read", agent="claude-code"), ToolSpec("read", "read"))
+    assert isinstance(outcome, Waiting)
+    await hook.close()

@@ -138,6 +138,19 @@ def test_reads_pass_if_they_were_named_and_what_is_forbidden_does_not(claude: Cl
     assert claude.list_approvals() == []
 
 
+# R59
+@pytest.mark.smoke
+def test_a_hook_judges_by_its_own_policy_where_none_is_stored(shell: Shell) -> None:
+    assert shell("migrate").code == 0
+    config = shell.folder / "hook.yaml"
+    rule = "{name: secret, tools: [Read], then: deny, reason: Nobody reads that}"
+    config.write_text(f"storage: {{url: 'sqlite:///{shell.path}'}}\npolicy: {{version: 1, rules: [{rule}]}}\n")
+    config.chmod(0o600)
+    claude = ClaudeCode(shell, ("--config", str(config)))
+    denied = claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "claude-code")
+    assert (denied.lets_run, denied.reason) == (False, "Access denied: Nobody reads that")
+
+
 # R54, R12
 @pytest.mark.smoke
 def test_what_a_person_approved_is_what_claude_code_is_told_to_run_and_how_it_ended_is_kept(claude: ClaudeCode) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.app.gate import POLL_INTERVAL, Gate
-from interlock.app.policy_in_force import PolicyInForce
+from interlock.app.policy_in_force import PolicyInForce, merge_toggles
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Policy
@@ -191,14 +191,21 @@ def build_gate(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTE
 
 
 async def load_stored_policy(store: SqlStore, workspace: str, configured: ConfiguredPolicy | None = None) -> Policy:
-    """The policy in force, combined with the program's own if that is stale; the defaults without any."""
-    stored = await store.policy(workspace)
-    if stored is None:
+    """The policy in force, combined with the program's own if that is stale; its own where none is stored."""
+    stored, agents = await store.policy(workspace), await store.agents(workspace)
+    if stored is None and configured is None and not agents:
         return Policy()
     from interlock.policy.file import load_effective_policy, load_policy
 
     names = known_names(await store.users(workspace), PolicyChannelSettings())
-    return load_effective_policy(stored, configured, lambda text: load_policy(text, compile_condition, names))[0].policy
+    toggles = merge_toggles({}, agents)
+
+    def load(text: str) -> LoadedPolicy:
+        return load_policy(text, compile_condition, names, toggles)
+
+    if stored is None:
+        return load(configured.text if configured else "").policy
+    return load_effective_policy(stored, configured, load)[0].policy
 
 
 def make_database(url: str, clock: Clock | None = None) -> Database:

@@ -324,8 +324,7 @@ class LocalBackend:
         await self._store.open()
         try:
             await self._store.backfill_statements()
-            policy = await load_stored_policy(self._store, self._workspace, self._configured_policy)
-            self._gate.in_force.set_policy(policy)
+            await self._load_policy()
             self._gate.in_force.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()
@@ -340,7 +339,12 @@ class LocalBackend:
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         return await self._gate.wait(self._workspace, approval_id, timeout)
 
+    async def _load_policy(self) -> None:
+        policy = await load_stored_policy(self._store, self._workspace, self._configured_policy)
+        self._gate.in_force.set_policy(policy)
+
     async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution:
+        await self._load_policy()  # people may have taken minutes to decide
         return await self._gate.start(self._workspace, approval_id, RUNNER, self._lease, spec.sha256 if spec else "")
 
     async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> object:
