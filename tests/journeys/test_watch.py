@@ -314,13 +314,21 @@ async def test_a_question_that_is_open_keeps_nobody_from_ending_it(
     assert show_approval(shell, approval_id)["status"] == "pending"
 
 
-async def test_without_its_package_the_live_list_names_the_extra(shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [("__init__", "raise ModuleNotFoundError('', name='textual')\n"), ("app", "class App: ...\n")],
+    ids=["missing", "too old"],
+)
+async def test_without_its_package_the_live_list_names_the_extra(shell: Shell, module: str, text: str) -> None:
     shell("migrate")
-    (shell.folder / "textual.py").write_text("raise ModuleNotFoundError('', name='textual')\n")
+    (shell.folder / "textual").mkdir()
+    (shell.folder / "textual" / "__init__.py").touch()
+    (shell.folder / "textual" / f"{module}.py").write_text(text)
     shell.extra = {"PYTHONPATH": os.pathsep.join([str(shell.folder), str(SOURCES)])}
     with shell.terminal("approvals", "watch") as terminal:
         assert terminal.exit_code() == 2
-        assert "textual is not installed: pip install 'interlock-gate[terminal]'" in terminal.screen()
+        wanted = "textual is not installed, or its version does not fit: pip install 'interlock-gate[terminal]'"
+        assert wanted in terminal.screen()
 
 
 BROKEN = """

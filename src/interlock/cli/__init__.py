@@ -16,6 +16,7 @@ from interlock.cli.context import (
     CommandContext,
     CommandOptions,
     command,
+    missing_package_error,
     open_database,
     run_long,
     without_database,
@@ -249,8 +250,8 @@ async def gate_mcp(
     """
     try:
         from interlock.cli.commands import mcp_gate
-    except ModuleNotFoundError as error:
-        raise _missing_package_error(error, "mcp") from None
+    except ImportError as error:
+        raise missing_package_error(error, "mcp") from None
 
     gate_options = mcp_gate.McpGateOptions(
         command=command or [],
@@ -319,12 +320,6 @@ async def hook(
         insecure=insecure,
     )
     raise typer.Exit(await answer_event(command_options))
-
-
-def _missing_package_error(error: ModuleNotFoundError, extra: str) -> Exception:
-    from interlock.core.errors import Misconfigured
-
-    return Misconfigured(f"{error.name} is not installed: pip install 'interlock-gate[{extra}]'")
 
 
 def main() -> None:

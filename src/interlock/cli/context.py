@@ -240,6 +240,16 @@ def _signature(work: Callable[..., object], options: Mapping[str, object]) -> in
     return inspect.Signature(both)
 
 
+def missing_package_error(error: ImportError, extra: str) -> Exception:
+    """For an import that failed: a package of the extra is missing, or too old to have what is imported."""
+    from interlock.core.errors import Misconfigured
+
+    package = (error.name or "a package").partition(".")[0]
+    return Misconfigured(
+        f"{package} is not installed, or its version does not fit: pip install 'interlock-gate[{extra}]'"
+    )
+
+
 def is_interactive() -> bool:
     """Whether there is a terminal to ask questions on."""
     return sys.stdin.isatty()

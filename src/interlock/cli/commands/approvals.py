@@ -26,7 +26,15 @@ from interlock.cli.cards import (
     time_left,
     votes_text,
 )
-from interlock.cli.context import ApprovalId, CommandContext, User, command, is_interactive, open_database
+from interlock.cli.context import (
+    ApprovalId,
+    CommandContext,
+    User,
+    command,
+    is_interactive,
+    missing_package_error,
+    open_database,
+)
 from interlock.cli.output import (
     did_you_mean,
     duration_text,
@@ -41,7 +49,7 @@ from interlock.core.approval.approval import STATUSES, Approval
 from interlock.core.canonical import parse_json
 from interlock.core.card import risk_level, visible
 from interlock.core.decision import MAX_COMMENT, Reviewer
-from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest, Misconfigured
+from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.policy.policy import People
@@ -176,8 +184,8 @@ async def watch_approvals(
         return
     try:
         from interlock.cli.watch import run_live_view
-    except ModuleNotFoundError as error:
-        raise Misconfigured(f"{error.name} is not installed: pip install 'interlock-gate[terminal]'") from None
+    except ImportError as error:
+        raise missing_package_error(error, "terminal") from None
     await run_live_view(context, user, mine=mine)
 
 
