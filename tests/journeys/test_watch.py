@@ -200,6 +200,55 @@ async def test_a_call_is_edited_in_the_editor(shell: Shell) -> None:
     assert show_approval(shell, approval_id)["args"] == {"to": "carol"}
 
 
+async def start_long_edit(shell: Shell) -> str:
+    """A call with a card of more than a screen, and an editor that changes each of its numbers."""
+    editor = shell.folder / "editor"
+    editor.write_text("""#!/bin/sh\nsed -i 's/: \\([0-9]\\)/: 1\\1/' "$1"\n""")
+    editor.chmod(0o755)
+    shell.extra = {"EDITOR": str(editor)}
+    return await propose_mail(shell, args={f"line{number:02}": number for number in range(60)} | {"to": "bob"})
+
+
+async def test_changes_that_are_longer_than_the_screen_are_read_to_their_end_first(shell: Shell) -> None:
+    approval_id = await start_long_edit(shell)
+    with start_watch(shell) as terminal:
+        terminal.press("e")
+        screen = terminal.assert_shows("- /line00: 0", "+ /line00: 10", "more lines below")
+        assert "run with these changes?" not in screen
+        terminal.press("y")
+        terminal.press("e")
+        terminal.assert_shows("Read the changes to their end first")
+        terminal.press(" " * 12)  # more than it takes
+        terminal.assert_shows("+ /line59: 159", "run with these changes? y/N")
+        terminal.press(" y")
+        terminal.assert_shows("Approved with your changes")
+    assert show_approval(shell, approval_id)["args"]["line59"] == 159
+
+
+async def test_who_read_the_changes_of_an_abandoned_edit_has_not_read_the_card(shell: Shell) -> None:
+    approval_id = await start_long_edit(shell)
+    with start_watch(shell) as terminal:
+        terminal.press("e")
+        terminal.assert_shows("more lines below")
+        terminal.press(" " * 12)
+        terminal.assert_shows("run with these changes? y/N")
+        terminal.press("\x1b")
+        terminal.assert_shows("Nothing was decided.", "line00  number", "more lines below")
+        terminal.press("a")
+        terminal.assert_shows("Read the card to its end first")
+    assert show_approval(shell, approval_id)["status"] == "pending"
+
+
+async def test_changes_that_nobody_read_to_their_end_are_left_with_esc(shell: Shell) -> None:
+    approval_id = await start_long_edit(shell)
+    with start_watch(shell) as terminal:
+        terminal.press("e")
+        terminal.assert_shows("+ /line00: 10", "more lines below")
+        terminal.press("\x1b")
+        terminal.assert_shows("Nothing was decided.", "line00  number")
+    assert show_approval(shell, approval_id)["status"] == "pending"
+
+
 async def test_the_selection_moves_and_cards_open_and_close(shell: Shell) -> None:
     first = await propose_mail(shell, 1, ago=1_000)
     second = await propose_mail(shell, 2, args={"to": "carol"})
@@ -285,6 +334,83 @@ async def test_a_database_that_is_gone_for_a_moment_gives_a_line(shell: Shell) -
         terminal.assert_shows("is gone or was replaced", "Mail bob")
         os.rename(shell.folder / "elsewhere.db", shell.path)
         terminal.assert_becomes(lambda screen: "is gone" not in screen, "the line to go")
+
+
+class SlowDatabase:
+    """Holds a method of a service back until it is released."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, service: object, name: str) -> None:
+        self._method, self._released = getattr(service, name), asyncio.Event()
+        self.asked = 0
+        monkeypatch.setattr(service, name, self._wait)
+
+    async def _wait(self, *args: Any) -> Any:
+        self.asked += 1
+        await asyncio.wait_for(self._released.wait(), TIMEOUT)
+        return await self._method(*args)
+
+    def release(self) -> None:
+        self._released.set()
+
+
+async def test_ctrl_c_ends_it_while_a_decision_waits_for_the_database(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await propose_mail(shell)
+    async with open_database(CommandOptions(database=shell.url)) as context:
+        view = LiveView(context, "ada", None)
+        async with view.run_test(size=(120, 30)) as pilot:
+            await becomes(pilot, lambda: "Mail bob" in exported(view))
+            database = SlowDatabase(monkeypatch, context.services.inbox, "show")
+            await pilot.press("a")
+            await becomes(pilot, lambda: database.asked == 1)
+            await pilot.press("q")  # typed ahead
+            assert view.signal == 0
+            await pilot.press("ctrl+c")
+        assert view.signal == signal.SIGINT
+        assert view.failure is None
+
+
+async def test_keys_work_while_an_undo_waits_for_the_database(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    approval_id = await propose_mail(shell)
+    async with open_database(CommandOptions(database=shell.url)) as context:
+        view = LiveView(context, "ada", None)
+        async with view.run_test(size=(120, 30)) as pilot:
+            await becomes(pilot, lambda: "Mail bob" in exported(view))
+            await pilot.press("r")
+            await becomes(pilot, lambda: view.focused is view.query_one(Input))
+            await pilot.press("enter")
+            await becomes(pilot, lambda: "Z takes it back" in exported(view))
+            database = SlowDatabase(monkeypatch, context.services.inbox, "undo")
+            await pilot.press("z")
+            await becomes(pilot, lambda: "On its way" in exported(view) and database.asked == 1)
+            await pilot.press("z")
+            await becomes(pilot, lambda: "still on its way" in exported(view))
+            await pilot.press("question_mark")
+            await becomes(pilot, lambda: "this help" in exported(view))
+            database.release()
+            await becomes(pilot, lambda: "Undone" in exported(view))
+            assert database.asked == 1
+    assert show_approval(shell, approval_id)["status"] == "pending"
+
+
+async def test_keys_work_while_a_card_waits_for_the_database(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await propose_mail(shell, 1, ago=1_000)
+    second = await propose_mail(shell, 2, args={"to": "carol"})
+    async with open_database(CommandOptions(database=shell.url)) as context:
+        view = LiveView(context, "ada", None)
+        async with view.run_test(size=(120, 30)) as pilot:
+            await becomes(pilot, lambda: f"> {first[-8:]}" in exported(view))
+            database = SlowDatabase(monkeypatch, context.services.inbox, "show")
+            await pilot.press("enter")
+            await becomes(pilot, lambda: database.asked == 1)
+            await pilot.press("j")
+            await becomes(pilot, lambda: f"> {second[-8:]}" in exported(view))
+            await pilot.press("enter")
+            await becomes(pilot, lambda: database.asked == 2)
+            database.release()
+            await becomes(pilot, lambda: "Timeline" in exported(view))
+            assert '"carol"' in exported(view)
 
 
 @pytest.mark.smoke

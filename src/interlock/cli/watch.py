@@ -1,11 +1,14 @@
-"""The live view of `approvals watch`: a list of pending approvals from which a person decides, built on Textual."""
+"""The live view of `approvals watch`: a list of pending approvals from which a person decides, built on Textual.
+
+It is long because the list, the card, and the keys and questions that decide share one screen and its state.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, ClassVar
@@ -54,7 +57,7 @@ HELP = """
   ?             this help                      Q          quit
 
   A call of high risk, or one with findings, is approved by typing the tool's name.
-  A card has to be seen to its end before it can be approved.
+  A card has to be seen to its end before it can be approved, and so do your changes.
 """
 DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed out
 MAX_ROWS = 200
@@ -155,7 +158,7 @@ class PendingList:
 
 
 class LiveView(App[None]):
-    """The screen and its keys. Decisions run in the background, so that a locked database does not freeze the view."""
+    """The screen and its keys. All that waits for the database runs in the background: the view never freezes."""
 
     CSS = """
     #title { text-style: bold reverse; }
@@ -201,7 +204,7 @@ class LiveView(App[None]):
         self._answer: asyncio.Future[str] | None = None  # to the open question
         self._is_single_key = False  # the answer is one key, without Enter
         self._keys_from = 0.0  # keys that were pressed earlier are dropped
-        self._decision: Worker[None] | None = None
+        self._decision: Worker[None] | None = None  # or undo
         self._last_rejected_id = ""  # for undo
 
     def compose(self) -> ComposeResult:
@@ -306,6 +309,8 @@ class LiveView(App[None]):
             top, bottom = body.scroll_offset.y, body.scroll_offset.y + body.size.height
             self._lines_seen = max(self._lines_seen, bottom) if top <= self._lines_seen else self._lines_seen
             below = self._height - bottom
+            if self._changes is not None and not self._label and self._lines_seen >= self._height:
+                self._give_answer("")
         more = f"   {pluralize(below, 'more line', 'more lines')} below: Space" if below > 0 else ""
         self.query_one("#more", Static).update(Text(more))
 
@@ -316,8 +321,9 @@ class LiveView(App[None]):
     # Keys
 
     async def on_event(self, event: Event) -> None:
-        """Drop keys typed ahead: they cannot be an answer to a question that was not shown yet."""
-        if not (isinstance(event, Key | Paste) and event.time < self._keys_from):
+        """Drop keys typed ahead, except Ctrl-C: they cannot be an answer to a question that was not shown yet."""
+        is_early = isinstance(event, Key | Paste) and event.time < self._keys_from
+        if not is_early or (isinstance(event, Key) and event.key == "ctrl+c"):
             await super().on_event(event)
 
     async def run_action(self, *args: Any, **kwargs: Any) -> bool:
@@ -341,11 +347,9 @@ class LiveView(App[None]):
     def action_page(self, pages: int) -> None:
         self.action_move(pages * max(1, self.query_one(VerticalScroll).size.height - PAGE_OVERLAP))
 
-    async def action_open(self) -> None:
-        chosen = self._list.selected_row()
-        if chosen is not None and self._view is None:
-            self._view = await self.command.services.inbox.show(self.command.workspace, chosen.approval.id)
-            self._scroll_home()
+    def action_open(self) -> None:
+        if self._view is None:
+            self.run_worker(self._note_refusal(self._open_card()))
 
     def action_leave(self) -> None:
         if not self._withdraw("Nothing was decided."):
@@ -365,8 +369,7 @@ class LiveView(App[None]):
     # Decisions
 
     def action_decide(self, kind: str) -> None:
-        if self._decision is not None and not self._decision.is_finished:
-            raise Conflict("One moment: the last decision is still on its way. Nothing else was decided.")
+        self._check_free()
         self._keys_from = math.inf
         self._decision = self.run_worker(self._ask_and_decide(kind))
 
@@ -381,6 +384,7 @@ class LiveView(App[None]):
         try:
             view = await self._open_selected()
             body = await asks[kind](view)
+            self._show_changes(None)
             self._note = "On its way …"
             self._draw()
             self._note = await self._decide(view, body)
@@ -388,8 +392,28 @@ class LiveView(App[None]):
                 self._view = None  # unless the person opened another card already
         except Error as error:
             self._note = error.message
-        self._changes, self._keys_from = None, 0.0
+        self._show_changes(None)
+        self._keys_from = 0.0
         self._draw()
+
+    def _check_free(self) -> None:
+        if self._answer is not None:  # letters are typed into an answer, except while changes are read
+            raise Conflict("Read the changes to their end first (Space), or press Esc.")
+        if self._decision is not None and not self._decision.is_finished:
+            raise Conflict("One moment: the last decision is still on its way. Nothing else was decided.")
+
+    async def _note_refusal(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Error as error:
+            self._note = error.message
+        self._draw()
+
+    def _show_changes(self, changes: RenderableType | None) -> None:
+        """Show the changes of an edit, or the card again; who read one has not read the other."""
+        if changes is not self._changes:
+            self._changes = changes
+            self._scroll_home()
 
     async def _ask_to_approve(self, view: ApprovalDetails) -> Body:
         self._draw()
@@ -402,13 +426,13 @@ class LiveView(App[None]):
         return {"kind": "approve", "acknowledged": [alarm.id for alarm in alarms]}
 
     async def _ask_to_edit(self, view: ApprovalDetails) -> Body:
-        """Edit the arguments in an editor; the changes are shown before confirmation."""
+        """Edit the arguments in an editor; the changes have to be read to their end before they can be confirmed."""
         with self.batch_update():  # nothing is drawn over the editor
             new_args = await prompts.edit_in_editor(view, self.suspend())
         changes = prompts.changes_between(shown_args(view.stored.payload), new_args)
         alarms = prompts.alarms_among(prompts.findings_in(view, new_args))
-        self._changes = Group(changes, render_findings(alarms))
-        self._scroll_home()
+        self._show_changes(Group(changes, render_findings(alarms)))
+        await self._ask("")  # reading to the end is the answer
         await self._confirm(view, f"Let {_tool(view)} run with these changes?", alarms)
         return {"kind": "edit", "args": new_args, "acknowledged": [alarm.id for alarm in alarms]}
 
@@ -446,12 +470,15 @@ class LiveView(App[None]):
             self._answer, self._label, self._is_single_key = None, "", False
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        if event.value and self._is_single_key:
-            self.on_input_submitted(event)
+        if event.value.strip() and self._is_single_key:  # one Space too many, after reading, is no answer
+            self._give_answer(event.value)
 
-    def on_input_submitted(self, event: Input.Submitted | Input.Changed) -> None:
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._give_answer(event.value)
+
+    def _give_answer(self, text: str) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(event.value)
+            self._answer.set_result(text)
 
     def _withdraw(self, reason: str) -> bool:
         """End the open question without a decision; False if there is none."""
@@ -460,20 +487,36 @@ class LiveView(App[None]):
         self._answer.set_exception(Conflict(reason))
         return True
 
-    async def action_undo(self) -> None:
+    def action_undo(self) -> None:
+        self._check_free()
         chosen = self._list.selected_row()
         selected = chosen.approval.id if chosen is not None and chosen.approval.status == "rejected" else ""
         target = selected or self._last_rejected_id
         if not target:
             raise Conflict("There is no rejection to undo.")
+        self._note = "On its way …"
+        self._decision = self.run_worker(self._note_refusal(self._undo(target)))
+
+    async def _undo(self, target: str) -> None:
         workspace, services = self.command.workspace, self.command.services
         before = await services.store.get(workspace, target)
         after = await services.inbox.undo(workspace, target, await self.command.resolve_reviewer(self._user))
         self._note, self._last_rejected_id = decision_text(before.approval, after, self.command.now()), ""
 
+    async def _open_card(self) -> None:
+        """Open the selected card, unless another was opened or selected meanwhile."""
+        chosen = self._list.selected_row()
+        if chosen is None:
+            return
+        view = await self.command.services.inbox.show(self.command.workspace, chosen.approval.id)
+        if self._view is None and self._list.selected == chosen.approval.id:
+            self._view = view
+            self._scroll_home()
+
     async def _open_selected(self) -> ApprovalDetails:
         """The open card; opens the selected one if none is open."""
-        await self.action_open()
+        if self._view is None:
+            await self._open_card()
         if self._view is None:
             raise Conflict("Nothing waits for a decision.")
         if self._view.status != "pending":
