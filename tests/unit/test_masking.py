@@ -134,3 +134,7 @@ def test_more_secrets_than_can_be_searched_hide_the_whole_report() -> None:
     report = Payload(error="quiet", result=b'"plain"')
     assert mask_report(report, few) == report
     assert mask_report(report, many) == Payload(error=MASK, result=canonical(MASK))
+
+
+def test_a_secret_number_is_hidden_in_a_result_without_texts() -> None:
+    assert masked_result([123456, 7, None, True], stored_payload({"pin": 123456}, "pin")) == [MASK, 7, None, True]

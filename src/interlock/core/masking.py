@@ -71,7 +71,7 @@ class _Spellings(NamedTuple):
     def mask_texts(self, texts: Iterable[str]) -> dict[str, str]:
         """The masked forms of the texts of a result, replaced in all of them at once; stored JSON has no NUL."""
         given = list(dict.fromkeys(texts))
-        masked = self._mask_substrings("\0".join(given)).split("\0")
+        masked = self._mask_substrings("\0".join(given)).split("\0") if given else []
         return {text: MASK if text in self.exact_texts else made for text, made in zip(given, masked, strict=True)}
 
     def _mask_substrings(self, text: str) -> str:
