@@ -1,23 +1,27 @@
 """The current policy denies: such a call is not approved, edited or started, even if approved before."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from interlock.app.bootstrap import AppServices
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.gate import Gate
 from interlock.app.policy_in_force import MAX_JUDGEMENTS, RecheckResult
+from interlock.app.workspaces import Workspaces
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject
-from interlock.core.errors import DeniedNow, Stale
+from interlock.core.errors import DeniedNow, Misconfigured, Stale
 from interlock.core.freeze import Freeze
 from interlock.core.outcome import Finished, Refused, Waiting
-from interlock.core.ports import User
+from interlock.core.ports import PolicyRevision, User
+from interlock.runtime.offload import LoopThread
 from interlock.sdk.backend import ProgramIdentity
 from interlock.sdk.embedded import EmbeddedBackend
 from tests.databases import Database
@@ -300,3 +304,74 @@ async def test_switches_of_a_program_do_not_bring_a_replaced_policy_back(service
         in_force.set_policy(replace(in_force.policy, rules=(), sha256="new"))
     await asyncio.to_thread(setting.join)
     assert (in_force.policy.sha256, in_force.policy.toggles) == ("new", {"bot": {"delete_file": True}})
+
+
+async def test_no_server_starts_what_a_policy_stored_by_another_denies(database: Database, clock: Clock) -> None:
+    """Also in the second before it polls: the start reads the policy's revision in its own transaction."""
+    async with open_services(database, clock) as services, open_services(database, clock) as others:
+        here, there = server(services), server(others)
+        gate = (await here.services("default")).gate
+        ids = [await propose_pending(services, number) for number in range(4)]
+        for approval_id in ids:
+            await approve(services, approval_id)
+        assert (await gate.start("default", ids[0], "runner")).fence
+        await there.put_policy("default", DENIES, "ada")
+        with pytest.raises(DeniedNow, match=r"Nobody deletes files\."):
+            await gate.start("default", ids[1], "runner")
+        await there.put_policy("default", ASKS, "ada")
+        assert (await gate.start("default", ids[2], "runner")).fence
+        await there.put_agent("default", "bot", json.dumps({"tool_approvals": {"delete_file": True}}), "ada")
+        assert (await gate.start("default", ids[3], "runner")).fence
+        assert gate.policy.toggles == {"bot": {"delete_file": True}}
+
+
+async def test_nothing_starts_while_a_newer_policy_does_not_load(services: AppServices) -> None:
+    workspaces = server(services)
+    gate = (await workspaces.services("default")).gate
+    approval_id = await propose_pending(services)
+    await approve(services, approval_id)
+    await services.store.put_policy("default", "0" * 64, "version: 1\nrules: [{of: a newer version}]\n", "ada")
+    with pytest.raises(Misconfigured):
+        await gate.start("default", approval_id, "runner")
+    assert await status(services, approval_id) == "approved"
+    await services.store.put_policy("default", "1" * 64, ASKS, "ada")
+    assert (await gate.start("default", approval_id, "runner")).fence
+
+
+async def test_an_embedded_program_judges_by_what_others_stored_a_moment_ago(database: Database, clock: Clock) -> None:
+    async with open_services(database, clock) as services, open_services(database, clock) as others:
+        backend = await open_backend(services)
+        first, second = await propose_pending(services), await propose_pending(services, 2)
+        await approve(services, first)
+        await approve(services, second)
+        await server(others).put_policy("default", DENIES, "ada")
+        with pytest.raises(DeniedNow):
+            await backend.start(first, None)
+        await server(others).put_policy("default", ASKS, "ada")
+        assert (await backend.start(second, None)).fence
+
+
+async def test_stored_switches_reach_an_embedded_program_and_only_add_to_its_own(services: AppServices) -> None:
+    backend = await open_backend(services, {"bot": {"a": True, "b": False}})
+    toggles = {"a": False, "b": True, "c": True, "d": False}
+    await services.store.put_agent("default", "bot", json.dumps({"tool_approvals": toggles}), "ada")
+    await services.store.put_agent("default", "other", json.dumps({"tool_approvals": {"a": False}}), "ada")
+    approval_id = await propose_pending(services)
+    await approve(services, approval_id)
+    await backend.start(approval_id, None)
+    in_force = services.gate.in_force
+    assert in_force.policy.toggles == {"bot": {"a": True, "b": True, "c": True, "d": False}, "other": {"a": False}}
+    backend.set_tool_approvals("bot", {"d": True, "b": False})
+    assert in_force.policy.toggles["bot"] == {"a": False, "b": True, "c": True, "d": True}
+    assert in_force.epoch.revision == PolicyRevision(0, 2)
+
+
+def server(services: AppServices) -> Workspaces:
+    return Workspaces(services.store, partial(build_gate_and_inbox, services.store), {})
+
+
+async def open_backend(services: AppServices, toggles: dict[str, dict[str, bool]] | None = None) -> EmbeddedBackend:
+    program = ProgramIdentity("default", "bot", "ann", "runner", 60_000)
+    backend = EmbeddedBackend(services, program, None, toggles or {})
+    await backend.open(LoopThread())
+    return backend

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.app.gate import POLL_INTERVAL, Gate
-from interlock.app.policy_in_force import PolicyInForce, merge_toggles
+from interlock.app.policy_in_force import PolicyEpoch, PolicyInForce, combine_toggles, merge_toggles, policy_revision
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import Clock, PolicyVersion, User
+from interlock.core.ports import AgentVersion, Clock, PolicyVersion, User
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.runtime.process_identity import is_dead
@@ -65,6 +65,7 @@ class AppServices:
     retention: int | None = None
     policy_version: PolicyVersion | None = None  # the version that was loaded last
     people: Sequence[User] = ()  # as last read
+    agents: Sequence[AgentVersion] = ()  # settings that were loaded last
 
     @cached_property
     def accounts(self) -> Accounts:
@@ -116,12 +117,12 @@ class AppServices:
                 workspace, configured.sha256, configured.text, author, reapply=configured.is_always_applied
             )
         self.inbox.in_force.freezes = await self.store.open_freezes(workspace)
-        return await self._set_policy(await self.store.policy(workspace), configured, toggles)
+        return await self._set_policy(workspace, configured, toggles)
 
     async def refresh_policy(
         self, workspace: str, toggles: Toggles, configured: ConfiguredPolicy | None = None
     ) -> StalePolicy | None:
-        """Load the policy that another process put in force (the last one wins) and the active freezes.
+        """Load the policy and switches that another process stored (the last one wins) and the active freezes.
 
         Cached judgements are dropped when people changed, since rules use their teams.
         """
@@ -130,22 +131,23 @@ class AppServices:
         if people != self.people:
             self.people = people
             self.inbox.in_force.invalidate_all()
-        stored = await self.store.policy(workspace)
-        if stored is not None and stored != self.policy_version:
-            return await self._set_policy(stored, configured, toggles)
-        return configured.check_stale(stored) if configured else None
+        return await self._set_policy(workspace, configured, toggles, only_changed=True)
 
     async def _set_policy(
-        self, stored: PolicyVersion | None, configured: ConfiguredPolicy | None, toggles: Toggles
+        self, workspace: str, configured: ConfiguredPolicy | None, toggles: Toggles, *, only_changed: bool = False
     ) -> StalePolicy | None:
         from interlock.policy.file import load_effective_policy, load_policy
 
+        stored, agents = await self.store.policy(workspace), await self.store.agents(workspace)
+        if only_changed and (stored or self.policy_version, agents) == (self.policy_version, self.agents):
+            return configured.check_stale(stored) if configured else None
         with self.inbox.in_force.lock:  # a program may set switches meanwhile
+            combined = combine_toggles(toggles, agents)
             loaded, stale = load_effective_policy(
-                stored, configured, lambda text: load_policy(text, compile_condition, toggles=toggles)
+                stored, configured, lambda text: load_policy(text, compile_condition, toggles=combined)
             )
-            self.policy_version = stored
-            self.inbox.in_force.set_policy(loaded.policy)
+            self.policy_version, self.agents = stored, agents
+            self.inbox.in_force.set_policy(loaded.policy, policy_revision(stored, agents))
         return stale
 
 
@@ -190,11 +192,14 @@ def build_gate(store: SqlStore, policy: Policy, poll_interval: float = POLL_INTE
     )
 
 
-async def load_stored_policy(store: SqlStore, workspace: str, configured: ConfiguredPolicy | None = None) -> Policy:
+async def load_stored_policy(
+    store: SqlStore, workspace: str, configured: ConfiguredPolicy | None = None
+) -> PolicyEpoch:
     """The policy in force, combined with the program's own if that is stale; its own where none is stored."""
     stored, agents = await store.policy(workspace), await store.agents(workspace)
+    revision = policy_revision(stored, agents)
     if stored is None and configured is None and not agents:
-        return Policy()
+        return PolicyEpoch(Policy(), revision)
     from interlock.policy.file import load_effective_policy, load_policy
 
     names = known_names(await store.users(workspace), PolicyChannelSettings())
@@ -204,8 +209,8 @@ async def load_stored_policy(store: SqlStore, workspace: str, configured: Config
         return load_policy(text, compile_condition, names, toggles)
 
     if stored is None:
-        return load(configured.text if configured else "").policy
-    return load_effective_policy(stored, configured, load)[0].policy
+        return PolicyEpoch(load(configured.text if configured else "").policy, revision)
+    return PolicyEpoch(load_effective_policy(stored, configured, load)[0].policy, revision)
 
 
 def make_database(url: str, clock: Clock | None = None) -> Database:

@@ -46,6 +46,7 @@ from interlock.core.ports import (
     ProposalStep,
     ProposalTransaction,
     ReadGrants,
+    StartConditions,
     Store,
     Validator,
 )
@@ -220,10 +221,10 @@ class Gate:
     async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
         recheck = await self.in_force.recheck(workspace, approval_id)
 
-        def step(stored: Stored, moment: Moment, freezes: Sequence[Freeze]) -> Change[Approval]:
+        def step(stored: Stored, moment: Moment, conditions: StartConditions) -> Change[Approval]:
             self._require_visible(stored.approval)
             dead = stored.approval.status == "running" and self._is_dead(stored.approval.lease.runner)
-            stopped = self.in_force.start_error(stored.approval, runner, freezes, recheck)
+            stopped = self.in_force.start_error(stored.approval, runner, conditions, recheck)
             return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, start_error=stopped)
 
         return await self._store.transition_stored(workspace, approval_id, step)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -22,7 +22,7 @@ from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pins import Pins
 from interlock.core.policy.claims import judge_stored
 from interlock.core.policy.policy import Deny, Policy, Verdict
-from interlock.core.ports import AgentVersion, ApprovalPage, Store
+from interlock.core.ports import AgentVersion, ApprovalPage, PolicyRevision, PolicyVersion, StartConditions, Store
 from interlock.core.rate_limit import ReadEntryLimiter
 
 MAX_CACHED_CALLS = 10_000  # calls whose judgement is cached
@@ -36,10 +36,18 @@ class JudgementOutdated(Stale):
     """The call was edited, or another policy was put in force, after it was judged."""
 
 
+class PolicyOutdated(JudgementOutdated):
+    """The database holds another policy than the one in force in this process."""
+
+
 class PolicyEpoch(NamedTuple):
-    """The basis of judgements: a policy, and the people as they are while this object is the current one."""
+    """The basis of judgements: a policy, and the people as they are while this object is the current one.
+
+    `revision` is the stored policy's that it was made from; None for a policy that was not read from the database.
+    """
 
     policy: Policy
+    revision: PolicyRevision | None = None
 
 
 class RecheckResult(NamedTuple):
@@ -58,6 +66,11 @@ class RecheckResult(NamedTuple):
             raise JudgementOutdated("The policy changed meanwhile. Try again.", approval_id=approval.id)
         return self.denied
 
+    def check_revision(self, approval: Approval, revision: PolicyRevision) -> None:
+        """Check inside the transaction; raises PolicyOutdated if another process has stored another policy."""
+        if self.epoch.revision not in (None, revision):
+            raise PolicyOutdated("The policy changed meanwhile. Try again.", approval_id=approval.id)
+
     def reviewer_error(self, approval: Approval) -> DeniedNow | None:
         """The error why they cannot approve it."""
         denied = self.check(approval) if approval.status == "pending" else None
@@ -65,6 +78,10 @@ class RecheckResult(NamedTuple):
 
 
 SpecLookup = Callable[[str, str], ToolSpec | None]
+
+
+async def _reload_nothing() -> None:
+    """Nothing to read the policy from."""
 
 
 def no_registered_specs(_: str, __: str) -> None:
@@ -76,6 +93,7 @@ class PolicyInForce:
 
     `epoch` holds the policy; it is the same object until another policy is in force (its digest does not cover
     switches), or people or pins are seen to have changed. `freezes` are the open ones, as read within the last second.
+    `reload` puts the stored policy in force, for a start that finds a newer one than it was judged by.
     `find_registered_spec` finds the tools that are registered in this process, by workspace and name. Who reads the
     policy to change it holds `lock`: programs set switches from their own threads.
     """
@@ -85,6 +103,7 @@ class PolicyInForce:
         self.lock = threading.RLock()
         self.freezes: tuple[Freeze, ...] = ()
         self.read_entry_limiter = ReadEntryLimiter()
+        self.reload: Callable[[], Awaitable[object]] = _reload_nothing
         self.find_registered_spec: SpecLookup = no_registered_specs
         self._store = store
         self._rechecks: dict[str, RecheckResult] = {}  # of the current epoch, not denied
@@ -97,10 +116,10 @@ class PolicyInForce:
     def policy(self) -> Policy:
         return self.epoch.policy
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, revision: PolicyRevision | None = None) -> None:
         """Put a policy in force, for the gate and the inbox at once: the only place that does."""
         with self.lock:
-            self.epoch = PolicyEpoch(policy)
+            self.epoch = PolicyEpoch(policy, revision)
             self._rechecks.clear()
 
     # Freezes
@@ -116,9 +135,10 @@ class PolicyInForce:
         return freeze.find_active_freeze(self.freezes, call_target(call)) if self.freezes else None
 
     def start_error(
-        self, approval: Approval, runner: str, freezes: Sequence[Freeze], recheck: RecheckResult
+        self, approval: Approval, runner: str, conditions: StartConditions, recheck: RecheckResult
     ) -> Frozen | DeniedNow | None:
-        """The error inside the transaction of a start, with the freezes that it has read."""
+        """The error inside the transaction of a start, with what it has read; raises JudgementOutdated."""
+        freezes = conditions.freezes
         active_freeze = (
             freeze.find_active_freeze(freezes, approval_target(approval, freeze.runner_key_id(runner)))
             if freezes
@@ -127,7 +147,10 @@ class PolicyInForce:
         if active_freeze is not None:
             self.freezes = tuple(freezes)  # so that the next check knows of it
             return freeze.frozen_error(active_freeze, approval.id)
-        denied = recheck.check(approval) if approval.status in ("approved", "running") else None
+        if approval.status not in ("approved", "running"):
+            return None
+        recheck.check_revision(approval, conditions.policy_revision)
+        denied = recheck.check(approval)
         return None if denied is None else denied_now_error(denied, approval)
 
     def defer_approval(self, approval: Approval, now: int) -> Approval:
@@ -195,16 +218,18 @@ class PolicyInForce:
         for left in reversed(range(MAX_JUDGEMENTS)):
             try:
                 return await work()
-            except JudgementOutdated:
+            except JudgementOutdated as outdated:
                 self.invalidate(approval_id)
                 if not left:
                     raise
+                if isinstance(outdated, PolicyOutdated):
+                    await self.reload()
         raise AssertionError("not reached")
 
     def invalidate_all(self) -> None:
         """Start a new epoch: people changed, and rules use their teams; or pins did, and rules use effects."""
         with self.lock:
-            self.set_policy(self.policy)
+            self.set_policy(*self.epoch)
 
     async def recheck(self, workspace: str, approval_id: str) -> RecheckResult:
         epoch = self.epoch
@@ -248,6 +273,11 @@ class PolicyInForce:
         return spec if known is None else replace(spec, effect=known.effect, declared=False)
 
 
+def policy_revision(stored: PolicyVersion | None, agents: Iterable[AgentVersion]) -> PolicyRevision:
+    """The revision of a policy and of agents' settings that were read."""
+    return PolicyRevision(stored.version if stored else 0, sum(agent.version for agent in agents))
+
+
 def merge_toggles(
     configured: Mapping[str, Mapping[str, bool]], agents: Iterable[AgentVersion]
 ) -> dict[str, Mapping[str, bool]]:
@@ -255,6 +285,18 @@ def merge_toggles(
     stored = {agent.name: json.loads(agent.body) for agent in agents}
     changed = {name: body["tool_approvals"] for name, body in stored.items() if "tool_approvals" in body}
     return {**configured, **changed}
+
+
+def combine_toggles(
+    of_program: Mapping[str, Mapping[str, bool]], agents: Iterable[AgentVersion]
+) -> dict[str, Mapping[str, bool]]:
+    """Switches by agent: those of an embedded program and the stored ones; where they differ, approval is required."""
+    stored = merge_toggles({}, agents)
+    combined: dict[str, Mapping[str, bool]] = {}
+    for name in {**stored, **of_program}:
+        ours, theirs = of_program.get(name, {}), stored.get(name, {})
+        combined[name] = {tool: ours.get(tool, False) or theirs.get(tool, False) for tool in {**theirs, **ours}}
+    return combined
 
 
 def denied_now_error(denied: Deny, approval: Approval) -> DeniedNow:

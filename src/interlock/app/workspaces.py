@@ -13,14 +13,14 @@ from typing import TypeVar
 from interlock.app.bootstrap import PolicyChannelSettings, Toggles, known_names
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox, active_delegations
-from interlock.app.policy_in_force import merge_toggles
+from interlock.app.policy_in_force import merge_toggles, policy_revision
 from interlock.core.call import DEFAULT_WORKSPACE, ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import AGENT, Principal
 from interlock.core.pins import Pin, Pins
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
+from interlock.core.ports import AgentVersion, PolicyRevision, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
 
@@ -44,6 +44,10 @@ class WorkspaceSnapshot:
     people: Mapping[str, User]
     agents: Mapping[str, AgentVersion]
     pins: Pins
+
+    @cached_property
+    def policy_revision(self) -> PolicyRevision:
+        return policy_revision(self.policy, self.agents.values())
 
     @cached_property
     def non_ascii_people(self) -> tuple[str, ...]:
@@ -101,9 +105,11 @@ class WorkspaceServices:
         covers = active_delegations(self.people.values(), principal.name, principal.teams, now)
         return replace(principal.reviewer(), delegations_to_me=covers)
 
-    def set_policy(self, loaded: LoadedPolicy, stale: StalePolicy | None = None) -> None:
+    def set_policy(
+        self, loaded: LoadedPolicy, stale: StalePolicy | None = None, revision: PolicyRevision | None = None
+    ) -> None:
         self.loaded_policy, self.stale_policy = loaded, stale
-        self.gate.in_force.set_policy(loaded.policy)
+        self.gate.in_force.set_policy(loaded.policy, revision)
 
 
 class Workspaces:
@@ -227,7 +233,7 @@ class Workspaces:
                 loaded, stale = await self._load_stored_policy(workspace, snapshot)
                 if stale is not None and stale != services.stale_policy:
                     self._on_stale_policy(stale)
-                services.set_policy(loaded, stale)
+                services.set_policy(loaded, stale, snapshot.policy_revision)
             services.snapshot = snapshot
 
     def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
@@ -239,6 +245,8 @@ class Workspaces:
         if stale is not None:
             self._on_stale_policy(stale)
         gate, inbox = self._make(loaded.policy)
+        gate.in_force.set_policy(loaded.policy, snapshot.policy_revision)
+        gate.in_force.reload = partial(self.refresh, workspace)
         gate.in_force.freezes = await self._store.open_freezes(workspace)
         return WorkspaceServices(
             workspace=workspace, gate=gate, inbox=inbox, loaded_policy=loaded, snapshot=snapshot, stale_policy=stale

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from interlock.app.policy_in_force import merge_toggles
+from interlock.app.policy_in_force import merge_toggles, policy_revision
 from interlock.cli.context import CommandContext
 from interlock.config.load import Settings
 from interlock.core.errors import Misconfigured, NotFound
@@ -39,8 +40,9 @@ async def put_current_in_force(context: CommandContext) -> None:
     Whether teams have members is not checked: an empty team must not block decisions.
     """
     stored = await context.services.store.policy(context.workspace)
+    agents = await context.services.store.agents(context.workspace)
     settings, source = context.workspace_settings, await current_source(context)
-    toggles = merge_toggles(settings.toggles(), await context.services.store.agents(context.workspace))
+    toggles = merge_toggles(settings.toggles(), agents)
 
     def load(text: str) -> LoadedPolicy:
         return load_policy(text, compile_condition, None, toggles, settings.routing.reminders)
@@ -48,7 +50,9 @@ async def put_current_in_force(context: CommandContext) -> None:
     with name_source_in_errors(source):
         configured = read_configured_policy(context.settings) if stored is not None else None
         loaded = load_effective_policy(stored, configured, load)[0] if stored is not None else load(source.text)
-    context.services.inbox.in_force.set_policy(loaded.policy)
+    in_force = context.services.inbox.in_force
+    in_force.set_policy(loaded.policy, policy_revision(stored, agents))
+    in_force.reload = partial(put_current_in_force, context)
 
 
 async def current_source(context: CommandContext) -> PolicySource:

@@ -1,4 +1,7 @@
-"""Ports: small protocols that the rules and services need, each for one user; the storage implements them."""
+"""Ports: small protocols that the rules and services need, each for one user; the storage implements them.
+
+It is long because the ports and the values that they exchange are one interface.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from interlock.core.run import Run
 Clock = Callable[[], int]  # milliseconds since 1970, UTC
 IsRunnerDead = Callable[[str], bool]  # whether a runner is certainly dead; False if uncertain
 ApprovalStep = Callable[[Approval, Moment], Change[Approval]]
-StoredStep = Callable[[Stored, Moment, Sequence[Freeze]], Change[Approval]]
+StoredStep = Callable[[Stored, Moment, "StartConditions"], Change[Approval]]
 ReviewerStep = Callable[[Approval, Moment, Reviewer], Change[Approval]]
 GrantFactory = Callable[[Moment, Reviewer], Change[Grant]]
 RunStep = Callable[[Run, Moment], Change[Run]]
@@ -227,6 +230,20 @@ class ApprovalReader(Protocol):
     async def open_freezes(self, workspace: str) -> tuple[Freeze, ...]: ...
     async def secret_key(self, workspace: str) -> bytes: ...
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[Watch]: ...
+
+
+class PolicyRevision(NamedTuple):
+    """Changes with every new policy and with every change of an agent's settings, which hold its switches."""
+
+    policy: int = 0  # the newest version
+    agents: int = 0  # the sum of all agents' versions
+
+
+class StartConditions(NamedTuple):
+    """What can stop a start, as read inside its transaction."""
+
+    freezes: Sequence[Freeze]
+    policy_revision: PolicyRevision
 
 
 class ApprovalWriter(Protocol):

@@ -13,6 +13,7 @@ from typing import Any
 
 from interlock.app.bootstrap import AppServices, Toggles
 from interlock.app.gate import Execution
+from interlock.app.policy_in_force import combine_toggles
 from interlock.app.runs import RunHolder, RunService
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
@@ -55,6 +56,7 @@ class EmbeddedBackend:
         await self._services.store.open()
         await self._services.store.backfill_statements()
         program, self._configured_policy = self._program, _read_policy_option(self._policy)
+        self._services.gate.in_force.reload = self._refresh_policy
         self._warn_stale(
             await self._services.apply_policy(program.workspace, self._configured_policy, program.user, self._toggles)
         )
@@ -63,13 +65,13 @@ class EmbeddedBackend:
         await self._services.store.close()
 
     def set_tool_approvals(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
-        """Set the switches, effective from the next call."""
+        """Set the switches, effective from the next call; a stored switch that requires approval still does."""
         in_force = self._services.gate.in_force
         with in_force.lock:  # another thread may be putting a policy in force
             self._toggles[agent] = dict(tool_approvals)
-            policy, toggles = in_force.policy, dict(self._toggles)
+            policy, toggles = in_force.policy, combine_toggles(self._toggles, self._services.agents)
             also = policy.second_policy and replace(policy.second_policy, toggles=toggles)
-            in_force.set_policy(replace(policy, toggles=toggles, second_policy=also))
+            in_force.set_policy(replace(policy, toggles=toggles, second_policy=also), in_force.epoch.revision)
 
     def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return self._services.worker.run(stop), self._poll_policy()
@@ -167,9 +169,12 @@ class EmbeddedBackend:
         while True:
             await asyncio.sleep(POLICY_POLL)
             with suppress(Error):  # a new policy that does not load here leaves the current one in force
-                self._warn_stale(
-                    await self._services.refresh_policy(self._program.workspace, self._toggles, self._configured_policy)
-                )
+                await self._refresh_policy()
+
+    async def _refresh_policy(self) -> None:
+        self._warn_stale(
+            await self._services.refresh_policy(self._program.workspace, self._toggles, self._configured_policy)
+        )
 
     def _warn_stale(self, stale: StalePolicy | None) -> None:
         """Warn once per change."""

@@ -325,6 +325,7 @@ class LocalBackend:
         try:
             await self._store.backfill_statements()
             await self._load_policy()
+            self._gate.in_force.reload = self._load_policy
             self._gate.in_force.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()
@@ -340,8 +341,8 @@ class LocalBackend:
         return await self._gate.wait(self._workspace, approval_id, timeout)
 
     async def _load_policy(self) -> None:
-        policy = await load_stored_policy(self._store, self._workspace, self._configured_policy)
-        self._gate.in_force.set_policy(policy)
+        epoch = await load_stored_policy(self._store, self._workspace, self._configured_policy)
+        self._gate.in_force.set_policy(*epoch)
 
     async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution:
         await self._load_policy()  # people may have taken minutes to decide

@@ -11,7 +11,7 @@ from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.event import Payload
 from interlock.core.policy.policy import Ask, parse_terms
-from interlock.core.ports import User
+from interlock.core.ports import PolicyRevision, User
 from interlock.storage.engine.rows import Row
 
 MAX_CACHED_APPROVALS = 4096  # approvals cached between batches
@@ -52,6 +52,7 @@ class BatchCache:
     grants: dict[CacheKey, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
     payloads: dict[CacheKey, Payload] = field(default_factory=dict)  # small ones, of cached approvals
     freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # open freezes, by workspace
+    policy_revisions: dict[str, PolicyRevision] = field(default_factory=dict)  # by workspace
     users: dict[CacheKey, User | None] = field(default_factory=dict)  # recent reviewers, by workspace and name
 
     MAX_TOOLS = 1_000
@@ -64,6 +65,7 @@ class BatchCache:
         self.grants.clear()
         self.payloads.clear()
         self.freezes.clear()
+        self.policy_revisions.clear()
         self.users.clear()
 
     def put_approval(self, key: CacheKey, approval: Approval) -> None:

@@ -299,6 +299,11 @@ union all select id from approvals where workspace = ? and release_at > ? and st
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
 order by version desc limit 1
 
+-- name: policy_revision
+select
+    coalesce((select max(version) from policies where workspace = ?), 0),
+    coalesce((select sum(version) from agents where workspace = ?), 0)
+
 -- name: policies
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
 order by version desc limit ?

@@ -41,7 +41,7 @@ from interlock.core.ledger.expected_tables import STATED_KIND
 from interlock.core.ledger.row_digests import stamp_events
 from interlock.core.pins import MAX_DECLARED
 from interlock.core.policy.policy import Ask
-from interlock.core.ports import User
+from interlock.core.ports import PolicyRevision, User
 from interlock.core.run import Run
 from interlock.core.search import search_document
 from interlock.storage.engine import rows
@@ -86,6 +86,7 @@ class Transaction:
         self._new_tools: set[tuple[str, str, str]] = set()
         self._declared_counts: dict[CacheKey, int] = {}  # declared tools, by workspace and key
         self._freezes: dict[str, tuple[Freeze, ...]] = {}
+        self._policy_revisions: dict[str, PolicyRevision] = {}
         self._rewritten: set[CacheKey] = set()
         self._moments: dict[str, Moment] = {}
         self._exclusive_keys: set[str] = set()
@@ -184,6 +185,17 @@ class Transaction:
             if not any(each.scope in ("agent", "key") for each in known):  # the keys that these cover change
                 self._cache.freezes[workspace] = known
         return known
+
+    def policy_revision(self, workspace: str) -> PolicyRevision:
+        """Return the revision of the policy, including this batch's changes; every change of it is in the ledger."""
+        known = self._policy_revisions.get(workspace) or self._cache.policy_revisions.get(workspace)
+        if known is None:
+            policy, agents = self._connection.fetch("policy_revision", workspace, workspace)[0]
+            known = self._cache.policy_revisions[workspace] = PolicyRevision(int(policy), int(agents))
+        return known
+
+    def set_policy_revision(self, workspace: str, revision: PolicyRevision) -> None:
+        self._policy_revisions[workspace] = revision
 
     def person_grants(self, workspace: str, person: str, since: int) -> list[Grant]:
         """Return grants that a person created and that had not ended at this time, including this batch's changes."""
@@ -371,6 +383,7 @@ class Transaction:
         self._cache.heads.update(self._heads)
         for workspace in self._freezes:
             self._cache.freezes.pop(workspace, None)
+        self._cache.policy_revisions.update(self._policy_revisions)
         self._cache.users.update(self._users)
         for (workspace, _), grant in self._grants.items():
             self._cache.grants.pop((workspace, grant.tool), None)

@@ -179,6 +179,8 @@ class BatchRunner:
             return key in self._cache.approvals
         if name == "freezes":
             return key[0] in self._cache.freezes
+        if name == "policy_revision":
+            return key[0] in self._cache.policy_revisions
         if name == "user":
             return key in self._cache.users
         return name == "stored" and key in self._cache.approvals and key in self._cache.payloads
@@ -186,7 +188,7 @@ class BatchRunner:
     def _deadlines(self, batch: list[BatchItem]) -> Iterator[int]:
         """Yield the deadlines after which a step would have had another result."""
         for read in _distinct_reads(batch):
-            if read[0] in ("freezes", "user"):
+            if read[0] in ("freezes", "policy_revision", "user"):
                 continue
             approval = self._cache.approvals[read[1], read[2]]
             for deadline in (
@@ -240,6 +242,8 @@ class BatchRunner:
         for read in reads:
             if read[0] == "freezes" and read[1] in self._cache.freezes:
                 continue
+            if read[0] == "policy_revision" and read[1] in self._cache.policy_revisions:
+                continue
             if read[0] == "user" and read[1:] in self._cache.users:
                 continue
             if read[0] not in ("approval", "stored") or read[1:] not in known:
@@ -253,7 +257,8 @@ class BatchRunner:
         cache = self._cache
         self._is_sole_writer = all(cache.heads.get(head.workspace, head) == head for head in heads)
         if not self._is_sole_writer:
-            missing = [read for read in reads if read[0] == "freezes" or read[1:] in cache.approvals]
+            unkeyed = ("freezes", "policy_revision")
+            missing = [read for read in reads if read[0] in unkeyed or read[1:] in cache.approvals]
             missing += [read for read in reads if read[0] == "user" and read[1:] in cache.users]
             cache.clear()
             lookups = session.send_lookups(missing)

@@ -32,6 +32,7 @@ from interlock.core.ports import (
     ProposalTransaction,
     ReviewerStep,
     RunStep,
+    StartConditions,
     StoredStep,
     Trace,
     User,
@@ -41,7 +42,7 @@ from interlock.core.run import Run
 from interlock.runtime.durations import MINUTE
 from interlock.storage.engine import rows
 from interlock.storage.engine.transaction import Transaction
-from interlock.storage.engine.writer import BatchItem
+from interlock.storage.engine.writer import BatchItem, NamedRead
 from interlock.storage.tables.threads import check_lease
 
 SNOOZE_DELAY = 10 * MINUTE  # until the timer of a frozen approval is checked again; releasing the freeze checks at once
@@ -72,15 +73,14 @@ def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
         if transaction.fence is not None:
             check_lease(tx, call.workspace, call.run_id, transaction.fence)
         change = transaction.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
-        tx.freezes(call.workspace)
+        _read_start_conditions(tx, call.workspace)
         tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
     by_id = (("approval", call.workspace, given),) if given else ()
-    freezes = ("freezes", call.workspace)  # cached from then on, so that a start need not read them
     thread = (("thread", call.workspace, call.run_id),) if transaction.fence is not None else ()
-    return BatchItem(run, call.workspace, (by_call, grants, freezes, *by_id, *thread))
+    return BatchItem(run, call.workspace, (by_call, grants, *_start_reads(call.workspace), *by_id, *thread))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> BatchItem:
@@ -156,16 +156,26 @@ def current_reviewer(tx: Transaction, workspace: str, reviewer: Reviewer) -> Rev
 
 
 def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> BatchItem:
-    """Run a step as in `transition`; it also gets the freezes, read after the lock under which they are made."""
+    """Run a step as in `transition`; it also gets what can stop a start, read after the lock under which it changes."""
 
     def run(tx: Transaction) -> object:
-        stored, moment, freezes = tx.stored(workspace, approval_id), tx.moment(workspace), tx.freezes(workspace)
-        seen = _defer_deadlines(stored.approval, freezes, moment) if freezes else None
-        change = step(stored if seen is None else Stored(seen.state, stored.payload), moment, freezes)
+        stored, moment = tx.stored(workspace, approval_id), tx.moment(workspace)
+        conditions = _read_start_conditions(tx, workspace)
+        seen = _defer_deadlines(stored.approval, conditions.freezes, moment) if conditions.freezes else None
+        change = step(stored if seen is None else Stored(seen.state, stored.payload), moment, conditions)
         _write_change(tx, stored.approval, seen, change)
         return change.error or Stored(change.state, stored.payload)
 
-    return BatchItem(run, workspace, (("stored", workspace, approval_id), ("freezes", workspace)))
+    return BatchItem(run, workspace, (("stored", workspace, approval_id), *_start_reads(workspace)))
+
+
+def _read_start_conditions(tx: Transaction, workspace: str) -> StartConditions:
+    """Read what can stop a start; a proposal reads it too, so that it is cached when its call starts."""
+    return StartConditions(tx.freezes(workspace), tx.policy_revision(workspace))
+
+
+def _start_reads(workspace: str) -> tuple[NamedRead, NamedRead]:
+    return ("freezes", workspace), ("policy_revision", workspace, workspace)
 
 
 def _defer_deadlines(approval: Approval, freezes: Sequence[Freeze], moment: Moment) -> Change[Approval] | None:
@@ -243,6 +253,7 @@ def put_policy(
             reason=new_policy.reason,
             source=new_policy.source,
         )
+        tx.set_policy_revision(workspace, tx.policy_revision(workspace)._replace(policy=number))
         tx.write("insert_policy", workspace, *astuple(version))
         content = {**({"reason": new_policy.reason} if new_policy.reason else {}), **(new_policy.trace or {})} or None
         data = {
@@ -271,6 +282,8 @@ def put_agent(
         if last is not None and last.body == body:
             return last
         new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
+        revision = tx.policy_revision(workspace)
+        tx.set_policy_revision(workspace, revision._replace(agents=revision.agents + 1))
         tx.write("write_agent", workspace, *astuple(new))
         content = {"body": json.loads(body), **({"reason": reason} if reason else {})}
         data = {"agent": name, "version": new.version, "body": digest(body.encode())}
