@@ -42,6 +42,8 @@ WORKERS = 3
 OPEN = 24  # threads that are under way at once
 LEASE = 1_500  # milliseconds
 STOPPED = 4.0  # seconds: others need some as well to take over what was let go, on a busy machine
+MIN_STOPS = 6  # processes that are suspended in every storm, however few kills it has
+SPARED = 1.0  # seconds for which a process that goes on is not hit, so that it writes what it had in hand
 WORKSPACE = "default"
 DATABASE = "chat"
 STALLED = 20.0  # seconds without any change once nobody is hit any more
@@ -108,15 +110,16 @@ class Storm:
         self.url, self.folder, self.chance = url, folder, chance
         self.faults = Counter[str]()
         self.still: dict[int, float] = {}  # stopped processes, and until when
+        self.spared: dict[int, float] = {}  # processes that were stopped and go on, and until when they are not hit
 
     def run(self, kills: int) -> None:
         people = fork_child(lambda: asyncio.run(run_people(self.url, self.folder, self.chance.getrandbits(32))))
         running = [self.worker() for _ in range(WORKERS)]
         try:
-            while self.faults["kills"] < kills:
+            while self.faults["kills"] < kills or self.faults["stops"] < MIN_STOPS or self.still or self.spared:
                 time.sleep(self.chance.uniform(0.01, 0.25))
                 self.wake()
-                self.hit(self.chance.randrange(WORKERS), running)
+                self.hit(self.chance.randrange(WORKERS), running, kills)
         finally:
             (self.folder / "calm").touch()
             for pid in (*running, people):
@@ -126,26 +129,34 @@ class Storm:
     def worker(self) -> int:
         return fork_child(lambda: asyncio.run(run_worker(self.url, self.folder)))
 
-    def hit(self, number: int, running: list[int]) -> None:
+    def hit(self, number: int, running: list[int], kills: int) -> None:
         """Mostly kills; a stopped process is continued before it is killed, so that it can violate an invariant."""
         pid = running[number]
-        if pid in self.still:
+        if pid in self.still or pid in self.spared:
             return
-        if self.chance.random() < 0.1 and len(self.still) < WORKERS - 1:
+        is_last = self.faults["kills"] >= kills  # from then on only the missing stops
+        if is_last and self.faults["stops"] >= MIN_STOPS:
+            return
+        if (is_last or self.chance.random() < 0.1) and len(self.still) < WORKERS - 1:
             append_line(ExternalLog(self.folder).late, str(pid))
             os.kill(pid, signal.SIGSTOP)
             self.still[pid] = time.monotonic() + STOPPED
             self.faults["stops"] += 1
+            return
+        if is_last:
             return
         kill_child(pid)
         self.faults["kills"] += 1
         running[number] = self.worker()
 
     def wake(self) -> None:
+        now = time.monotonic()
         for pid, until in list(self.still.items()):
-            if time.monotonic() > until:
+            if now > until:
                 del self.still[pid]
                 os.kill(pid, signal.SIGCONT)
+                self.spared[pid] = now + SPARED
+        self.spared = {pid: until for pid, until in self.spared.items() if now < until}
 
 
 async def prepare_database(url: str, folder: Path) -> None:
