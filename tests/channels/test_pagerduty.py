@@ -87,7 +87,7 @@ async def test_a_call_of_which_nobody_knows_whether_it_ran_wakes_somebody(pager:
     await pager.update(make_notification("ended", make_view(status="approved")), ref)
     assert duty.open == []
     await pager.update(make_notification("ended", make_view(status="unknown")), ref)
-    assert [each.summaries for each in duty.open] == [["Nobody knows whether it ran: Delete /tmp/x"]]  # R25
+    assert [each.summaries for each in duty.open] == [["Outcome unknown: Delete /tmp/x"]]  # R25
     await pager.update(make_notification("ended", make_view(status="failed")), ref)
     assert duty.open == []
 

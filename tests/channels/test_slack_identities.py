@@ -43,8 +43,8 @@ async def test_unknown_user_gets_a_reason_and_a_link_to_identify(scenario: Slack
     approval_id = await scenario.ask()
     stranger = scenario.slack.add_user("bob", "mallory@example.com")  # by name they would be bob
     told = await refusal_text(scenario, stranger, approval_id)
-    assert "No account here has the e-mail address that you have in Slack. Nothing was decided." in told
-    [token] = re.findall(r"<https://interlock\.example/settings/\w+\?link=([^|<>]+)\|Say who you are", told)
+    assert "No Interlock user has your Slack e-mail address. Nothing was decided." in told
+    [token] = re.findall(r"<https://interlock\.example/settings/\w+\?link=([^|<>]+)\|Link your Interlock account", told)
     session = (
         await scenario.services.accounts.use_link(
             await scenario.services.accounts.create_link("default", "test", "bob")

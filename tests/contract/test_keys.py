@@ -242,9 +242,7 @@ async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(servic
     assert (await refusal(accounts, phone)).endswith("keys create --name phone --role viewer --user bob")
     assert (await refusal(accounts, many)).endswith(f"interlock keys list --all --json ({many[:12]})")
     for stranger in (mailer[:-1] + "_", mailer[:13] + phone[13:], revoked):
-        assert await refusal(accounts, stranger) == (
-            "This key does not count: it is unknown or was revoked. Ask an admin for another."
-        )
+        assert await refusal(accounts, stranger) == ("This key is unknown or was revoked. Ask an admin for another.")
 
 
 async def refusal(accounts: Accounts, secret: str) -> str:

@@ -269,11 +269,11 @@ async def test_the_selection_moves_and_cards_open_and_close(shell: Shell) -> Non
 async def test_z_and_a_with_nothing_there_say_so(shell: Shell) -> None:
     shell("migrate")
     with start_watch(shell) as terminal:
-        terminal.assert_shows("Nothing waits for a decision.")
+        terminal.assert_shows("No approvals are pending.")
         terminal.press("z")
         terminal.assert_shows("There is no rejection to undo.")
         terminal.press("a")
-        terminal.assert_becomes(lambda screen: screen.count("Nothing waits for a decision.") == 2, "a line about it")
+        terminal.assert_becomes(lambda screen: screen.count("No approvals are pending.") == 2, "a line about it")
 
 
 # What others do
@@ -453,7 +453,7 @@ async def test_without_its_package_the_live_list_names_the_extra(shell: Shell, m
     shell.extra = {"PYTHONPATH": os.pathsep.join([str(shell.folder), str(SOURCES)])}
     with shell.terminal("approvals", "watch") as terminal:
         assert terminal.exit_code() == 2
-        wanted = "textual is not installed, or its version does not fit: pip install 'interlock-gate[terminal]'"
+        wanted = "textual is not installed, or its version is not supported: pip install 'interlock-gate[terminal]'"
         assert wanted in terminal.screen()
 
 
@@ -500,7 +500,7 @@ async def test_approve_asks_about_each_alarm(shell: Shell) -> None:
     approval_id = await propose_mail(shell, args=DECEIT)
     with shell.terminal("approvals", "approve", approval_id) as terminal:
         for times in (1, 2):
-            terminal.assert_becomes(lambda screen, n=times: screen.count("Did you look at this") == n, "the question")
+            terminal.assert_becomes(lambda screen, n=times: screen.count("Have you reviewed this") == n, "the question")
             terminal.press("y\r")
         terminal.assert_shows("Approve this call?")
         terminal.press("y\r")

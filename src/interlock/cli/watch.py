@@ -50,7 +50,7 @@ from interlock.presenters.text import pluralize
 Body = Mapping[str, object]  # of a decision, as in the HTTP API
 HELP = """
   J K, arrows   move; in a card, scroll        O, Enter   open the card
-  Space         scroll a page                  F          show long values whole
+  Space         scroll a page                  F          show long values in full
   A             approve: opens the card, asks  R          reject, with a reason if you like
   C             answer instead                 E          edit the arguments in your editor
   Z             undo a rejection               Esc        back
@@ -132,7 +132,7 @@ class PendingList:
         """One line for each approval."""
         rows = self.rows()
         if not rows:
-            return Text("\n  Nothing waits for a decision.", style="dim")
+            return Text("\n  No approvals are pending.", style="dim")
         grid = Table.grid(padding=(0, 2), expand=True)
         for ratio in (None, None, None, None, None, 1, None, None):
             grid.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
@@ -518,7 +518,7 @@ class LiveView(App[None]):
         if self._view is None:
             await self._open_card()
         if self._view is None:
-            raise Conflict("Nothing waits for a decision.")
+            raise Conflict("No approvals are pending.")
         if self._view.status != "pending":
             raise Conflict(f"This is {self._view.status}: there is nothing left to decide.")
         return self._view

@@ -311,7 +311,7 @@ def _describe_not_run(name: str, content: object) -> str:
         case "expired":
             return f"{name} timed out and did not run: {reason}."
         case "cancelled":
-            return f"{name} was withdrawn and did not run: {reason}."
+            return f"{name} was cancelled and did not run: {reason}."
         case "denied":
             return f"{name} is not allowed and did not run: {reason}."
         case _:
