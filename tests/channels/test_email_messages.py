@@ -269,7 +269,7 @@ async def test_reminder_and_escalation_say_why(mailing: MailSetup) -> None:  # R
     assert await channel.update(replace(message, purpose="remind", id="again"), ref) == ref
     escalated, reminder = mailing.server.accepted
     assert escalated.parsed["Subject"] == "Escalated: Delete /tmp/x"
-    assert "it was passed on to you" in escalated.text
+    assert "it was escalated to you" in escalated.text
     assert reminder.parsed["Subject"] == "Reminder: Delete /tmp/x"
     assert "nobody has" in reminder.text
     assert reminder.parsed["In-Reply-To"] == escalated.parsed["Message-ID"]
@@ -351,7 +351,7 @@ async def test_a_code_is_in_the_mail_and_not_in_its_subject(server: MailServer) 
     assert "    12345678\n" in mail.text
     assert "12345678" in HtmlReader.parse(mail).text
     assert HtmlReader.parse(mail).links == []
-    assert "Give it to nobody" in mail.text
+    assert "Do not share it" in mail.text
 
 
 HEADERS = {

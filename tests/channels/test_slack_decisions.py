@@ -99,7 +99,7 @@ async def test_edit_shows_a_field_for_each_argument_and_keeps_what_it_does_not_s
     assert [name for name, each in fields.items() if not each["optional"]] == ["amount", "recipient"]
     assert fields["amount"]["element"]["initial_value"] == "123456789012345678901234567890"
     assert [each["text"]["text"] for each in fields["currency"]["element"]["options"]] == ["EUR", "USD"]
-    assert any("stay as they are" in text and "key" in text for _, text in texts(form.view["blocks"]))
+    assert any("stay unchanged" in text and "key" in text for _, text in texts(form.view["blocks"]))
     changes = {
         "amount": "123456789012345678901234567891",
         "currency": "USD",

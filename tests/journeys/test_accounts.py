@@ -63,7 +63,7 @@ async def test_keys_are_for_somebody_and_removing_says_what_ends(shell: Shell) -
     assert (new["per_minute"], new["pending"]) == (1500, 0)
     assert "office; tools mail_*; no requester; 1,500 per minute; any number pending" in shell("keys", "list").out
     loose = shell("keys", "create", "--name", "loose", "--role", "agent")
-    assert "It is bound to no agent: its program may say any agent's name" in loose.out.replace("\n", " ")
+    assert "It is not bound to an agent: its program may use any agent name" in loose.out.replace("\n", " ")
     (shell.folder / "policy.yaml").write_text(
         "version: 1\nrules:\n  - {name: payroll asks, tools: [pay], agents: [payroll], then: ask}\n"
     )
@@ -71,8 +71,8 @@ async def test_keys_are_for_somebody_and_removing_says_what_ends(shell: Shell) -
     assert "1 key of an agent is not bound to an agent or a requester" in warned
     laptop = shell("keys", "create", "--name", "laptop", "--role", "reviewer", "--user", "bob").out.splitlines()[-1]
     told = shell("users", "remove", "bob", "--dry-run").out
-    assert told == f"Removing bob ends:\n  keys: {laptop[:12]} (laptop)\n"
-    assert shell("users", "remove", "bob").out == f"Removed bob. With them ended:\n  keys: {laptop[:12]} (laptop)\n"
+    assert told == f"Removing bob revokes:\n  keys: {laptop[:12]} (laptop)\n"
+    assert shell("users", "remove", "bob").out == f"Removed bob. Revoked with them:\n  keys: {laptop[:12]} (laptop)\n"
     exported = shell("audit", "export").out
     kinds = ("key_created", "key_rotated", "user_changed", "key_revoked", "user_removed")
     assert [kind for kind in kinds if kind not in exported] == []

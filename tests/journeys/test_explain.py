@@ -53,7 +53,7 @@ async def strict(shell: Shell) -> Shell:
             "ask",
             "cms_delete_page is registered as destructive: the effect read that the call declares is ignored.",
         ),
-        ({"tool": "create_issue", "effect": "write"}, "ask", "declared otherwise than it is pinned"),
+        ({"tool": "create_issue", "effect": "write"}, "ask", "declaration differs from its pin"),
         ({"tool": "cms_delete_page", "args": {"slug": "x"}}, "ask", "is registered as destructive."),
         ({"tool": "fund_transfer"}, "ask", "fund_transfer is registered as write."),
         ({"tool": "look_up", "effect": "read", "embedded": True}, "allow", "a program that opens the database itself"),

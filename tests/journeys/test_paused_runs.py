@@ -107,7 +107,7 @@ def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  
     assert (item["called"], item["waiting"], item["attempts"], item["resuming"]) == ("thread 8", 0, 0, False)
     assert "More results" in shell("runs", "list", "--limit", "1").out
     shell("approvals", "approve", approval_id)
-    assert shell("runs", "list", "--agent", "nobody").out == "No run of nobody is paused.\n"
+    assert shell("runs", "list", "--agent", "nobody").out == "No runs of nobody are paused.\n"
     assert shell("runs", "list", "--agent", "mailer").out.count("ready") == 1
 
 
@@ -127,7 +127,7 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[-1] == "Resumed thread 7."
     assert notes(flow) == ["begun", "sent to bob", "begun"]
-    assert flow("runs", "list").out == "No run is paused.\n"
+    assert flow("runs", "list").out == "No runs are paused.\n"
 
 
 async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9

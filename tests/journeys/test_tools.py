@@ -58,7 +58,7 @@ async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
     assert "file_letter" not in {each["name"] for each in pinned_tools(shell)}
     all_of = shell("tools", "pin", "--all-of", "mailer", "--yes")
     assert "Skipped: send_letter, since the rule 'mails' names it." in all_of.out
-    assert "Skipped: stamp, since nobody said what it does" in all_of.out
+    assert "Skipped: stamp, since its effect is not declared" in all_of.out
     assert all_of.out.endswith("Pinned 1 tool of mailer.\n")
     told = {tool["name"]: tool for tool in shell("tools", "list", "--json").json["items"]}
     assert (told["burn"]["standing"], told["burn"]["effect"], told["burn"]["pinned_by"]) == (

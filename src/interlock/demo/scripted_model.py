@@ -322,7 +322,7 @@ def _describe_failure(name: str, content: object) -> str:
     error = _short(_field(content, "error") or "no error was given").rstrip(".")
     match _field(content, "status"):
         case "unknown":
-            return f"Nobody knows whether {name} took effect. Somebody has to look before it is tried again."
+            return f"The outcome of {name} is unknown. Somebody has to check before it is tried again."
         case "invalid":
             return f"{name} was not asked for in a way that it takes: {error}."
         case _:
