@@ -183,4 +183,4 @@ def test_tools_of_an_agent_are_pinned_one_by_one_or_all_at_once(site: Site, visi
     expect(plan).to_contain_text("okr_like: its effect is not declared")
     plan.get_by_role("button", name="Pin 1 tool").click()
     expect(page.get_by_role("button", name="Unpin file_letter")).to_be_visible()
-    expect(page.get_by_text("No tool runs on its declared effect alone.")).to_be_visible()
+    expect(page.get_by_text("No tool is trusted on its declaration alone.")).to_be_visible()

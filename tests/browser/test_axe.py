@@ -45,7 +45,7 @@ def keys(page: Page, seeded: SeededSite) -> None:
 def together(page: Page, seeded: SeededSite) -> None:
     for number in (1, 2):
         page.get_by_label("Select: Run send_mail").nth(number).check()
-    page.get_by_role("button", name="Decide together").click()
+    page.get_by_role("button", name="Bulk decision…").click()
     expect(page.get_by_role("region", name="Bulk decision")).to_be_visible()
 
 

@@ -91,7 +91,7 @@ def test_dead_delivery_is_shown_retried_and_in_the_history(site: Site, visit: Vi
     expect(parked).to_have_count(1, timeout=30_000)
     expect(parked).to_contain_text("Via hook: request for a decision")
     expect(parked).to_contain_text("The webhook refused it (400).")
-    expect(parked.get_by_role("link", name="this request")).to_have_attribute("href", f"/a/{approval_id}")
+    expect(parked.get_by_role("link", name="this approval")).to_have_attribute("href", f"/a/{approval_id}")
     assert barriers(page) == []
     hook.override = None
     parked.get_by_role("button", name="Retry").click()
@@ -117,7 +117,7 @@ def test_a_channel_that_is_off_is_switched_on_again(site: Site, visit: Visit, ho
     site.propose(site.agent("office"), "pay", {"to": "bob", "amount": 5})
     page = open_channels(visit(site.admin, "/settings/channels"))
     row = page.locator("[data-channel=hook]")
-    expect(row).to_contain_text("The webhook said that this address is gone (410).", timeout=30_000)
+    expect(row).to_contain_text("The webhook reports that this address is gone (410).", timeout=30_000)
     assert barriers(page) == []
     row.get_by_role("button", name="Enable hook").click()
     expect(row.get_by_role("button", name="Enable hook")).to_have_count(0)
@@ -144,7 +144,7 @@ def test_somebody_says_who_they_are_elsewhere_and_takes_it_back(site: Site, visi
     expect(other.get_by_role("dialog")).to_contain_text("It belongs to bob.")
     expect(other.get_by_role("button", name="Yes, this is me")).to_be_disabled()
     other.goto("/settings/me?link=forged")
-    expect(other.get_by_role("dialog")).to_contain_text("This link does not hold any more.")
+    expect(other.get_by_role("dialog")).to_contain_text("This link is invalid or expired.")
     open_channels(other)
     expect(other.get_by_role("region", name="Linked accounts")).to_contain_text("T0TEAM/U0BOB in hook is bob")
     mine.get_by_role("button", name="Remove").click()

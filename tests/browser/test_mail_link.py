@@ -110,7 +110,7 @@ def test_a_scanner_that_runs_the_page_decides_nothing(
 
 def test_a_link_that_does_not_hold_leads_to_the_sign_in(site: Site, visit: Visit) -> None:  # R25
     page = visit(None, "/a/01a1e154-1336-7cab-9db1-e7cefc446694?t=default.nothing.1.2")
-    expect(page.get_by_text("This link does not hold.")).to_be_visible()
+    expect(page.get_by_text("This link is invalid or expired.")).to_be_visible()
     page.get_by_role("link", name="Sign in").click()
     expect(page.get_by_role("textbox", name="Password")).to_be_visible()
     assert urlsplit(page.url).query == "next=%2Fa%2F01a1e154-1336-7cab-9db1-e7cefc446694"

@@ -22,12 +22,12 @@ def test_absence_with_a_delegate_is_set_and_ended(site: Site, visit: Visit) -> N
     page = visit(site.admin, "/settings/me")
     away = page.get_by_role("region", name="Out of office")
     away.get_by_label("Away until").fill("2099-01-31T18:00")
-    expect(away.get_by_text("No deputies")).to_be_visible()
+    expect(away.get_by_text("No delegates")).to_be_visible()
     expect(away.get_by_label("vic")).to_have_count(0)  # a viewer decides nothing
     away.get_by_label("bob").check()
     away.get_by_label("finance").check()
     away.get_by_role("button", name="Set away").click()
-    expect(away.get_by_role("status")).to_contain_text("Deputies: bob and the team finance.")
+    expect(away.get_by_role("status")).to_contain_text("Delegates: bob and the team finance.")
     told = person(site, "ann")["away"]
     assert (told["users"], told["teams"]) == (["bob"], ["finance"])
     away.get_by_role("button", name="I am back").click()
@@ -45,7 +45,7 @@ def test_an_admin_sets_somebody_away_and_everybody_sees_it(site: Site, visit: Vi
     dialog.get_by_role("button", name="Set away").click()
     expect(dialog.get_by_role("button", name="bob is back")).to_be_visible()
     seen = visit(bob, "/settings/people")
-    expect(seen.locator("[data-person=bob]")).to_contain_text("Deputy: ann.")
+    expect(seen.locator("[data-person=bob]")).to_contain_text("Delegate: ann.")
 
 
 def test_somebody_is_added_gets_a_link_is_changed_and_removed(site: Site, visit: Visit) -> None:

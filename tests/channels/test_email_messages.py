@@ -101,7 +101,7 @@ async def test_text_and_html_say_the_same(mailing: MailSetup) -> None:  # R25
         "path",
         "two words",
         "until 2027-01-16 08:00 UTC",
-        "Forwarding this mail lets nobody else decide.",
+        "Forwarding this mail does not let anybody else decide.",
     ):
         assert said in mail.text, said
         assert said in shown.text, said
@@ -162,7 +162,7 @@ async def test_long_arguments_are_cut_and_say_how_long_they_are(mailing: MailSet
     [mail] = mailing.server.mails_to("ada@example.com")
     assert_valid_mime(mail)
     assert "(1,000,000 characters)" in mail.text
-    assert "22 more on the page" in mail.text
+    assert "22 more in the web app" in mail.text
     assert len(mail.raw) < 60_000
 
 
@@ -170,8 +170,8 @@ async def test_what_may_deceive_is_a_warning(mailing: MailSetup) -> None:  # R25
     await propose_pending(mailing.services, args={"path": "/tmp/\u202egpj.exe"})
     await mailing.sweep()
     [mail] = mailing.server.mails_to("ada@example.com")
-    assert "Look twice:" in mail.text
-    assert "Look twice:" in HtmlReader.parse(mail).text
+    assert "Check carefully:" in mail.text
+    assert "Check carefully:" in HtmlReader.parse(mail).text
     assert "\\u{202e}" in mail.text
 
 
@@ -269,7 +269,7 @@ async def test_reminder_and_escalation_say_why(mailing: MailSetup) -> None:  # R
     assert await channel.update(replace(message, purpose="remind", id="again"), ref) == ref
     escalated, reminder = mailing.server.accepted
     assert escalated.parsed["Subject"] == "Escalated: Delete /tmp/x"
-    assert "it was passed on to you" in escalated.text
+    assert "it was escalated to you" in escalated.text
     assert reminder.parsed["Subject"] == "Reminder: Delete /tmp/x"
     assert "nobody has" in reminder.text
     assert reminder.parsed["In-Reply-To"] == escalated.parsed["Message-ID"]
@@ -351,7 +351,7 @@ async def test_a_code_is_in_the_mail_and_not_in_its_subject(server: MailServer) 
     assert "    12345678\n" in mail.text
     assert "12345678" in HtmlReader.parse(mail).text
     assert HtmlReader.parse(mail).links == []
-    assert "Give it to nobody" in mail.text
+    assert "Do not share it" in mail.text
 
 
 HEADERS = {

@@ -87,7 +87,7 @@ async def test_a_call_of_which_nobody_knows_whether_it_ran_wakes_somebody(pager:
     await pager.update(make_notification("ended", make_view(status="approved")), ref)
     assert duty.open == []
     await pager.update(make_notification("ended", make_view(status="unknown")), ref)
-    assert [each.summaries for each in duty.open] == [["Nobody knows whether it ran: Delete /tmp/x"]]  # R25
+    assert [each.summaries for each in duty.open] == [["Outcome unknown: Delete /tmp/x"]]  # R25
     await pager.update(make_notification("ended", make_view(status="failed")), ref)
     assert duty.open == []
 
@@ -182,7 +182,7 @@ async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_
     await approve(services, approval_id)
     await channels.sweep()
     assert (len(duty.incidents), duty.open, duty.receiver.refused) == (1, [], [])
-    with pytest.raises(NotFound, match="Nothing is taken"):
+    with pytest.raises(NotFound, match="accepts no requests"):
         channels.notifications.get_inbound_channel("pager")
     await channels.close()
 

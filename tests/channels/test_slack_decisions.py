@@ -99,7 +99,7 @@ async def test_edit_shows_a_field_for_each_argument_and_keeps_what_it_does_not_s
     assert [name for name, each in fields.items() if not each["optional"]] == ["amount", "recipient"]
     assert fields["amount"]["element"]["initial_value"] == "123456789012345678901234567890"
     assert [each["text"]["text"] for each in fields["currency"]["element"]["options"]] == ["EUR", "USD"]
-    assert any("stay as they are" in text and "key" in text for _, text in texts(form.view["blocks"]))
+    assert any("stay unchanged" in text and "key" in text for _, text in texts(form.view["blocks"]))
     changes = {
         "amount": "123456789012345678901234567891",
         "currency": "USD",
@@ -122,7 +122,7 @@ async def test_edit_shows_a_field_for_each_argument_and_keeps_what_it_does_not_s
     [
         ({"amount": "many"}, {"amount": "This is not a number."}),
         ({"amount": "true"}, {"amount": "This is not a number."}),
-        ({"splits (JSON)": "[1"}, {"splits (JSON)": "This is not JSON. Texts stand between quotation marks."}),
+        ({"splits (JSON)": "[1"}, {"splits (JSON)": "This is not JSON. Put text in quotation marks."}),
         ({"amount": "x", "splits (JSON)": "NaN"}, {"amount", "splits (JSON)"}),
         ({"amount": "-1"}, {"amount"}),
         ({"splits (JSON)": '["a"]'}, {"splits (JSON)"}),
@@ -251,7 +251,7 @@ async def test_a_form_about_arguments_that_changed_decides_nothing(scenario: Sla
     assert await scenario.status(approval_id) == "pending"
     await scenario.sweep()
     message = scenario.slack.all_messages[0]
-    assert "1 of 2 have agreed." in shown_texts(message)
+    assert "1 of 2 have approved." in shown_texts(message)
     await scenario.click("eve", "approve", message)
     assert await scenario.status(approval_id) == "approved"
 
@@ -263,7 +263,7 @@ async def test_one_person_counts_once_however_often_they_click(scenario: SlackSc
     await approve(scenario.services, approval_id)  # bob, on the page
     await scenario.click("bob", "approve")
     assert await scenario.status(approval_id) == "pending"
-    assert scenario.ephemeral_texts == ["You have agreed to this already. It waits for others."]
+    assert scenario.ephemeral_texts == ["You have already approved this. It needs approval by others."]
     await scenario.click("ada", "approve")
     assert await scenario.status(approval_id) == "approved"
 

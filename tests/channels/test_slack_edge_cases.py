@@ -97,7 +97,7 @@ async def test_a_form_that_slack_has_to_wait_for_says_so_and_goes_on(
     monkeypatch.setattr("interlock.notify.channels.slack.channel.USER_LOOKUP_TIMEOUT", 60)
     scenario.slack.slow = asyncio.Event()
     said = await scenario.submit(form, {"Reason": "no"})
-    assert said["Reason"].startswith("This takes longer than Slack waits, and goes on.")
+    assert said["Reason"].startswith("This takes longer than Slack waits; it continues in the background.")
     scenario.slack.slow.set()
     await scenario.state.notifications.channels["slack"].close()
     assert await scenario.decision(approval_id) == ("reject", "bob", "slack")
@@ -107,7 +107,7 @@ async def test_a_form_about_a_message_that_nobody_knows_says_so(scenario: SlackS
     await scenario.ask()
     form = await scenario.open_form("bob", "reject")
     form.view["private_metadata"] = "default.nothing " + "0" * 64
-    assert (await scenario.submit(form))["Reason"].startswith("Interlock does not know this message any more.")
+    assert (await scenario.submit(form))["Reason"].startswith("This message is no longer known to Interlock.")
 
 
 async def test_database_failure_is_shown_to_the_clicking_user(

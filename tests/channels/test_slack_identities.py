@@ -43,8 +43,8 @@ async def test_unknown_user_gets_a_reason_and_a_link_to_identify(scenario: Slack
     approval_id = await scenario.ask()
     stranger = scenario.slack.add_user("bob", "mallory@example.com")  # by name they would be bob
     told = await refusal_text(scenario, stranger, approval_id)
-    assert "No account here has the e-mail address that you have in Slack. Nothing was decided." in told
-    [token] = re.findall(r"<https://interlock\.example/settings/\w+\?link=([^|<>]+)\|Say who you are", told)
+    assert "No Interlock user has your Slack e-mail address. Nothing was decided." in told
+    [token] = re.findall(r"<https://interlock\.example/settings/\w+\?link=([^|<>]+)\|Link your Interlock account", told)
     session = (
         await scenario.services.accounts.use_link(
             await scenario.services.accounts.create_link("default", "test", "bob")
@@ -84,7 +84,7 @@ async def test_an_address_of_two_accounts_is_nobody_s(scenario: SlackScenario) -
     twin = User("twin", "admin", teams=frozenset(), email="ADA@example.com")
     await scenario.services.store.put_user("default", twin, "ada")
     approval_id = await scenario.ask()
-    assert "No account here" in await refusal_text(scenario, "ada", approval_id)
+    assert "No Interlock user has" in await refusal_text(scenario, "ada", approval_id)
 
 
 async def test_an_address_of_somebody_who_left_is_free(scenario: SlackScenario) -> None:
@@ -107,7 +107,7 @@ async def test_identity_link_binds_regardless_of_the_email_address(scenario: Sla
 async def test_a_link_of_another_team_s_user_is_not_this_one_s(scenario: SlackScenario) -> None:
     await scenario.services.store.deliveries.bind("default", "slack", "T2/U9", "bob", "bob")
     approval_id = await scenario.ask()
-    assert "No account here" in await refusal_text(
+    assert "No Interlock user has" in await refusal_text(
         scenario, scenario.slack.add_user("x", "x@example.com", id="U9"), approval_id
     )
 
@@ -126,7 +126,7 @@ async def test_who_was_removed_is_a_stranger(scenario: SlackScenario) -> None:
     gone = User("bob", "reviewer", teams=frozenset({"finance"}), email="bob@example.com", removed_at=1)
     await scenario.services.store.put_user("default", gone, "ada")
     await scenario.state.workspaces.refresh("default")
-    assert "No account here" in await refusal_text(scenario, "bob", approval_id)
+    assert "No Interlock user has" in await refusal_text(scenario, "bob", approval_id)
 
 
 async def test_a_late_click_is_told_what_was_decided(scenario: SlackScenario) -> None:  # R25

@@ -22,7 +22,7 @@ from tests.support import BOB, Clock, approve, propose_pending
 
 MINUTE = 60_000
 FREE = ToolSpec("send_text", "write", describe="Send {text}")
-LINK = re.compile(r"<https://interlock\.example/[^<>|]+\|Look at it( and decide)?>")
+LINK = re.compile(r"<https://interlock\.example/[^<>|]+\|(View it|Review and decide)>")
 DATE = re.compile(r"<!date\^[0-9]+\^\{date_short_pretty\} \{time\}\|[0-9: UTC-]+>")
 CODE = re.compile(r"```[^`]+```|`[^`\n]+`")
 OWN_MARKUP = re.compile(
@@ -132,7 +132,7 @@ async def test_a_reminder_is_a_reply_that_all_see_and_the_message_stays_the_one(
     assert await channel.update(replace(message, purpose="remind"), delivery.ref) == delivery.ref
     first, reply = scenario.slack.all_messages
     assert (reply["thread_ts"], reply["reply_broadcast"], reply["text"][:9]) == (posted["ts"], True, "Reminder:")
-    assert "1 of 2 have agreed." in json.dumps(first)
+    assert "1 of 2 have approved." in json.dumps(first)
     assert "Reminder" not in json.dumps(first)
     assert list(buttons(first))
     assert scenario.slack.refusals == []
@@ -185,7 +185,7 @@ async def test_a_test_and_a_message_for_many_have_words_and_a_link(scenario: Sla
     await scenario.sweep()
     said = json.dumps(scenario.slack.all_messages)
     assert "more calls wait for you" in said
-    assert "<https://interlock.example/inbox|Look at it and decide>" in said
+    assert "<https://interlock.example/inbox|Review and decide>" in said
 
 
 @pytest.mark.parametrize(

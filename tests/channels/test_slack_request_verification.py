@@ -200,7 +200,7 @@ async def test_without_a_secret_nothing_is_heard_and_there_are_no_buttons(tmp_pa
         approval_id = await scenario.ask()
         [message] = scenario.slack.all_messages
         assert [each["type"] for each in message["blocks"]].count("actions") == 0
-        assert f"<https://interlock.example/a/{approval_id}|Look at it and decide>" in json.dumps(message)
+        assert f"<https://interlock.example/a/{approval_id}|Review and decide>" in json.dumps(message)
         body = urlencode({"payload": json.dumps({"type": "block_actions"})}).encode()
         for secret in ("", "None", SECRET):
             assert (await scenario.post(sign(body, clock() // 1000, secret))).status_code == 401

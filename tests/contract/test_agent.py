@@ -169,7 +169,7 @@ async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted
         outcome = await trusted_agent.attempt(each, SEND, tool)
         assert isinstance(outcome, Finished)
         assert outcome.status == "unknown"
-        assert "Do not call it again: a person has to look." in str(to_model_message(outcome, "send"))
+        assert "Do not call it again: a person has to check first." in str(to_model_message(outcome, "send"))
     assert len(tool.ran) == 2
 
 
@@ -276,7 +276,7 @@ def test_a_sub_agent_tightens_and_never_loosens(embedded_interlock: Interlock) -
 def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(database: Database) -> None:  # R9, R13
     with Interlock(database.url, agent="mailer") as lock:
         parent = lock.agent("mailer", {"send": True})
-        with pytest.raises(Misconfigured, match="switches go by name"):
+        with pytest.raises(Misconfigured, match="tool_approvals apply by name"):
             parent.agent("clerk").agent("mailer", {"send": False})
         back = parent.agent("clerk").agent("mailer")
         assert isinstance(lock.loop_thread.run(lock.check(back.call("send", {"to": "bob"}, "run", "1"), SEND)), Waiting)

@@ -158,12 +158,12 @@ async def test_the_doctor_says_that_a_file_is_stale_or_not_in_force_yet(
     assert "policy put" not in capsys.readouterr().out
     file.write_text(DENY)
     await run_checks(options)
-    assert "The next start of the server puts it in force." in capsys.readouterr().out
+    assert "The server puts it in force at its next start." in capsys.readouterr().out
     await make_server_state(Settings(policy=file), services)
     await services.store.close()
     file.write_text(ALLOW)
     await run_checks(options)
-    assert f"To put it back: interlock policy put {file}" in capsys.readouterr().out
+    assert f"To put it in force again: interlock policy put {file}" in capsys.readouterr().out
 
 
 async def test_a_hook_with_a_stale_file_judges_by_both(database: Database, people_services: AppServices) -> None:

@@ -258,7 +258,7 @@ async def test_links_that_they_made_for_others_end_and_keys_are_named(bank_servi
     key, _ = await accounts.create_key("default", "office", "agent", "root")
     gone = await accounts.remove_user("default", "root", "ada")
     assert (gone.effects.links, gone.effects.made_keys) == (1, ((key.id, "office"),))
-    with pytest.raises(Error, match="was used, or its time is over"):
+    with pytest.raises(Error, match="was already used or has expired"):
         await accounts.inspect_link(invitation)
 
 

@@ -436,7 +436,7 @@ def test_arguments_of_the_wrong_type_never_reach_people(make_interlock: Callable
 
 def test_a_tool_with_unnamed_arguments_is_refused(make_interlock: Callable[..., Interlock]) -> None:
     lock = make_interlock()
-    with pytest.raises(Misconfigured, match="names each"):
+    with pytest.raises(Misconfigured, match="needs a name"):
 
         @lock.tool(effect="write")
         def anything(*args: str) -> None: ...

@@ -311,7 +311,7 @@ def test_a_service_that_is_killed_inside_the_tool_never_runs_it_again(alone: Sce
     with run_service(alone, tmp_path, SHORT):
         there.advance(run)
     assert run.error is not None
-    assert "nobody knows" in run.error["message"]
+    assert "outcome is unknown" in run.error["message"]
     assert (world.refunded_amounts("order-q1"), world.status("order-q1")) == ([40], "unknown")
 
 

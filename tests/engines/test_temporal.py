@@ -363,7 +363,7 @@ def test_a_worker_that_is_killed_inside_the_tool_never_runs_it_again(alone: Scen
     there.time_out()
     with run_worker(there, world, tmp_path, SHORT):
         ended = there.wait_ended("q1")
-    assert (failure_of_run(ended), "nobody knows" in ended.message) == (("unknown", True), True)
+    assert (failure_of_run(ended), "outcome is unknown" in ended.message) == (("unknown", True), True)
     assert (world.refunded_amounts("order-q1"), world.status("order-q1")) == ([40], "unknown")
 
 

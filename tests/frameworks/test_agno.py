@@ -136,4 +136,4 @@ def test_a_tool_that_does_not_know_how_it_ended_is_recorded_so_and_the_model_is_
 ) -> None:
     for seen in scenes["a_tool_that_does_not_know"]:
         assert seen["status"] == ["unknown"]
-        assert "nobody knows how it ended" in seen["told"][0]
+        assert "its outcome is unknown" in seen["told"][0]

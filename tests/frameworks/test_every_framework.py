@@ -158,7 +158,7 @@ def test_killed_inside_the_tool_it_is_not_run_again_and_the_model_is_told(framew
         program.communicate()
     end = framework.run("mail")
     assert not end.paused
-    assert "nobody knows" in end.results[0]
+    assert "outcome is unknown" in end.results[0]
     assert framework.effects.calls_to("send_mail") == [MAILED]
     assert [item["status"] for item in framework.list_approvals("all")] == ["unknown"]
 

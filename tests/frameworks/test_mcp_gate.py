@@ -492,7 +492,7 @@ async def test_a_gate_that_is_killed_while_the_tool_runs_never_runs_it_again(sce
         async with open_http_client(url) as client:
             said = await client.call_tool("hang", {})
             assert said.is_error
-            assert "nobody knows how it ended" in result_text(said)
+            assert "its outcome is unknown" in result_text(said)
     assert await scenario.status(pending) == "unknown"
 
 

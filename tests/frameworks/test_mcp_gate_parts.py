@@ -141,7 +141,7 @@ def test_every_end_of_a_call_is_a_result_that_clients_can_show() -> None:  # R35
     assert model_message(Finished("succeeded", stored)) == stored
     assert model_message(Finished("succeeded", "cut short"))["content"][0]["text"] == "cut short"
     assert model_message(Finished("failed", None, "no such file"))["isError"]
-    assert "nobody knows how it ended" in model_message(Finished("unknown"))["content"][0]["text"]
+    assert "its outcome is unknown" in model_message(Finished("unknown"))["content"][0]["text"]
     assert model_message(Refused("no"))["_meta"] == {"interlock/status": "denied"}
     assert not model_message(Answered("later"))["isError"]
     with pytest.raises(TypeError, match="nothing to tell"):

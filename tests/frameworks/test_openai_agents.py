@@ -27,7 +27,7 @@ from tests.journeys.shell import Shell
 Scenes = dict[str, dict[str, Any]]
 ENVIRONMENT = "openai_agents"
 MAILED = {"to": "bob@example.com", "text": "Hello"}
-UNKNOWN = "nobody knows how it ended"
+UNKNOWN = "its outcome is unknown"
 EDITED = "A reviewer changed the arguments before it ran"
 
 

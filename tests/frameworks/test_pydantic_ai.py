@@ -644,7 +644,7 @@ async def test_a_tool_that_ran_out_of_time_may_have_run_and_nobody_is_told_that_
     for stored in await reviewers.wait_pending(2):
         await reviewers.decide(Approve(), stored)
     end = await resume_run(lock, agent)
-    assert ["nobody knows how it ended" in told for told in results(end)] == [True, True]
+    assert ["its outcome is unknown" in told for told in results(end)] == [True, True]
     assert [stored.approval.status for stored in await reviewers.list_approvals()] == ["unknown", "unknown"]
 
 

@@ -57,13 +57,13 @@ async def test_keys_are_for_somebody_and_removing_says_what_ends(shell: Shell) -
     assert "bound to no agent" not in made.out
     assert "interlock keys rotate" in made.out
     rotated = shell("keys", "rotate", made.out.splitlines()[-1], "--overlap", "1h")
-    assert f"in place of {made.out.splitlines()[-1][:12]}, which ends in 1h" in rotated.out.replace("\n", " ")
+    assert f"to replace {made.out.splitlines()[-1][:12]}, which expires in 1h" in rotated.out.replace("\n", " ")
     (new, old) = shell("keys", "list", "--json").json["items"]
     assert (new["rotated_from"], new["agents"], new["requester"]) == (old["id"], ["office"], "none")
     assert (new["per_minute"], new["pending"]) == (1500, 0)
-    assert "office; tools mail_*; no requester; 1,500 a minute; any number pending" in shell("keys", "list").out
+    assert "office; tools mail_*; no requester; 1,500 per minute; any number pending" in shell("keys", "list").out
     loose = shell("keys", "create", "--name", "loose", "--role", "agent")
-    assert "It is bound to no agent: its program may say any agent's name" in loose.out.replace("\n", " ")
+    assert "It is not bound to an agent: its program may use any agent name" in loose.out.replace("\n", " ")
     (shell.folder / "policy.yaml").write_text(
         "version: 1\nrules:\n  - {name: payroll asks, tools: [pay], agents: [payroll], then: ask}\n"
     )
@@ -71,8 +71,8 @@ async def test_keys_are_for_somebody_and_removing_says_what_ends(shell: Shell) -
     assert "1 key of an agent is not bound to an agent or a requester" in warned
     laptop = shell("keys", "create", "--name", "laptop", "--role", "reviewer", "--user", "bob").out.splitlines()[-1]
     told = shell("users", "remove", "bob", "--dry-run").out
-    assert told == f"Removing bob ends:\n  keys: {laptop[:12]} (laptop)\n"
-    assert shell("users", "remove", "bob").out == f"Removed bob. With them ended:\n  keys: {laptop[:12]} (laptop)\n"
+    assert told == f"Removing bob revokes:\n  keys: {laptop[:12]} (laptop)\n"
+    assert shell("users", "remove", "bob").out == f"Removed bob. Revoked with them:\n  keys: {laptop[:12]} (laptop)\n"
     exported = shell("audit", "export").out
     kinds = ("key_created", "key_rotated", "user_changed", "key_revoked", "user_removed")
     assert [kind for kind in kinds if kind not in exported] == []
@@ -103,9 +103,9 @@ async def test_a_reviewers_key_adds_the_reviewer(shell: Shell) -> None:
         (["workspaces", "add", "Acme"], 2, "a-z, 0-9 and -"),
         (["users", "add", "bob", "--email", "bob"], 2, "not an e-mail address"),
         (["users", "add", "bob", "--password"], 2, "no password on standard input"),
-        (["users", "remove", "nobody"], 1, "nobody called nobody"),
-        (["users", "link", "nobody"], 1, "nobody called nobody"),
-        (["users", "sign-out", "nobody"], 1, "nobody called nobody"),
+        (["users", "remove", "nobody"], 1, "There is no user nobody"),
+        (["users", "link", "nobody"], 1, "There is no user nobody"),
+        (["users", "sign-out", "nobody"], 1, "There is no user nobody"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(shell: Shell, words: list[str], code: int, told: str) -> None:
@@ -133,7 +133,7 @@ async def test_a_person_gets_a_password_a_link_and_an_end(shell: Shell) -> None:
     made = shell("users", "link", "ann")
     base, _, token = made.out.splitlines()[-1].partition("#")
     assert base == "http://127.0.0.1:8321/welcome"
-    assert "No address of the server is set" in made.err
+    assert "The server's address is not set" in made.err
     assert "--url URL, or server: {public_url: URL}" in made.err
     named = shell("users", "link", "ann", "--url", "https://interlock.example/")
     assert named.out.splitlines()[-1].startswith("https://interlock.example/welcome#")

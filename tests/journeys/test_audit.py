@@ -200,8 +200,8 @@ async def test_what_nobody_says_was_erased_is_found(
     ("text", "words"),
     [
         ("not json", "is not JSON"),
-        ('{"seq": 1}', "is not what `interlock audit head` prints"),
-        ('{"workspace": "other", "seq": 1, "link": "x", "at": 1}', "Say --workspace other"),
+        ('{"seq": 1}', "is not output of `interlock audit head`"),
+        ('{"workspace": "other", "seq": 1, "link": "x", "at": 1}', "Use --workspace other"),
     ],
 )
 def test_a_head_that_is_none_is_refused(shell: Shell, text: str, words: str) -> None:
@@ -268,9 +268,9 @@ async def test_a_signed_head_is_trusted_by_its_key_alone(shell: Shell) -> None:
     for trusted in (key, "key.pub"):
         done = shell("audit", "verify", "--head", "head.json", "--key", trusted)
         assert done.code == 0
-        assert "by the key that you trust" in done.out
+        assert "by the trusted key" in done.out
     for name, trusted, words in (
-        ("unsigned.json", key, "The head unsigned.json is not signed, so nobody stands for it."),
+        ("unsigned.json", key, "The head unsigned.json is not signed."),
         ("altered.json", key, "The head altered.json was altered: its signature does not fit."),
         ("altered.json", "", "The head altered.json was altered: its signature does not fit."),
         ("head.json", other, f"is signed by another key: fingerprint {head.json['fingerprint']}, not "),
@@ -288,7 +288,7 @@ async def test_without_a_trusted_key_a_signature_shows_integrity_and_not_origin(
     done = shell("audit", "verify", "--head", "head.json")
     mark = sha256(key.encode()).hexdigest()[:16]
     assert done.code == 0
-    assert f"was not altered since the key {mark} signed it. Whose key that is, this does not show" in done.out
+    assert f"was not altered since the key {mark} signed it. This does not prove whose key it is" in done.out
     (told,) = shell("audit", "verify", "--head", "head.json", "--json").json["signatures"]
     assert (told["of"], told["key"], told["trusted"]) == ("head.json", key, False)
 
@@ -299,7 +299,7 @@ def test_a_key_is_made_once_and_for_its_owner(shell: Shell) -> None:
     assert (shell.folder / "key.pem").stat().st_mode & 0o777 == 0o600
     again = shell("audit", "keygen", "key.pem")
     assert (again.code, again.out) == (2, "")
-    assert "is there already, and a key is never replaced" in again.err
+    assert "already exists, and a key is never replaced" in again.err
 
 
 async def test_a_signing_key_that_cannot_be_used_is_refused(shell: Shell) -> None:
@@ -349,13 +349,13 @@ async def test_exports_chain_on(shell: Shell) -> None:
     alone = shell("audit", "verify", "--export", "late.tsv")
     assert alone.code == 0
     assert alone.out.startswith("valid: 3 entries after entry 2, head ")
-    assert "not checked: 1 entry is about approvals that began earlier." in alone.out
+    assert "not checked: 1 entry is about earlier approvals." in alone.out
     wrong = shell("audit", "verify", "--export", "b.tsv", "--export", "a.tsv")
-    assert_invalid(wrong, "a.tsv does not follow on what came before it")
-    assert wrong.out.endswith("Keep a copy of the export as it is.\n")
+    assert_invalid(wrong, "a.tsv does not continue the previous export")
+    assert wrong.out.endswith("Keep an unmodified copy of the export.\n")
     beyond = shell("audit", "export", "--since", "99")
     assert beyond.code == 2
-    assert "has no entry 99 to go on from; its newest is 5." in beyond.err
+    assert "has no entry 99 to continue from; its newest is 5." in beyond.err
 
 
 async def test_a_damaged_export_is_found(shell: Shell) -> None:
@@ -418,7 +418,7 @@ async def test_exports_of_another_workspace_are_told_apart(shell: Shell) -> None
     assert shell("audit", "verify", "--export", "other.tsv").code == 0
     done = shell("audit", "verify", "--export", "other.tsv", "--workspace", "third")
     assert done.code == 2
-    assert "The export is of the workspace 'other', not of 'third'." in done.err
+    assert "The export belongs to the workspace 'other', not to 'third'." in done.err
 
 
 @pytest.mark.nightly

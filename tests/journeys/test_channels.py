@@ -85,9 +85,9 @@ async def test_a_workspace_has_channels_of_its_own(shell: Shell) -> None:  # R60
         doctor = await run(shell, "doctor", "--json", "--workspace", "lab")
     found = {check["found"]: check["todo"] for check in doctor.json["checks"] if check["what"] == "workspaces"}
     assert found == {
-        "default is told by hook": "",
-        "zebra has no channels: its people look at the page": (
-            "Name some in interlock.yaml, under workspaces: zebra: channels."
+        "default is notified through hook": "",
+        "zebra has no channels: approvals only appear in the web app": (
+            "Add some in interlock.yaml, under workspaces: zebra: channels."
         ),
     }
     assert doctor.json["configuration"]["workspaces"]["lab"]["channels"]["hook"]["settings"]["secret"] == "***"
@@ -99,11 +99,11 @@ async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
     async with open_services(shell.path, Clock(wall_clock())) as services:
         await services.store.deliveries.disable_channel(
-            "default", "hook", "The webhook said that this address is gone (410)."
+            "default", "hook", "The webhook reports that this address is gone (410)."
         )
     assert "off since" in shell("channels", "list").out
-    assert shell("channels", "enable", "hook").out.startswith("Switched hook on.")
-    assert shell("channels", "enable", "hook").out == "hook is on already; nothing changed.\n"
+    assert shell("channels", "enable", "hook").out.startswith("Enabled hook.")
+    assert shell("channels", "enable", "hook").out == "hook is already enabled.\n"
     assert shell("channels", "enable", "hook", "--json").json["off"] is None
 
 
@@ -111,20 +111,20 @@ async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
 async def test_a_channel_is_switched_off_by_a_person_who_is_on_record(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
     done = shell("channels", "disable", "hook", "--reason", "The webhook moves.")
-    assert done.out == "Switched hook off. On again: interlock channels enable hook\n"
-    assert shell("channels", "disable", "hook").out == "hook is off already; nothing changed.\n"
+    assert done.out == "Disabled hook. To enable it: interlock channels enable hook\n"
+    assert shell("channels", "disable", "hook").out == "hook is already disabled.\n"
     assert shell("channels", "disable", "hook", "--json").json["off"]["why"] == "The webhook moves."
     async with open_services(shell.path, Clock(wall_clock())) as services:
         [entries] = [batch async for batch in services.store.entries("default")]
     [off] = [entry for entry in entries if entry.kind == "channel_off"]
     assert off.actor not in ("", "interlock")
-    assert shell("channels", "enable", "hook").out.startswith("Switched hook on.")
+    assert shell("channels", "enable", "hook").out.startswith("Enabled hook.")
 
 
 # R25
 async def test_dead_deliveries_are_listed_and_retried(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")
-    assert shell("deliveries", "list").out == "No message is parked.\n"
+    assert shell("deliveries", "list").out == "No deliveries are parked.\n"
     async with open_services(shell.path, Clock(wall_clock())) as services:
         lost = make_test_delivery(
             "default", "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6", DeliveryTarget("hook", "", "ada"), "ada", wall_clock()
@@ -137,7 +137,7 @@ async def test_dead_deliveries_are_listed_and_retried(shell: Shell) -> None:
     assert shell("deliveries", "list", "--channel", "other", "--json").json == {"items": [], "next": None}
     assert_refused(shell("deliveries", "retry", "b5c"), 2, "too short")
     assert_refused(shell("deliveries", "retry", "none-there"), 1, "interlock deliveries list")
-    assert shell("deliveries", "retry", "93a4b5c6").out.startswith("It is sent again through hook")
+    assert shell("deliveries", "retry", "93a4b5c6").out.startswith("Queued for retry through hook")
     assert shell("deliveries", "list", "--status", "due", "--json").json["items"][0]["id"] == lost.id
     assert shell("audit", "verify").code == 0
 

@@ -82,7 +82,7 @@ async def test_a_pending_call_is_listed_shown_and_approved(shell: Shell) -> None
     approved = shell("approvals", "approve", approval_id, "--comment", "fine")
     assert approved.code == 0
     assert "Approved" in approved.out
-    assert shell("approvals", "list").out == "Nothing waits for a decision.\n"
+    assert shell("approvals", "list").out == "No approvals are pending.\n"
     assert read_status(shell, approval_id) == "approved"
 
 
@@ -165,7 +165,7 @@ async def test_an_id_is_known_by_its_beginning_and_by_its_end(shell: Shell) -> N
 async def test_an_id_that_fits_two_names_both(shell: Shell) -> None:
     ids = [await propose_mail(shell, number) for number in (1, 2)]
     common = ids[0][:6]
-    assert_refused(shell("approvals", "approve", common), 1, "could be several approvals", *ids)
+    assert_refused(shell("approvals", "approve", common), 1, "matches several approvals", *ids)
     body = shell("approvals", "approve", common, "--json").json
     assert sorted(body["candidates"]) == sorted(ids)
     assert read_status(shell, ids[0]) == "pending"
@@ -184,7 +184,7 @@ async def test_a_rejection_says_until_when_it_can_be_undone_and_is_undone(shell:
     approval_id = await propose_mail(shell)
     rejected = shell("approvals", "reject", approval_id, "--reason", "not now")
     assert rejected.code == 0
-    assert f"until then: interlock approvals undo {approval_id[-8:]}" in rejected.out
+    assert f"to undo it before: interlock approvals undo {approval_id[-8:]}" in rejected.out
     assert shell("approvals", "undo", approval_id).out.startswith("Undone")
     assert read_status(shell, approval_id) == "pending"
     assert_refused(shell("approvals", "undo", approval_id), 1, "Only a rejection can be undone")
@@ -237,9 +237,9 @@ async def test_an_edit_keeps_the_secret_whose_fingerprint_it_returns(shell: Shel
     [
         ("{oops", 2, "--args: The value is not JSON"),
         ('{"to": 1, "to": 2}', 2, "appears twice"),
-        ("[1]", 2, "the arguments are an object"),
+        ("[1]", 2, "must be an object"),
         ("@nowhere.json", 2, "nowhere.json: No such file"),
-        ('{"to": "bob"}', 2, "the arguments as they stand"),
+        ('{"to": "bob"}', 2, "The arguments are unchanged"),
         ('{"to": "eve"}', 1, "Eve gets no mail."),
     ],
 )
@@ -329,7 +329,7 @@ async def test_two_people_have_to_agree_and_one_counts_once(shell: Shell) -> Non
     await add_finance_team(shell)
     assert "1 of 2" in shell("approvals", "approve", approval_id, "--user", "ada").out
     again = shell("approvals", "approve", approval_id, "--user", "ada")
-    assert "already, so nothing changed" in again.out
+    assert "You have already approved this; nothing changed" in again.out
     assert "1 of 2" in shell("approvals", "list").out
     assert_refused(shell("approvals", "approve", approval_id, "--user", "mallory"), 1, "mallory may not decide")
     assert "Approved" in shell("approvals", "approve", approval_id, "--user", "bob").out
@@ -345,10 +345,10 @@ async def test_a_delegate_decides_in_the_place_of_another(shell: Shell) -> None:
     approval_id = await propose_mail(shell, policy=ASK_ADA)
     assert_refused(shell("approvals", "approve", approval_id, "--user", "bob"), 1, "bob may not decide")
     told = shell("approvals", "delegate", approval_id, "--to-user", "bob", "--user", "ada")
-    assert told.out == "bob may now decide this in place of ada.\n"
+    assert told.out == "bob may now decide this on behalf of ada.\n"
     assert shell("approvals", "approve", approval_id, "--user", "bob").code == 0
     assert "for ada" in shell("approvals", "show", approval_id).out
-    assert_refused(shell("approvals", "delegate", approval_id), 2, "Name who takes over")
+    assert_refused(shell("approvals", "delegate", approval_id), 2, "Give a delegate")
 
 
 async def test_a_call_of_which_nobody_knows_is_resolved_by_somebody_who_looked(shell: Shell) -> None:
@@ -518,7 +518,7 @@ def test_migrate_refuses_the_database_of_another_program(shell: Shell) -> None:
 
 
 def test_the_doctor_is_content_with_a_new_installation(shell: Shell) -> None:
-    assert f"Make it: interlock migrate --database {shell.url}" in shell("doctor").out
+    assert f"Create it: interlock migrate --database {shell.url}" in shell("doctor").out
     shell("migrate")
     done = shell("doctor")
     assert done.code == 0
@@ -544,7 +544,7 @@ async def test_the_doctor_finds_a_clock_that_went_back(shell: Shell) -> None:
     done = shell("doctor")
     assert done.code == 1
     assert "fail  clock" in done.out
-    assert "Set the clock right" in done.out
+    assert "Correct the clock" in done.out
 
 
 def test_the_doctor_finds_a_policy_that_does_not_load_and_a_team_without_people(shell: Shell) -> None:
@@ -553,7 +553,7 @@ def test_the_doctor_finds_a_policy_that_does_not_load_and_a_team_without_people(
     (shell.folder / "interlock.yaml").write_text("policy: policy.yaml")
     lonely = shell("doctor")
     assert lonely.code == 0
-    assert "nobody is in the team finance" in lonely.out
+    assert "the team finance has to decide, but has no members" in lonely.out
     assert "interlock users add NAME --team finance" in lonely.out
     (shell.folder / "policy.yaml").write_text("rules: [{name: x, then: perhaps}]")
     broken = shell("doctor")
@@ -601,7 +601,7 @@ def test_a_call_is_explained_by_the_rule_it_meets(shell: Shell) -> None:
     call = {"tool": "send_mail", "args": {"to": "bob"}, "effect": "write", "initiated_by": "ada"}
     told = explain(shell, call, "--policy", "policy.yaml")
     assert told.code == 0
-    for words in ("two of finance", "2 people: team finance", "waits for people"):
+    for words in ("two of finance", "2 people: team finance", "needs approval"):
         assert words in told.out
     body = explain(shell, call, "--policy", "policy.yaml", "--json").json
     assert (body["verdict"], body["rule"], body["terms"]["stages"][0]["quorum"]) == ("ask", "two of finance", 2)

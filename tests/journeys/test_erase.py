@@ -43,7 +43,7 @@ def read_args(shell: Shell, approval_id: str) -> Mapping[str, object] | None:
 async def test_one_approval_is_erased_and_its_card_says_so(shell: Shell) -> None:  # R49
     approval_id = await send_mail(shell)
     done = shell("erase", "--approval", approval_id[-8:], "--reason", "a mistake", "--user", "ada")
-    assert (done.code, done.out) == (0, "Erased 1 approval and the details of 3 entries of the ledger.\n"), done
+    assert (done.code, done.out) == (0, "Erased 1 approval and the details of 3 ledger entries.\n"), done
     card = shell("approvals", "show", approval_id).out
     assert "harriet" not in card
     assert "The content of this call was erased." in card
@@ -51,7 +51,7 @@ async def test_one_approval_is_erased_and_its_card_says_so(shell: Shell) -> None
     assert "succeeded" in card
     assert shell("audit", "verify").code == 0
     again = shell("erase", "--approval", approval_id)
-    assert (again.code, again.out) == (0, "There is nothing to erase.\n")
+    assert (again.code, again.out) == (0, "Nothing to erase.\n")
 
 
 async def test_what_is_open_is_left_named_and_exits_with_1(shell: Shell) -> None:
@@ -59,10 +59,10 @@ async def test_what_is_open_is_left_named_and_exits_with_1(shell: Shell) -> None
     done = shell("erase", "--thread", "t")
     assert done.code == 1
     assert done.out.splitlines() == [
-        "Erased 1 approval and the details of 3 entries of the ledger.",
-        "Left, since they have not ended: 1 approval.",
+        "Erased 1 approval and the details of 3 ledger entries.",
+        "Kept, since they have not finished: 1 approval.",
         f"  {left[-8:]}  pending",
-        "Run the same command again when they have ended.",
+        "Run the command again when they have finished.",
     ]
     assert (read_args(shell, gone), read_args(shell, left)) == (None, {"to": "harriet"})
     body = shell("erase", "--thread", "t", "--json").json
@@ -80,7 +80,7 @@ async def test_a_dry_run_changes_nothing(shell: Shell) -> None:
     head = shell("audit", "head").out
     done = shell("erase", "--person", "zoe", "--dry-run")
     assert done.code == 0
-    assert done.out == "This would erase 1 approval and the details of 3 entries of the ledger. Nothing was changed.\n"
+    assert done.out == "This would erase 1 approval and the details of 3 ledger entries. Nothing was changed.\n"
     assert (shell("audit", "head").out, read_args(shell, approval_id)) == (head, {"to": "harriet"})
 
 
@@ -88,7 +88,7 @@ async def test_a_dry_run_changes_nothing(shell: Shell) -> None:
 async def test_at_a_terminal_it_asks_first(shell: Shell, answer: str, is_erased: bool) -> None:
     approval_id = await send_mail(shell)
     with shell.terminal("erase", "--approval", approval_id) as terminal:
-        terminal.assert_shows("This erases 1 approval", "for good", "Erase it?")
+        terminal.assert_shows("This permanently erases 1 approval", "Earlier backups", "Erase it?")
         terminal.press(f"{answer}\n")
         assert terminal.exit_code() == (0 if is_erased else 1)
     assert (read_args(shell, approval_id) is None) is is_erased
@@ -129,7 +129,7 @@ async def test_what_the_settings_no_longer_keep_is_erased_on_demand(shell: Shell
     done = shell("erase", "--retention", "--json")
     assert done.json == {"approvals": 1, "entries": 3, "threads": 0, "open": [], "dry_run": False}
     assert (read_args(shell, old), read_args(shell, recent)) == (None, {"to": "harriet"})
-    assert shell("erase", "--retention").out == "There is nothing to erase.\n"
+    assert shell("erase", "--retention").out == "Nothing to erase.\n"
     assert shell("audit", "verify").code == 0
 
 

@@ -15,7 +15,7 @@ from tests.support import Clock, open_services
 
 pytestmark = pytest.mark.smoke
 
-UNBOUND = "Judged as a call with an agent key that is bound to nobody: what it says of its tool is a claim."
+UNBOUND = "Judged as a call with an agent key that is bound to no agent: what it declares about its tool is a claim."
 CONFIGURATION = """\
 actions:
   fund_transfer: {schema: {type: object}, team: finance}
@@ -45,15 +45,15 @@ async def strict(shell: Shell) -> Shell:
     ("call", "verdict", "words"),
     [
         ({"tool": "look_up", "effect": "read", "agent": "mailer"}, "deny", "look_up is not a known tool"),
-        ({"tool": "look_up", "effect": "read", "key": {"name": "mailer"}}, "deny", "(read) does not count"),
+        ({"tool": "look_up", "effect": "read", "key": {"name": "mailer"}}, "deny", "(read) is ignored"),
         ({"tool": "get_weather"}, "allow", 'by the rule "reads pass"'),
         ({"tool": "get_weather", "agent": "mailer"}, "ask", "because the agent's tool_approvals say so"),
         (
             {"tool": "cms_delete_page", "effect": "read", "args": {"slug": "x"}},
             "ask",
-            "cms_delete_page is registered as destructive: that the call says read does not count.",
+            "cms_delete_page is registered as destructive: the effect read that the call declares is ignored.",
         ),
-        ({"tool": "create_issue", "effect": "write"}, "ask", "declared otherwise than it is pinned"),
+        ({"tool": "create_issue", "effect": "write"}, "ask", "declaration differs from its pin"),
         ({"tool": "cms_delete_page", "args": {"slug": "x"}}, "ask", "is registered as destructive."),
         ({"tool": "fund_transfer"}, "ask", "fund_transfer is registered as write."),
         ({"tool": "look_up", "effect": "read", "embedded": True}, "allow", "a program that opens the database itself"),
@@ -71,7 +71,7 @@ async def test_a_call_is_explained_as_a_server_judges_it(
 
 async def test_what_cannot_be_known_here_is_said(strict: Shell) -> None:
     told = explain(strict, {"tool": "files_read"}, "--json").json
-    assert "Tools of MCP servers (files) are known only to a server that runs." in told["notes"][0]
+    assert "Tools of MCP servers (files) are known only to a running server." in told["notes"][0]
     assert not any("MCP" in note for note in explain(strict, {"tool": "get_weather"}, "--json").json["notes"])
 
 
@@ -79,5 +79,5 @@ def test_without_a_database_packs_are_known_and_pins_are_not(shell: Shell) -> No
     told = explain(shell, {"tool": "cms_delete_page", "args": {"slug": "x"}, "effect": "read"}, "--json").json
     assert (told["verdict"], "registered as destructive" in told["notes"][0]) == ("ask", True)
     told = explain(shell, {"tool": "look_up", "effect": "read"}, "--json").json
-    assert (told["verdict"], "There is no database here" in told["notes"][0]) == ("allow", True)
+    assert (told["verdict"], "There is no database:" in told["notes"][0]) == ("allow", True)
     assert not [each for each in shell.folder.iterdir() if each.suffix == ".db"]

@@ -15,7 +15,7 @@ async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:
     async with open_services(shell.path, Clock(wall_clock())):
         pass
     assert "Frozen: the workspace default." in shell("freeze", "--reason", "A runaway agent.").out
-    assert "was frozen already by" in shell("freeze", "--reason", "Once more.").out
+    assert "is already frozen by" in shell("freeze", "--reason", "Once more.").out
     assert "A runaway agent." in shell("doctor").out
     frozen = shell("freeze", "--tool", "pay_*", "--reason", "The bank.").out
     assert "Frozen: the tool pay_*." in frozen

@@ -61,9 +61,9 @@ async def test_a_grant_is_made_used_shown_and_revoked(shell: Shell) -> None:  # 
     )
     made = shell(*ADD, *limits, "--user", "ada")
     assert (made.code, made.err) == (0, "")
-    for words in ("off* may call pay without asking until", '(for 2h 00m), if args.to == "bob"', "10 times at most"):
+    for words in ("off* may call pay without approval until", '(for 2h 00m), if args.to == "bob"', "10 times at most"):
         assert words in made.out
-    assert "up to 50 of amount in all" in made.out
+    assert "up to 50 of amount in total" in made.out
     grant_id = str(only_grant(shell)["id"])
     assert f"interlock grants revoke {grant_id[-8:]}" in made.out
 
@@ -93,10 +93,10 @@ async def test_a_grant_is_made_used_shown_and_revoked(shell: Shell) -> None:  # 
 
     revoked = shell("grants", "revoke", grant_id[:13], "--reason", "the week is over", "--user", "ada")
     assert (revoked.code, revoked.err) == (0, "")
-    assert "from now on pay is asked about again" in revoked.out
+    assert "pay needs approval again" in revoked.out
     assert not await propose_payment(shell, 7, 1)
     assert "nothing changed" in shell("grants", "revoke", grant_id).out
-    assert shell("grants", "list").out == "There are no active grants. Ended ones: --all shows them.\n"
+    assert shell("grants", "list").out == "There are no active grants. To include ended ones: --all\n"
     assert "revoked" in shell("grants", "list", "--all").out
     assert "by ada: the week is over" in shell("grants", "show", grant_id).out
     assert shell("audit", "verify").code == 0
@@ -125,8 +125,8 @@ async def test_a_grant_without_limits_is_warned_about(shell: Shell) -> None:  # 
     await propose_payment(shell, 1, 20)
     broad = shell(*ADD)
     assert broad.code == 0
-    assert broad.err.startswith("Warning: there is no limit but time")
-    assert shell(*ADD, "--json").json["warnings"][0].startswith("there is no limit but time")
+    assert broad.err.startswith("Warning: the only limit is time")
+    assert shell(*ADD, "--json").json["warnings"][0].startswith("the only limit is time")
     for limit in (("--uses", "1"), ("--budget", "1", "--budget-of", "amount"), ("--when", "args.amount < 10")):
         assert shell(*ADD, *limit).err == "", limit
 
@@ -157,7 +157,7 @@ async def test_a_grant_for_a_tool_that_nobody_called_is_refused(shell: Shell) ->
         (("--reason", " "), 2, "--reason is empty"),
         (("--reason", "a" * 501), 2, "at most 500 characters"),
         (("--uses", "0"), 2, "at least one use"),
-        (("--budget", "5"), 2, "go together"),
+        (("--budget", "5"), 2, "must be given together"),
         (("--budget", "1e9", "--budget-of", "amount"), 2, "number above 0"),
         (("--budget", "5", "--budget-of", "amont"), 2, "There are: amount, pin, to"),
         (("--budget", "5", "--budget-of", "pin"), 2, "is secret"),
@@ -192,7 +192,7 @@ async def test_ids_that_fit_none_or_several_are_refused(shell: Shell) -> None:  
     ids = [shell(*ADD, "--uses", "1", "--json").json["id"] for _ in range(2)]
     assert_refused(shell("grants", "show", "abc"), 2, "too short")
     assert_refused(shell("grants", "show", "zzzz"), 1, "no grant 'zzzz'", "interlock grants list --all")
-    assert_refused(shell("grants", "revoke", ids[0][:8]), 1, "could be several grants", *ids)
+    assert_refused(shell("grants", "revoke", ids[0][:8]), 1, "matches several grants", *ids)
     assert len(shell("grants", "list", "--json").json["items"]) == 2
 
 

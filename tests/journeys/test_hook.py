@@ -309,7 +309,7 @@ def test_the_working_folder_says_nothing_to_a_hook(
     answer = hostile.ask("Bash", COMMAND, "toolu_1", *words)
     assert_refused(answer, words, env)
     assert answer.output["permissionDecision"] == "deny"
-    assert "rite the whole path" in answer.reason or "Add --database sqlite:////" in answer.reason
+    assert "absolute path" in answer.reason or "Add --database sqlite:////" in answer.reason
 
 
 # R34
@@ -427,7 +427,7 @@ def test_notes_that_others_could_write_are_not_used(claude: ClaudeCode) -> None:
     folder.chmod(0o777)
     answer = claude.ask("Bash", COMMAND, "toolu_1", "--notes", str(folder))
     assert answer.done.code == 2
-    assert "Others may write" in answer.reason
+    assert "Other users can write" in answer.reason
 
 
 # R46
@@ -436,7 +436,7 @@ def test_call_without_a_reported_end_is_unknown(claude: ClaudeCode) -> None:
     assert claude.ask("Bash", COMMAND, "toolu_1", "--lease", "500ms").lets_run
     late = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "30s")
     asked = claude.event("PreToolUse", "Bash", COMMAND, "toolu_1")
-    wait_until(lambda: "nobody knows" in claude.answer(asked).reason, "the lease is over", pause=0.05)
+    wait_until(lambda: "outcome is unknown" in claude.answer(asked).reason, "the lease is over", pause=0.05)
     assert not late.lets_run
     stopped = claude.ask("Bash", COMMAND, "toolu_2")
     assert stopped.lets_run
@@ -456,7 +456,7 @@ def test_after_a_tool_an_error_blocks_nothing_and_is_said(claude: ClaudeCode) ->
     gone = claude.shell.path.rename(claude.shell.folder / "away.db")
     ended = claude.report_result("Bash", COMMAND, "toolu_1", "ok")
     assert (ended.code, ended.out) == (1, "")
-    assert "no record of how this call ended" in ended.err
+    assert "could not record the outcome of this call" in ended.err
     gone.rename(claude.shell.path)
 
 

@@ -102,13 +102,13 @@ def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  
     assert first.split() == ["RUN", "AGENT", "WAITS", "FOR", "SINCE", "AGE", "TRIES"]
     assert [word in second for word in ("thread 7", "mailer", "1 approval ")] == [True] * 3
     assert "\x1b" not in listed.out
-    assert [word in third for word in ("thread 8", "writer", "nobody: it can go on")] == [True] * 3
+    assert [word in third for word in ("thread 8", "writer", "ready")] == [True] * 3
     (item,) = shell("runs", "list", "--agent", "writer", "--json").json["items"]
     assert (item["called"], item["waiting"], item["attempts"], item["resuming"]) == ("thread 8", 0, 0, False)
-    assert "There is more" in shell("runs", "list", "--limit", "1").out
+    assert "More results" in shell("runs", "list", "--limit", "1").out
     shell("approvals", "approve", approval_id)
-    assert shell("runs", "list", "--agent", "nobody").out == "No run of nobody is paused.\n"
-    assert shell("runs", "list", "--agent", "mailer").out.count("nobody: it can go on") == 1
+    assert shell("runs", "list", "--agent", "nobody").out == "No runs of nobody are paused.\n"
+    assert shell("runs", "list", "--agent", "mailer").out.count("ready") == 1
 
 
 @pytest.mark.smoke
@@ -117,7 +117,7 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
     (flow.folder / "deadly").touch()
     with start_resume(flow) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().decode().startswith("Going on with the runs of mailer on sqlite:///")
+        assert process.stdout.readline().decode().startswith("Resuming runs of mailer on sqlite:///")
         assert notes(flow) == []
         assert flow("approvals", "approve", approval_id).code == 0
         assert process.wait(timeout=TIMEOUT) == -signal.SIGKILL
@@ -125,9 +125,9 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
         wait_until_resumed(flow, process)
         done = stop_process(process)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1] == "thread 7 went on."
+    assert done.out.splitlines()[-1] == "Resumed thread 7."
     assert notes(flow) == ["begun", "sent to bob", "begun"]
-    assert flow("runs", "list").out == "No run is paused.\n"
+    assert flow("runs", "list").out == "No runs are paused.\n"
 
 
 async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9
@@ -156,8 +156,8 @@ def test_a_plain_function_will_do(flow: Shell) -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ("flow", "names no function. Say MODULE:FUNCTION"),
-        ("nowhere:resume", "There is no module nowhere here"),
+        ("flow", "is not a function name. Give MODULE:FUNCTION"),
+        ("nowhere:resume", "There is no module nowhere"),
         ("flow:nothing", "flow has no nothing"),
         ("flow:number", "flow:number is not a function"),
     ],

@@ -110,17 +110,17 @@ def test_an_old_version_can_be_shown_and_put_back(shell: Shell) -> None:
     assert shell("policy", "show", "1", "--json").json["body"] == ASK
     assert put(shell, shell("policy", "show", "1").out).out.startswith("Version 3 is in force")
     assert [item["version"] for item in shell("policy", "history", "--json").json["items"]] == [3, 2, 1]
-    assert_refused(shell("policy", "show", "4"), 1, "There is no version 4", "There are 1 to 3.")
+    assert_refused(shell("policy", "show", "4"), 1, "There is no version 4", "Versions are 1 to 3.")
     assert_refused(shell("policy", "show", "0"), 1, "There is no version 0")
 
 
 def test_a_database_without_a_policy_says_what_holds(shell: Shell) -> None:
     shell("migrate")
-    assert "the defaults: reads are allowed, all else asks" in shell("policy", "history").out
+    assert "the defaults: reads are allowed, all other calls need approval" in shell("policy", "history").out
     assert shell("policy", "history", "--json").json["items"] == []
     assert shell("policy", "show").out == ""
     assert shell("policy", "show", "--json").json == {"version": None, "body": ""}
-    assert_refused(shell("policy", "show", "1"), 1, "None was put there yet.")
+    assert_refused(shell("policy", "show", "1"), 1, "None is stored yet.")
 
 
 def test_the_policy_in_force_put_again_makes_no_version(shell: Shell) -> None:
@@ -128,11 +128,11 @@ def test_the_policy_in_force_put_again_makes_no_version(shell: Shell) -> None:
     again = put(shell, ASK)
     assert (again.code, again.out) == (
         0,
-        "Nothing to do: this very policy is in force already, as version 1.\n",
+        "Nothing to do: this policy is already in force, as version 1.\n",
     )
     assert put(shell, ASK, "--json").json["new"] is False
     assert put(shell, ASK + "\n# a comment", "--json").json["new"] is True
-    assert put(shell, ASK + "\n# another").out.endswith("What changed: nothing but comments and layout.\n")
+    assert put(shell, ASK + "\n# another").out.endswith("What changed: only comments and formatting.\n")
 
 
 # R30
@@ -172,7 +172,7 @@ def test_a_draft_is_compared_with_the_policy_in_force(shell: Shell) -> None:
     assert '  + 1  "small payments pass"\n' in told
     assert "         when: args.amount <= 10\n" in told
     assert '  ~ 3  "payments ask"\n' in told
-    assert "         approvers: not given → 2 of anybody who may decide\n" in told
+    assert "         approvers: not set → 2 of anybody who may decide\n" in told
     body = shell("policy", "diff", "draft.yaml", "--json").json
     assert [(each["kind"], each["rule"], each["new_place"]) for each in body["rules"]] == [
         ("added", "small payments pass", 1),
@@ -186,7 +186,7 @@ def test_a_draft_is_compared_with_the_policy_in_force(shell: Shell) -> None:
 # R52
 def test_versions_are_compared_from_the_first_to_the_second(shell: Shell) -> None:
     assert put(shell, ASK).code == 0
-    assert_refused(shell("policy", "diff"), 1, "no two versions", "interlock policy diff FILE")
+    assert_refused(shell("policy", "diff"), 1, "fewer than two versions", "interlock policy diff FILE")
     put(shell, LIMITS)
     put(shell, LIMITS.replace("<= 10", "<= 20"))
     assert "when: args.amount <= 10 → args.amount <= 20" in shell("policy", "diff").out
@@ -207,11 +207,11 @@ def test_moved_rules_defaults_and_switches_are_told(shell: Shell) -> None:
         "rules: [{name: b, tools: [b], then: ask}, {name: other, tools: [a], then: ask}]"
     )
     told = shell("policy", "diff", write(shell, "draft.yaml", draft)).out
-    assert "1 rule renamed, 1 moved; the defaults differ; the switches of agents differ." in told
+    assert "1 rule renamed, 1 moved; the defaults differ; the tool_approvals of agents differ." in told
     assert '  > 2 → 1  "b"\n' in told
     assert '  ~ 2  "other" (was "a")\n' in told
     assert "         unknown_tools: ask → deny\n" in told
-    assert "         bot.pay: not given → true\n" in told
+    assert "         bot.pay: not set → true\n" in told
 
 
 # Shadow
@@ -231,7 +231,7 @@ async def test_shadow_rules_are_noted_for_asked_allowed_and_denied_calls(shell: 
     told = shell("policy", "shadow").out.splitlines()
     assert told[1].split()[:4] == ["would", "stop", "eve", "3"]
     assert "1 ask → deny" in told[1]
-    assert "5 calls of the last 30d, allowed reads not among them: those are only counted." in told
+    assert "5 calls of the last 30d, without allowed reads, which are only counted." in told
 
 
 # R52
@@ -247,7 +247,7 @@ async def test_a_shadow_rule_that_is_enforced_now_keeps_its_notes(shell: Shell) 
     put(shell, SHADOWED.replace(", mode: shadow", ""))
     (item,) = shell("policy", "shadow", "--json").json["items"]
     assert (item["rule"], item["calls"], item["in_force"]) == ("would stop eve", 1, False)
-    assert "gone, or enforced now" in shell("policy", "shadow").out
+    assert "removed or enforced" in shell("policy", "shadow").out
 
 
 async def test_older_notes_can_be_left_out(shell: Shell) -> None:
@@ -259,7 +259,7 @@ async def test_older_notes_can_be_left_out(shell: Shell) -> None:
 
 def test_without_shadow_rules_there_is_nothing_to_tell(shell: Shell) -> None:
     put(shell, ASK)
-    assert shell("policy", "shadow").out.startswith("There is no rule with mode: shadow")
+    assert shell("policy", "shadow").out.startswith("No rule has mode: shadow")
 
 
 # Rehearsal
@@ -297,15 +297,15 @@ async def test_a_rehearsal_is_told_to_people(shell: Shell) -> None:
     await pay(shell, (5, "bob"), (50, "bob"), (50, "eve"), policy=ASK)
     told = shell("policy", "rehearse", write(shell, "draft.yaml", LIMITS)).out
     for words in (
-        "In force: version 1 in the database, put there by ada",
+        "In force: version 1 in the database, by ada",
         "Draft:    draft.yaml: 2 rules added",
         "Rehearsed 3 calls of the last 30d",
-        "2 calls would get another verdict, and 0 would be asked about on other terms.",
-        "LOOSENED: 1 call could run without the people who have to agree now.",
+        "2 calls would get a different verdict; 0 would need approval on different terms.",
+        "LOOSENED: 1 call could run without the approvals required now.",
         "Pay 5 to bob",
-        "Content reaches back to 20",
-        "it is kept for ever (storage.retention).",
-        "Reads that were allowed are only counted (0 so far): they cannot be rehearsed.",
+        "Content is available since 20",
+        "it is kept forever (storage.retention).",
+        "Allowed reads are only counted (0 so far) and cannot be rehearsed.",
     ):
         assert words in told
     assert ["ask", "1", "1", "1"] in [line.split() for line in told.splitlines()]
@@ -367,7 +367,7 @@ async def test_calls_that_were_judged_by_another_policy_are_told(shell: Shell) -
     put(shell, ASK)
     body = rehearse(shell, ASK)
     assert (body["outdated"], body["turned"], body["changed"]) == (1, 0, [])
-    assert "1 call was judged otherwise when made" in shell("policy", "rehearse", "draft.yaml").out
+    assert "1 call was decided by an older policy" in shell("policy", "rehearse", "draft.yaml").out
 
 
 # R9
@@ -389,7 +389,7 @@ def test_without_calls_there_is_nothing_to_rehearse(shell: Shell) -> None:
     put(shell, ASK)
     done = shell("policy", "rehearse", write(shell, "draft.yaml", LIMITS), "--fail-on-loosened")
     assert done.code == 0
-    assert "There is no call of the last 30d to rehearse." in done.out
+    assert "There are no calls in the last 30d to rehearse." in done.out
 
 
 def test_a_draft_with_a_mistake_is_not_rehearsed(shell: Shell) -> None:
@@ -418,4 +418,4 @@ async def test_calls_whose_arguments_were_erased_are_told_and_left_out(shell: Sh
     assert (body["calls"], body["erased"]) == (1, 2)
     told = shell("policy", "rehearse", "draft.yaml").out
     assert "2 calls could not be rehearsed: their arguments were erased." in told
-    assert "The notes of 1 call were erased." in shell("policy", "shadow").out
+    assert "The shadow verdicts of 1 call were erased." in shell("policy", "shadow").out

@@ -139,7 +139,7 @@ def test_killed_inside_the_tool_it_is_unknown_until_a_person_has_looked(terminal
     lost = terminals.wait_for_one("unknown")
     second = terminals.start(pay)
     assert wait_ended(second) == 1
-    assert "CallUnknown: pay was started and nobody knows how it ended." in terminals.output()
+    assert "CallUnknown: pay was started, but its outcome is unknown." in terminals.output()
     assert terminals.output().endswith(f"interlock approvals resolve {lost} --succeeded, or --failed\n")
     assert [item["id"] for item in terminals.list_ids("all")] == [lost]
 

@@ -45,7 +45,7 @@ def test_a_policy_names_channels_that_there_are(shell: Shell) -> None:  # R26, R
     assert shell("policy", "put", str(file)).code == 0
     (shell.folder / "call.json").write_text('{"tool": "pay", "args": {}}')
     told = " ".join(shell("policy", "explain", str(shell.folder / "call.json")).out.split())
-    assert [words for words in ("told at pager", "reminds after 7m", "by pager") if words not in told] == []
+    assert [words for words in ("channels pager", "reminds after 7m", "by pager") if words not in told] == []
     assert "pager (pagerduty): the priority high; escalation by the rule pay; the rule pay" in " ".join(
         shell("doctor").out.split()
     )

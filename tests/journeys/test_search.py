@@ -63,9 +63,9 @@ async def test_a_search_is_shown_as_a_list(shell: Shell) -> None:
     out = shell("approvals", "list", "--search", "carol").out
     assert "Mail carol" in out
     assert "Mail bob" not in out
-    assert shell("approvals", "list", "--search", "nobody").out == "There is nothing to show.\n"
+    assert shell("approvals", "list", "--search", "nobody").out == "No approvals found.\n"
     told = shell("approvals", "list", "--search", "nobody", "--status", "pending").out
-    assert told == "Nothing that waits fits. To look at the others too: --status all\n"
+    assert told == "No pending approvals match. To search all: --status all\n"
 
 
 async def test_pages_of_a_search_are_turned_by_cursor(shell: Shell) -> None:
@@ -84,7 +84,7 @@ async def test_pages_of_a_search_are_turned_by_cursor(shell: Shell) -> None:
         (("--search", "?!"), "There is no word to search for. Give letters or digits."),
         (("--arg", "bob"), "--arg 'bob' is not PATH=VALUE. Write --arg to=bob or --arg order.total=100."),
         (("--arg", "to=[1]"), "The argument to is compared with a text, a number, true, false or null."),
-        (("--since", "tomorrow"), "--since 'tomorrow' is no time. Write 90m, 7d, 2026-01-31 or 2026-01-31T14:00."),
+        (("--since", "tomorrow"), "--since 'tomorrow' is not a time. Write 90m, 7d, 2026-01-31 or 2026-01-31T14:00."),
         (("--until", "99999999d"), "too long"),
         (("--status", "open"), "There is no status 'open'."),
         (("--search", "x", "--cursor", "nonsense"), "This cursor is not one that this list gave."),
@@ -111,5 +111,5 @@ def test_times_are_ago_or_on_the_clock_of_who_types_them() -> None:
     assert query.since == now - 2 * HOUR
     assert query.until == 1_769_846_400_000
     assert SearchOptions(since="3650d").query((), 1_000).since == 0
-    with pytest.raises(InvalidRequest, match="is no time"):
+    with pytest.raises(InvalidRequest, match="is not a time"):
         SearchOptions(since="9999-99-99").query((), now)

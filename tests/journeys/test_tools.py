@@ -40,25 +40,25 @@ async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
         ["burn", "declared", "write"],
         ["file_letter", "declared", "write"],
     ]
-    assert "2 tools run on the word of their agents" in listed.out
+    assert "2 tools are trusted on their agents' declaration alone" in listed.out
     [line] = [each for each in shell("doctor", "--json").json["checks"] if each["what"] == "pins"]
     assert (line["state"], line["found"]) == (
         "warn",
-        "2 tools run on the word of their agents: burn, file_letter",
+        "2 tools are trusted on their agents' declaration alone: burn, file_letter",
     )
     assert "interlock tools pin" in line["todo"]
 
     one = shell("tools", "pin", "burn", "--from-agent", "mailer", "--effect", "destructive", "--user", "ada")
     assert one.out == (
-        "Pinned burn as destructive, secret token, without a schema. Calls that declare it otherwise are asked about.\n"
+        "Pinned burn as destructive, secret token, without a schema. Calls that declare it differently need approval.\n"
     )
     piped = shell("tools", "pin", "--all-of", "mailer")
     assert (piped.code, "file_letter" in piped.out) == (2, True)
-    assert "Nothing was pinned, since there is no terminal to ask at. To pin: add --yes" in piped.err
+    assert "Nothing was pinned, since there is no terminal to confirm at. To pin: add --yes" in piped.err
     assert "file_letter" not in {each["name"] for each in pinned_tools(shell)}
     all_of = shell("tools", "pin", "--all-of", "mailer", "--yes")
-    assert "Left out: send_letter, since the rule 'mails' names it." in all_of.out
-    assert "Left out: stamp, since nobody said what it does" in all_of.out
+    assert "Skipped: send_letter, since the rule 'mails' names it." in all_of.out
+    assert "Skipped: stamp, since its effect is not declared" in all_of.out
     assert all_of.out.endswith("Pinned 1 tool of mailer.\n")
     told = {tool["name"]: tool for tool in shell("tools", "list", "--json").json["items"]}
     assert (told["burn"]["standing"], told["burn"]["effect"], told["burn"]["pinned_by"]) == (
@@ -68,7 +68,7 @@ async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
     )
     assert told["cms_delete_post"]["standing"] == "registered"
     assert not [each for each in shell("doctor", "--json").json["checks"] if each["what"] == "pins"]
-    assert shell("tools", "unpin", "burn").out == "Unpinned burn. From now on it is what its agents say.\n"
+    assert shell("tools", "unpin", "burn").out == "Unpinned burn. From now on its agents' declarations define it.\n"
 
 
 async def test_a_tool_whose_name_looks_like_another_is_marked_and_pinned_only_when_one_is_sure(shell: Shell) -> None:
@@ -87,8 +87,8 @@ async def test_a_tool_whose_name_looks_like_another_is_marked_and_pinned_only_wh
 async def test_what_cannot_be_pinned_says_why(shell: Shell) -> None:
     await declare_tools(shell, {"stamp": "", "burn": "write"})
     for words, code, hint in (
-        (("pin",), 2, "--all-of AGENT alone"),
-        (("pin", "burn", "--all-of", "mailer"), 2, "--all-of AGENT alone"),
+        (("pin",), 2, "or --all-of AGENT"),
+        (("pin", "burn", "--all-of", "mailer"), 2, "or --all-of AGENT"),
         (("pin", "stamp"), 2, "Give its effect"),
         (("pin", "nosuch"), 1, "To pin it unseen, give an effect"),
         (("pin", "cms_delete_post"), 1, "is registered"),

@@ -164,13 +164,13 @@ async def test_a_call_is_rejected_with_a_reason_and_taken_back(shell: Shell) -> 
         terminal.press("r")
         terminal.assert_shows("Reason")
         terminal.press("not noww\x7f\r")
-        terminal.assert_shows("Z takes it back", "rejected by")
+        terminal.assert_shows("Press Z within", "rejected by")
         terminal.press("z")
         terminal.assert_shows("Undone", "1 call waits")
         terminal.press("r")
         terminal.assert_shows("Reason")
         terminal.press("\r")
-        terminal.assert_shows("Z takes it back")
+        terminal.assert_shows("Press Z within")
     body = show_approval(shell, approval_id)
     assert [entry["kind"] for entry in body["timeline"]] == ["proposed", "rejected", "undone", "rejected"]
     assert body["timeline"][1]["content"]["reason"] == "not now"
@@ -194,7 +194,7 @@ async def test_a_call_is_edited_in_the_editor(shell: Shell) -> None:
     shell.extra = {"EDITOR": str(editor)}
     with start_watch(shell) as terminal:
         terminal.press("e")
-        terminal.assert_shows('- /to: "bob"', '+ /to: "carol"', "run with these changes? y/N")
+        terminal.assert_shows('- /to: "bob"', '+ /to: "carol"', "with these changes? y/N")
         terminal.press("y")
         terminal.assert_shows("Approved with your changes")
     assert show_approval(shell, approval_id)["args"] == {"to": "carol"}
@@ -214,12 +214,12 @@ async def test_changes_that_are_longer_than_the_screen_are_read_to_their_end_fir
     with start_watch(shell) as terminal:
         terminal.press("e")
         screen = terminal.assert_shows("- /line00: 0", "+ /line00: 10", "more lines below")
-        assert "run with these changes?" not in screen
+        assert "with these changes?" not in screen
         terminal.press("y")
         terminal.press("e")
         terminal.assert_shows("Read the changes to their end first")
         terminal.press(" " * 12)  # more than it takes
-        terminal.assert_shows("+ /line59: 159", "run with these changes? y/N")
+        terminal.assert_shows("+ /line59: 159", "with these changes? y/N")
         terminal.press(" y")
         terminal.assert_shows("Approved with your changes")
     assert show_approval(shell, approval_id)["args"]["line59"] == 159
@@ -231,7 +231,7 @@ async def test_who_read_the_changes_of_an_abandoned_edit_has_not_read_the_card(s
         terminal.press("e")
         terminal.assert_shows("more lines below")
         terminal.press(" " * 12)
-        terminal.assert_shows("run with these changes? y/N")
+        terminal.assert_shows("with these changes? y/N")
         terminal.press("\x1b")
         terminal.assert_shows("Nothing was decided.", "line00  number", "more lines below")
         terminal.press("a")
@@ -269,11 +269,11 @@ async def test_the_selection_moves_and_cards_open_and_close(shell: Shell) -> Non
 async def test_z_and_a_with_nothing_there_say_so(shell: Shell) -> None:
     shell("migrate")
     with start_watch(shell) as terminal:
-        terminal.assert_shows("Nothing waits for a decision.")
+        terminal.assert_shows("No approvals are pending.")
         terminal.press("z")
         terminal.assert_shows("There is no rejection to undo.")
         terminal.press("a")
-        terminal.assert_becomes(lambda screen: screen.count("Nothing waits for a decision.") == 2, "a line about it")
+        terminal.assert_becomes(lambda screen: screen.count("No approvals are pending.") == 2, "a line about it")
 
 
 # What others do
@@ -380,12 +380,12 @@ async def test_keys_work_while_an_undo_waits_for_the_database(shell: Shell, monk
             await pilot.press("r")
             await becomes(pilot, lambda: view.focused is view.query_one(Input))
             await pilot.press("enter")
-            await becomes(pilot, lambda: "Z takes it back" in exported(view))
+            await becomes(pilot, lambda: "Press Z within" in exported(view))
             database = SlowDatabase(monkeypatch, context.services.inbox, "undo")
             await pilot.press("z")
-            await becomes(pilot, lambda: "On its way" in exported(view) and database.asked == 1)
+            await becomes(pilot, lambda: "Sending" in exported(view) and database.asked == 1)
             await pilot.press("z")
-            await becomes(pilot, lambda: "still on its way" in exported(view))
+            await becomes(pilot, lambda: "still being sent" in exported(view))
             await pilot.press("question_mark")
             await becomes(pilot, lambda: "this help" in exported(view))
             database.release()
@@ -453,7 +453,7 @@ async def test_without_its_package_the_live_list_names_the_extra(shell: Shell, m
     shell.extra = {"PYTHONPATH": os.pathsep.join([str(shell.folder), str(SOURCES)])}
     with shell.terminal("approvals", "watch") as terminal:
         assert terminal.exit_code() == 2
-        wanted = "textual is not installed, or its version does not fit: pip install 'interlock-gate[terminal]'"
+        wanted = "textual is not installed, or its version is not supported: pip install 'interlock-gate[terminal]'"
         assert wanted in terminal.screen()
 
 
@@ -500,7 +500,7 @@ async def test_approve_asks_about_each_alarm(shell: Shell) -> None:
     approval_id = await propose_mail(shell, args=DECEIT)
     with shell.terminal("approvals", "approve", approval_id) as terminal:
         for times in (1, 2):
-            terminal.assert_becomes(lambda screen, n=times: screen.count("Did you look at this") == n, "the question")
+            terminal.assert_becomes(lambda screen, n=times: screen.count("Have you reviewed this") == n, "the question")
             terminal.press("y\r")
         terminal.assert_shows("Approve this call?")
         terminal.press("y\r")

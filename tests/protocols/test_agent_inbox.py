@@ -349,7 +349,7 @@ def test_what_may_deceive_is_accepted_elsewhere(scenario: AgentInboxScenario) ->
     )
     request = interrupt_value(one["told"])
     assert request["config"]["allow_accept"] is False
-    assert "Look twice" in request["description"]
+    assert "Check carefully" in request["description"]
     assert [bare["error"], repeated["error"]] == ["digest_mismatch", "findings_not_acknowledged"]
     assert scenario.show_approval(waiting)["status"] == "pending"
 

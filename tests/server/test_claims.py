@@ -532,7 +532,7 @@ async def test_an_effect_that_is_not_believed_lowers_no_risk(
         risks[effect] = card["risk"]
         assert card["risk"] == card["card"]["risk"]
         claimed = [fact["text"] for fact in card["card"]["facts"] if fact["label"] == "claimed effect"]
-        assert claimed == (["read, by the agent's word alone; it was not believed"] if effect == "read" else [])
+        assert claimed == (["read, declared by the agent alone; not trusted"] if effect == "read" else [])
     assert risks == {"": "medium", "read": "medium", "write": "medium", "destructive": "high"}
     listed = (await bob.get("/api/approvals")).json()["items"]
     assert {item["risk"] for item in listed} == {"medium", "high"}

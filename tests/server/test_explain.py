@@ -16,7 +16,7 @@ from interlock.policy.templates import read_template
 from interlock.server.state import ServerState
 from tests.server.conftest import ClientFactory
 
-UNBOUND = "as a call with an agent key that is bound to nobody: what it says of its tool is a claim"
+UNBOUND = "as a call with an agent key that is bound to no agent: what it declares about its tool is a claim"
 EMBEDDED = "as a call of a program that opens the database itself: what it says of its tool is known"
 OUTCOMES = {"allow": "proceed", "ask": "waiting", "deny": "refused"}
 
@@ -50,17 +50,17 @@ async def propose(agent: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
 
 PAGE = {"slug": "page-1"}
 ROWS = {
-    "an unknown read": ({"tool": "look_up", "effect": "read", "agent": "mailer"}, "deny", "(read) does not count"),
+    "an unknown read": ({"tool": "look_up", "effect": "read", "agent": "mailer"}, "deny", "(read) is ignored"),
     "a pinned read": ({"tool": "get_weather"}, "allow", "get_weather is pinned as read."),
     "a registered tool said to read": (
         {"tool": "cms_delete_page", "effect": "read", "args": PAGE},
         "ask",
-        "cms_delete_page is registered as destructive: that the call says read does not count.",
+        "cms_delete_page is registered as destructive: the effect read that the call declares is ignored.",
     ),
     "a pinned tool said to write": (
         {"tool": "create_issue", "effect": "write"},
         "ask",
-        "create_issue is pinned as destructive: that the call says write does not count.",
+        "create_issue is pinned as destructive: the effect write that the call declares is ignored.",
     ),
     "a registered tool": ({"tool": "cms_delete_page", "args": PAGE}, "ask", "registered as destructive."),
     "a configured action": ({"tool": "fund_transfer"}, "ask", "fund_transfer is registered as write."),
@@ -107,7 +107,7 @@ async def test_embedded_program_is_trusted(client: ClientFactory, keys: dict[str
     told = await explain(ada, tool="get_weather", embedded=True)
     assert (told["verdict"], "pinned as read, and is judged as that" in told["notes"][0]) == ("allow", True)
     told = await explain(ada, tool="get_weather", effect="write", embedded=True)
-    assert (told["rule"], "this program is taken at its own word: write" in told["notes"][0]) == ("changes ask", True)
+    assert (told["rule"], "its own definition is used: write" in told["notes"][0]) == ("changes ask", True)
 
 
 async def test_a_key_that_is_bound_is_explained_as_one(

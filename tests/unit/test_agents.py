@@ -148,8 +148,8 @@ def test_a_question_that_no_switch_lifts_is_said() -> None:  # R9, R37
         spec.name: AvailableTool(needs_approval=True, always_reason=always_asks(spec)) for spec in (question, unknown)
     }
     assert [*find_agent_warnings("a", agent, known, {"a": agent})] == [
-        'tool_approvals: {"files_write": false} has no effect since nobody declared what it does: '
-        "it asks unless a rule of the policy allows it",
+        'tool_approvals: {"files_write": false} has no effect since its effect is not declared: '
+        "it needs approval unless a rule of the policy allows it",
         'tool_approvals: {"request_human_input": false} has no effect since a question is always for a person',
     ]
 

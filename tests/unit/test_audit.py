@@ -490,7 +490,7 @@ async def test_a_head_that_is_not_there_is_exported_as_the_store_says(
 async def test_an_export_goes_on_only_from_an_entry_that_is_there(services: AppServices) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await export_ledger(services.store, 6)
-    assert caught.value.message == "The ledger has no entry 6 to go on from; its newest is 5."
+    assert caught.value.message == "The ledger has no entry 6 to continue from; its newest is 5."
 
 
 # R49

@@ -145,7 +145,7 @@ def test_an_event_without_an_answer_gets_none() -> None:
         (Refused("Not today", "rejected"), "Access denied: Not today"),
         (Finished("succeeded", {"out": "ok"}), '{"out": "ok"}'),
         (Finished("failed", error="exit 2"), "exit 2"),
-        (Finished("unknown"), "nobody knows"),
+        (Finished("unknown"), "outcome is unknown"),
         (Waiting("a-1", "running"), "already started"),
     ],
 )

@@ -188,7 +188,7 @@ def test_a_delivery_that_fails_for_a_day_is_dead_and_can_be_retried() -> None:
     assert (parked.status, parked.due_at, parked.error) == ("parked", None, "unknown")
     again = deliveries.retry(parked, LATER)
     assert (again.status, again.due_at, again.pending_since, again.attempts) == ("due", LATER, LATER, 0)
-    with pytest.raises(Conflict, match="this is sent"):
+    with pytest.raises(Conflict, match="this one is sent"):
         deliveries.retry(sent_delivery(), LATER)
 
 
@@ -228,7 +228,7 @@ def test_a_retry_resets_the_attempts() -> None:
     assert (changed.attempts, changed.pending_since, changed.desired_state.split("/")[0]) == (0, LATER, "approved")
     again = deliveries.retry(tried, LATER)
     assert (again.attempts, again.error, again.status) == (0, "", "due")
-    with pytest.raises(Conflict, match=r"^Only what waits or was given up"):
+    with pytest.raises(Conflict, match=r"^Only due deliveries and dead letters"):
         deliveries.retry(sent_delivery(), LATER)
     assert deliveries.mark_dead(sent_delivery(), "no").attempts == 1
     assert deliveries.mark_batched(tried).runner == ""

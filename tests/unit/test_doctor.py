@@ -62,7 +62,7 @@ async def check_results(settings: Settings, policy: str = "", people: list[User]
 
 async def test_the_page_alone_is_enough() -> None:
     assert [(line.state, line.found) for line in await check_results(Settings(), people=[])] == [
-        ("ok", "none: people look at the page"),
+        ("ok", "none: approvals only appear in the web app"),
         ("ok", "low to dashboard; medium to dashboard; high to dashboard"),
     ]
 
@@ -73,7 +73,7 @@ async def test_each_channel_is_listed_with_its_routes() -> None:  # R26
     assert [(line.state, line.found) for line in lines] == [
         ("ok", f"chat (slack): everything else; the priority high (#urgent); {places}"),
         ("ok", "pager (pagerduty): the priority high; escalation"),
-        ("warn", "spare (pagerduty): nothing leads to it"),
+        ("warn", "spare (pagerduty): nothing is routed to it"),
         ("ok", "low to chat; medium to chat; high to pager and #urgent"),
         ("ok", "every team is reached: finance at #finance-ops; by priority: legal"),
     ]
@@ -96,7 +96,7 @@ rules:
     spare = "escalation by the rule wire; escalation by the rule urgent; escalation by the policy"
     assert [(line.state, line.found) for line in lines] == [
         ("ok", f"spare (pagerduty): {spare}"),
-        ("warn", "no channel of the rule wire takes the priority low, medium"),
+        ("warn", "no channel of the rule wire accepts the priority low, medium"),
     ]
 
 
@@ -108,7 +108,7 @@ async def test_who_may_decide_and_has_no_address_is_named_where_mails_are_sent()
     mailed = Settings(channels={"mail": MAIL}, routing=RoutingSettings("mail"))
     [warning] = [line for line in await check_results(mailed, people=people) if line.state == "warn"]
     assert warning.found.startswith("p00, p01, ")
-    assert warning.found.endswith("p09 and 2 more may decide and cannot be told by mail")
+    assert warning.found.endswith("p09 and 2 more may decide but cannot be notified through mail")
     reached = [User("ada", "admin", email="ada@example.com"), User("vic", "viewer")]
     assert {line.state for line in await check_results(mailed, people=reached)} == {"ok"}
     assert {line.state for line in await check_results(Settings(), people=people)} == {"ok"}
@@ -153,7 +153,7 @@ def notification_service(folder: Path, settings: Settings) -> NotificationServic
 
 
 def test_nothing_starts_while_some_calls_would_reach_nobody(tmp_path: Path) -> None:  # R26
-    with pytest.raises(Misconfigured, match="would reach nobody: no channel of pager takes the priority low"):
+    with pytest.raises(Misconfigured, match="would notify nobody: no channel of pager takes the priority low"):
         notification_service(tmp_path, NO_CHANNELS)
     assert set(notification_service(tmp_path, POLICY_WITH_ROUTES).channels) == {"chat", "pager", "spare"}
 
@@ -180,9 +180,9 @@ async def other_workspace_results(settings: Settings, known: list[str] | None = 
 
 async def test_the_doctor_names_workspaces_that_have_their_inbox_only() -> None:  # R60
     assert await other_workspace_results(TWO_WORKSPACES, ["default", "lab", "bare", "zebra"]) == [
-        ("ok", "lab is told by hook"),
-        ("warn", "bare has no channels: its people look at the page"),
-        ("warn", "zebra has no channels: its people look at the page"),
+        ("ok", "lab is notified through hook"),
+        ("warn", "bare has no channels: approvals only appear in the web app"),
+        ("warn", "zebra has no channels: approvals only appear in the web app"),
         ("warn", "escalation.channel is pager, which lab does not have"),
     ]
     assert await other_workspace_results(Settings(), ["default", "zebra"]) == [], (
@@ -191,7 +191,7 @@ async def test_the_doctor_names_workspaces_that_have_their_inbox_only() -> None:
 
 
 async def test_the_doctor_names_a_workspace_that_is_not_there() -> None:  # R60
-    assert ("warn", 'lab is configured and is not there; did you mean "labs"?') in await other_workspace_results(
+    assert ("warn", 'lab is configured but does not exist; did you mean "labs"?') in await other_workspace_results(
         TWO_WORKSPACES, ["labs"]
     )
     assert not any("not there" in found for _, found in await other_workspace_results(TWO_WORKSPACES))
@@ -422,13 +422,13 @@ def test_a_port_is_free_or_taken_by_something_else() -> None:
         assert "is free" in check_server_setting("port", port=port).found
     with serve_json({"hello": "world"}) as url:
         line = check_server_setting("port", port=int(url.rpartition(":")[2]))
-    assert (line.state, "something else listens" in line.found) == ("fail", True)
+    assert (line.state, "another program is listening" in line.found) == ("fail", True)
 
 
 def test_a_server_of_ours_at_the_port_is_fine() -> None:
     with serve_json({"status": "ok"}) as url:
         line = check_server_setting("port", port=int(url.rpartition(":")[2]))
-    assert (line.state, "a server of Interlock runs" in line.found) == ("ok", True)
+    assert (line.state, "an Interlock server is running" in line.found) == ("ok", True)
 
 
 def test_the_provider_has_to_answer_by_its_own_name() -> None:
@@ -437,7 +437,7 @@ def test_the_provider_has_to_answer_by_its_own_name() -> None:
             check_server_setting(
                 "provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret")
             ).found
-            == f"{url} calls itself https://other.example"
+            == f"{url} reports the issuer https://other.example"
         )
     gone = check_server_setting(
         "provider", oidc=OidcSettings(issuer=url, client_id="interlock", client_secret="secret")

@@ -89,7 +89,7 @@ def test_an_ignored_claim_is_explained_as_ignored() -> None:
         "no rule matched; by the default for unknown tools: denied: look_up is not a known"
     )
     assert explained.notes[0].startswith(
-        "What the call says of its tool (read) does not count, because the policy has trust_declared off."
+        "What the call declares about its tool (read) is ignored, because the policy has trust_declared off."
     )
     assert (
         "refuses unknown tools"

@@ -42,4 +42,4 @@ def test_commands_that_read_nothing_from_the_working_folder_do_not_say_that_they
     assert not [each for each in shown if "sqlite:///interlock.db" in each or "here" in each]
     assert [each for each in shown if "~/.config/interlock/interlock.yaml" in each]
     others = [str(each.show_default) for each in typer.main.get_group(app).commands["serve"].params]
-    assert "interlock.yaml, if it is here" in others
+    assert "interlock.yaml in the working folder, if any" in others

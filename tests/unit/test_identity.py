@@ -240,9 +240,9 @@ def test_nobody_lends_what_they_do_not_have() -> None:
     check_may_delegate(effective_role("reviewer", "reviewer"), 10**15)
     check_may_delegate(effective_role("reviewer", "reviewer", expires_at=1_000), 1_000)
     check_may_delegate(effective_role("reviewer", "reviewer", expires_at=1_000), None)
-    with pytest.raises(Forbidden, match="ends before that"):
+    with pytest.raises(Forbidden, match="expires before that"):
         check_may_delegate(effective_role("reviewer", "reviewer", expires_at=1_000), 1_001)
-    with pytest.raises(Forbidden, match="Viewers decide nothing"):
+    with pytest.raises(Forbidden, match="Viewers cannot decide"):
         check_may_delegate(effective_role("viewer", "viewer"), None)
 
 

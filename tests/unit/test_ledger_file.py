@@ -174,17 +174,15 @@ def test_exports_that_follow_on_each_other_are_one_chain(cut: int) -> None:
 def test_exports_in_the_wrong_order_are_found() -> None:
     early, late = write_export(ENTRIES[:4]), write_export(ENTRIES[4:], last_head(ENTRIES[:4]))
     report = verify(late, early)
-    assert_violation(
-        report, 1, "export2 does not follow on what came before it: that ends with entry 9, and this goes on"
-    )
+    assert_violation(report, 1, "export2 does not continue the previous export, which ends with entry 9: it follows")
     rewritten = write_export(ENTRIES[4:], Head("default", 4, "f" * 64))
-    assert_violation(verify(early, rewritten), 5, "goes on from another entry 4")
+    assert_violation(verify(early, rewritten), 5, "it follows a different entry 4")
 
 
 # R49
 def test_a_gap_between_exports_is_found() -> None:
     report = verify(write_export(ENTRIES[:3]), write_export(ENTRIES[4:], last_head(ENTRIES[:4])))
-    assert_violation(report, 5, "that ends with entry 3, and this goes on from entry 4")
+    assert_violation(report, 5, "which ends with entry 3: it follows entry 4")
 
 
 # R49
@@ -230,7 +228,7 @@ def test_every_deletion_swap_and_insertion_is_found(number: int) -> None:
 @pytest.mark.parametrize("number", range(1, 10))
 def test_a_cut_is_found_with_and_without_the_last_line(number: int) -> None:
     bare = verify(join_lines([*LINES[:number], b""]))
-    assert_violation(bare, number - 1, f"export1 ends without its head: it was cut behind entry {number - 1}.")
+    assert_violation(bare, number - 1, f"export1 ends without its head: it was cut after entry {number - 1}.")
     footed = verify(join_lines([*LINES[:number], LINES[-2], b""]))
     assert_violation(footed, 9, f"does not fit entry {number - 1}, the last one here")
 
@@ -243,7 +241,7 @@ def test_a_forged_end_is_found_by_a_head_or_a_key(number: int) -> None:
     forged = join_lines([*LINES[:number], compact_json(end.to_json()), b""])
     assert verify(forged).violations == (), "a chain alone does not show it"
     assert_violation(verify(forged, kept=HEAD), 9, "The chain ends before the head that was kept")
-    assert_violation(verify(forged, trusted=SIGNER.key), end.seq, "is not signed, so nobody stands for it")
+    assert_violation(verify(forged, trusted=SIGNER.key), end.seq, "is not signed")
 
 
 # R49
@@ -270,7 +268,7 @@ def test_a_changed_signature_or_signed_value_is_found() -> None:
 # R49
 def test_bytes_after_the_head_are_reported_once() -> None:
     report = verify(write_export() + b"more\nand more\n")
-    assert [fault.message for fault in report.violations] == ["export1 goes on behind its head: something was added."]
+    assert [fault.message for fault in report.violations] == ["export1 continues after its head: something was added."]
 
 
 # R49
@@ -331,7 +329,7 @@ def test_what_is_no_export_is_refused(old: bytes, new: bytes, words: str) -> Non
 
 # R49
 def test_exports_of_two_workspaces_are_refused() -> None:
-    with pytest.raises(Misconfigured, match="export2 is of the workspace 'other', not of 'default'"):
+    with pytest.raises(Misconfigured, match="export2 belongs to the workspace 'other', not to 'default'"):
         verify(write_export(), write_export([]).replace(b'"default"', b'"other"'))
     with pytest.raises(Misconfigured, match="no export"):
         verify()

@@ -18,7 +18,7 @@ from interlock.presenters.model_message import (
 )
 from interlock.sdk.session import to_not_run_error
 
-UNKNOWN = "pay was started and nobody knows how it ended. Do not call it again: a person has to look."
+UNKNOWN = "pay was started, but its outcome is unknown. Do not call it again: a person has to check first."
 REFUSALS = [
     Refused("Not here.", "denied"),
     Refused("Too much.", "rejected", "id"),

@@ -259,7 +259,7 @@ def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, obje
     (
         "undo too late",
         lambda: undo(REJECTED, ADMIN, at(NOW + 8_000)),
-        refusal_body("expired", "Too late to undo: the agent has been told."),
+        refusal_body("expired", "Too late to undo: the agent already has the rejection."),
     ),
     (
         "delegation by an outsider",
@@ -377,7 +377,7 @@ def test_what_cannot_run_says_why(act: Act, words: dict[str, object]) -> None:
     ],
 )
 def test_nothing_goes_on_while_the_clock_is_behind(act: Act, what: str) -> None:
-    message = f"The clock stands before the ledger's last entry. Nothing {what} until it is set right."
+    message = f"The clock is behind the ledger's last entry. Nothing {what} until it is corrected."
     assert refusal(act) == {"error": "clock_behind", "message": message}
 
 

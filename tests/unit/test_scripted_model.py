@@ -213,10 +213,10 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
         ("linear_create_issue", {"identifier": "DEMO-9", "title": "Fix login"}, "ran: identifier DEMO-9"),
         ("cms_publish_post", refusal_message(Refused("Not on a Friday.", "rejected"), "x"), "declined"),
         ("cms_publish_post", refusal_message(Refused("The call timed out.", "expired"), "x"), "timed out"),
-        ("cms_publish_post", refusal_message(Refused("", "cancelled"), "x"), "withdrawn"),
+        ("cms_publish_post", refusal_message(Refused("", "cancelled"), "x"), "cancelled"),
         ("drop_table", refusal_message(Refused("Dropping tables is not allowed.", "denied"), "x"), "not allowed"),
         ("cms_publish_post", {"success": False, "error": "There is no such post."}, "failed: There is no such post."),
-        ("cms_publish_post", outcome_response(Finished("unknown"), "x"), "Nobody knows"),
+        ("cms_publish_post", outcome_response(Finished("unknown"), "x"), "is unknown"),
         (
             "cms_publish_post",
             outcome_response(Finished("failed", None, "Gone."), "x", EDIT),

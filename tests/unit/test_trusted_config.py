@@ -77,7 +77,7 @@ def test_a_relative_name_in_the_environment_is_of_the_working_folder(
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "interlock.yaml" if variable.endswith("CONFIG") else "sqlite:///interlock.db")
-    with pytest.raises(Misconfigured, match="whole path"):
+    with pytest.raises(Misconfigured, match="absolute path"):
         trusted_database(trusted_settings(None, ""))
 
 

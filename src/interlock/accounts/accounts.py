@@ -257,7 +257,7 @@ class Accounts:
         `role`, an unknown person is added as `name`.
         """
         if not subject:
-            raise InvalidRequest("The provider did not say who this is.")
+            raise InvalidRequest("The provider did not return an identity.")
         _check_person(name, role or ADMIN, teams, email)
         user = User(name, role, teams=teams, email=email)
         return await self._start_session(workspace, lambda tx, new: members.sign_in_by_subject(tx, subject, user, new))
@@ -272,7 +272,7 @@ class Accounts:
         found = await self._store.session(hashed) if _TOKEN.fullmatch(token) else None
         now = self._clock()
         if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
-            raise Unauthenticated("You are not signed in, or not any more. Sign in again.")
+            raise Unauthenticated("You are not signed in, or your session has ended. Sign in again.")
         principal = session_principal(found[1], found[0].workspace, hashed, found[0].created_at)
         return principal, min(now + CACHE_TTL, found[0].expires_at)
 
@@ -523,7 +523,7 @@ def session_principal(user: User, workspace: str, hashed: str, since: int) -> Pr
 
 
 def invalid_key_error() -> Unauthenticated:
-    return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")
+    return Unauthenticated("This key is unknown or was revoked. Ask an admin for another.")
 
 
 def client_network(address: str) -> str:

@@ -74,7 +74,7 @@ def add(
     It expires by `until` at the latest.
     """
     if tx.key(key.id) is not None:
-        raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
+        raise Conflict("This key already exists. Try again to create another.", key_id=key.id)
     user = tx.user(key.person) if key.person else None
     if user is not None and user.removed_at is not None:
         raise Conflict(f"{user.name} was removed. Add them again first: interlock users add {user.name}")
@@ -114,9 +114,9 @@ def rotate(
     """Add a key with the same bindings that expires by `until`; the old one expires after the overlap or earlier."""
     old = _require_key(tx, key_id)
     if not old.is_valid_at(tx.now):
-        raise Conflict("This key has ended. Make a new one: interlock keys create", key_id=key_id)
+        raise Conflict("This key is no longer valid. Create a new one: interlock keys create", key_id=key_id)
     if not 0 <= overlap <= MAX_LIFETIME:
-        raise InvalidRequest("The overlap is a time from 0s on, such as 24h.")
+        raise InvalidRequest("The overlap must be a duration of at least 0s, such as 24h.")
     if lifetime is None:
         lifetime = NEVER_EXPIRES if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
     expires_at = _earlier(_expiry(tx.now, old.role, lifetime), until)
@@ -179,7 +179,7 @@ def _expiry(now: int, role: str, lifetime: int | None) -> int | None:
     if lifetime == NEVER_EXPIRES:
         return None
     if not 0 < lifetime <= MAX_LIFETIME:
-        raise InvalidRequest("A key lasts for a while, and for ten years at most. Say never if it is to have no end.")
+        raise InvalidRequest("The lifetime of a key is more than zero and at most ten years; use never for no expiry.")
     return now + lifetime
 
 

@@ -40,7 +40,7 @@ def admins(users: Sequence[User]) -> list[str]:
 def add_user(tx: AccountTransaction, user: User, author: str) -> User:
     known = tx.user(user.name)
     if known is not None and known.removed_at is None:
-        raise Conflict(f"{user.name} is there already. Change them, or choose another name.", user=user.name)
+        raise Conflict(f"{user.name} already exists. Change this user, or choose another name.", user=user.name)
     _save(tx, user, author)
     tx.set_subject(user.name, "")  # of a removed namesake, who may be another person
     return user
@@ -81,9 +81,9 @@ def preview(tx: AccountTransaction, name: str, changes: Mapping[str, Any] | None
 
 def set_away(tx: AccountTransaction, name: str, until: int | None, to: People | None, author: str) -> User:
     if until is not None and until <= tx.now:
-        raise InvalidRequest("The time until which somebody is away has to lie ahead.")
+        raise InvalidRequest("The end of the absence must be in the future.")
     if to is not None and not (to.users or to.teams):
-        raise InvalidRequest("Say who decides meanwhile: people or teams.")
+        raise InvalidRequest("Name delegates: users or teams.")
     user = replace(require_user(tx, name), away_until=until, away_to=to if until is not None else None)
     tx.save_user(user)
     content = None
@@ -96,7 +96,7 @@ def set_away(tx: AccountTransaction, name: str, until: int | None, to: People | 
 def require_user(tx: AccountTransaction, name: str) -> User:
     user = tx.user(name)
     if user is None or user.removed_at is not None:
-        raise NotFound(f"There is nobody called {name} here. See: interlock users list", user=name)
+        raise NotFound(f"There is no user {name} in this workspace. See: interlock users list", user=name)
     return user
 
 
@@ -116,7 +116,7 @@ def sign_in(tx: AccountTransaction, name: str, password: str, new: NewSession) -
     """Sign in; `password` is the hash that was checked: if it changed meanwhile, it does not count."""
     user = tx.user(name)
     if user is None or user.removed_at is not None or not password or tx.password(name) != password:
-        raise Unauthenticated("The password was changed at this very moment. Sign in again.")
+        raise Unauthenticated("The password was just changed. Sign in again.")
     return start_session(tx, user, "password", new)
 
 
@@ -167,7 +167,7 @@ def use_link(tx: AccountTransaction, digest: str, name: str, hashed: str, new: N
     if known is None:
         return _join(tx, User(username, link.role, teams=link.teams), hashed, new)
     if not link.person:
-        raise Conflict(f"There is somebody called {username} here, or there was. Choose another name.", user=username)
+        raise Conflict(f"The name {username} is taken, or was taken before. Choose another name.", user=username)
     user = require_user(tx, username)
     if hashed:
         set_password(tx, username, hashed, username, "")
@@ -176,7 +176,7 @@ def use_link(tx: AccountTransaction, digest: str, name: str, hashed: str, new: N
 
 
 def invalid_link_error() -> Unauthenticated:
-    return Unauthenticated("This link was used, or its time is over. Ask an admin for another.")
+    return Unauthenticated("This link was already used or has expired. Ask an admin for another.")
 
 
 def _is_first_admin_link(link: OneTimeLink) -> bool:
@@ -222,7 +222,9 @@ def _has_same_rights(user: User, changed: User) -> bool:
 
 def _check_unchanged(user: User, expected: User | None) -> User:
     if expected is not None and expected != user:
-        raise Stale(f"{user.name} was changed meanwhile. Reload it, then change the current version.", user=user.name)
+        raise Stale(
+            f"{user.name} was changed in the meantime. Reload it, then change the current version.", user=user.name
+        )
     return user
 
 
@@ -235,14 +237,16 @@ def _end_sessions(tx: AccountTransaction, name: str, kept_session: str = "") -> 
 
 def _keep_an_admin(tx: AccountTransaction, user: User) -> None:
     if user.role == ADMIN and admins(tx.users()) == [user.name]:
-        raise Conflict(f"{user.name} is the only admin here. Make somebody else one first.", user=user.name)
+        raise Conflict(
+            f"{user.name} is the only admin of this workspace. Make another user an admin first.", user=user.name
+        )
 
 
 def _add_newcomer(tx: AccountTransaction, profile: User) -> User:
     if not profile.role:
-        raise Unauthenticated("Nobody here has this account. Ask an admin to add you with your e-mail address.")
+        raise Unauthenticated("No user has this account. Ask an admin to add you with your e-mail address.")
     if tx.user(profile.name) is not None:
-        raise Conflict(f"There is somebody called {profile.name} here, or there was. Ask an admin.", user=profile.name)
+        raise Conflict(f"The name {profile.name} is taken, or was taken before. Ask an admin.", user=profile.name)
     return _save(tx, profile, SYSTEM_ACTOR)
 
 

@@ -44,7 +44,7 @@ class HashingPool:
 
     async def __call__(self, work: Callable[..., T], *values: object) -> T:
         if self._waiting >= MAX_QUEUED:
-            raise TooManyRequests("Too many people sign in at once. Try again in a few seconds.", retry_after=5)
+            raise TooManyRequests("Too many sign-ins at once. Try again in a few seconds.", retry_after=5)
         self._waiting += 1
         try:
             async with self._semaphore:

@@ -105,7 +105,7 @@ class AppServices:
     async def apply_policy(
         self, workspace: str, configured: ConfiguredPolicy | None, author: str, toggles: Toggles
     ) -> StalePolicy | None:
-        """At a program's start: its own policy becomes a new version unless it was in force before."""
+        """At a program's start, store its policy as a new version, unless this text was already applied once."""
         from interlock.policy.file import load_policy
 
         if configured is not None and (
@@ -225,7 +225,7 @@ def make_database(url: str, clock: Clock | None = None) -> Database:
             return PostgresDatabase(url, clock)
         case "http" | "https":
             raise Misconfigured(
-                "This is the address of a server. Name its database: sqlite:///file.db or postgresql://…."
+                "This is the address of a server. Give its database: sqlite:///file.db or postgresql://…."
             )
         case _:
             raise Misconfigured(

@@ -21,7 +21,7 @@ from interlock.core.ledger.chain import SignedHead, key_fingerprint
 
 HEX_KEY = re.compile(r"[0-9a-f]{64}")
 MAX_KEY_FILE = 100_000
-KEYGEN_HINT = "Make one: interlock audit keygen FILE"
+KEYGEN_HINT = "Create one: interlock audit keygen FILE"
 
 
 class Ed25519Signer:
@@ -42,7 +42,7 @@ def make_key(path: Path) -> Ed25519Signer:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise Misconfigured(f"{path} is there already, and a key is never replaced. Choose another name.") from None
+        raise Misconfigured(f"{path} already exists, and a key is never replaced. Choose another name.") from None
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, 0o600)  # regardless of the umask
         file.write(pem)
@@ -95,7 +95,7 @@ def has_valid_signature(signed: SignedHead) -> bool:
 def distrust_reason(signed: SignedHead, trusted: str) -> str:
     """Why a head is not trusted; empty if it is. `trusted` is a public key, or empty for any."""
     if not signed.key:
-        return "is not signed, so nobody stands for it" if trusted else ""
+        return "is not signed" if trusted else ""
     if not has_valid_signature(signed):
         return "was altered: its signature does not fit"
     if trusted and signed.key != trusted:

@@ -433,7 +433,7 @@ def _claimed_effect(approval: Approval, spec: ToolSpec) -> str:
     """The effect that the agent declares, if it was not trusted."""
     if not spec.declared or spec.effect == approval.subject.effect:
         return ""
-    return f"{spec.effect}, by the agent's word alone; it was not believed"
+    return f"{spec.effect}, declared by the agent alone; not trusted"
 
 
 def _erased_text(approval: Approval) -> str:

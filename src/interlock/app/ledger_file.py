@@ -42,7 +42,7 @@ async def export(
     last = await head_at(store, workspace, since)
     if last is None:
         end = (await store.head(workspace)).seq
-        raise InvalidRequest(f"The ledger has no entry {since} to go on from; its newest is {end}.")
+        raise InvalidRequest(f"The ledger has no entry {since} to continue from; its newest is {end}.")
     yield _json_line({"format": FORMAT, "version": VERSION, "workspace": workspace, "after": last.to_json()})
     while True:
         before, head = last, await store.head(workspace)
@@ -127,13 +127,13 @@ def _continue_chain(verifier: Verifier | None, after: Head, head: Head | None, n
     if verifier is None:
         return Verifier(after.workspace, head, after)
     if after.workspace != verifier.workspace:
-        raise Misconfigured(f"{name} is of the workspace {after.workspace!r}, not of {verifier.workspace!r}.")
+        raise Misconfigured(f"{name} belongs to the workspace {after.workspace!r}, not to {verifier.workspace!r}.")
     last = verifier.head
     if (after.seq, after.link) != (last.seq, last.link):
         verifier.add_violation(
             after.seq + 1,
-            f"{name} does not follow on what came before it: that ends with entry {last.seq}, "
-            f"and this goes on from {'another ' if after.seq == last.seq else ''}entry {after.seq}.",
+            f"{name} does not continue the previous export, which ends with entry {last.seq}: "
+            f"it follows {'a different ' if after.seq == last.seq else ''}entry {after.seq}.",
         )
     return verifier
 
@@ -161,9 +161,9 @@ class ExportReader:
     def finish(self) -> list[SignedHead]:
         last = self._verifier.head.seq
         if self._added:
-            self._verifier.add_violation(last, f"{self._name} goes on behind its head: something was added.")
+            self._verifier.add_violation(last, f"{self._name} continues after its head: something was added.")
         if not self._ended:
-            self._verifier.add_violation(last, f"{self._name} ends without its head: it was cut behind entry {last}.")
+            self._verifier.add_violation(last, f"{self._name} ends without its head: it was cut after entry {last}.")
         return [] if self._end is None else [self._end]
 
     def _entry(self, line: bytes) -> None:

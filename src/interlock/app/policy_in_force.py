@@ -61,9 +61,9 @@ class RecheckResult(NamedTuple):
     def check(self, approval: Approval) -> Deny | None:
         """Check inside the transaction; raises JudgementOutdated if other arguments or another policy were judged."""
         if self.binding != approval.binding:
-            raise JudgementOutdated("The arguments changed meanwhile. Reload the card.", approval_id=approval.id)
+            raise JudgementOutdated("The arguments changed in the meantime. Reload the card.", approval_id=approval.id)
         if self.epoch is not self.in_force.epoch:
-            raise JudgementOutdated("The policy changed meanwhile. Try again.", approval_id=approval.id)
+            raise JudgementOutdated("The policy changed in the meantime. Try again.", approval_id=approval.id)
         return self.denied
 
     def check_revision(self, approval: Approval, revision: PolicyRevision) -> None:

@@ -28,8 +28,8 @@ from interlock.runtime.durations import DAY
 
 ToolStatus = Literal["registered", "pinned", "declared"]
 USAGE_DAYS = 30
-UNSEEN_REASON = "it was not shown, or the agent declares it otherwise by now"
-NO_EFFECT_REASON = "nobody said what it does: pin it with an effect"
+UNSEEN_REASON = "it was not shown, or the agent has changed its declaration"
+NO_EFFECT_REASON = "its effect is not declared: pin it with an effect"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class ToolCatalog:
     async def make_pin_spec(self, tool: str, effect: str = "") -> ToolSpec:
         """The definition to pin for this tool; raises if there is nothing to pin."""
         if tool in self.registered:
-            raise Conflict(f"{tool} is registered: what the server knows of it counts already.", tool=tool)
+            raise Conflict(f"{tool} is registered: the server's own definition already applies.", tool=tool)
         known = next((name for name in self.registered if looks_like(tool, name)), "")
         if known:
             raise lookalike_error(tool, known, "registered")

@@ -173,7 +173,7 @@ class Workspaces:
         return loaded, version
 
     async def apply_configured_policy(self, author: str, reason: str) -> None:
-        """At the start: the configuration's policy becomes a new version unless it was in force before."""
+        """At the start, store the configured policy as a new version, unless this text was already applied once."""
         configured = self._configured
         if configured is not None and (
             configured.is_always_applied or not await self._store.has_policy(DEFAULT_WORKSPACE, configured.sha256)

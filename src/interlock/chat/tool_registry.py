@@ -116,7 +116,7 @@ def always_asks(spec: ToolSpec) -> str:
     """Return why no switch of an agent disables its approval; empty if one does."""
     if spec.name == QUESTION_TOOL:
         return "a question is always for a person"
-    return "" if spec.effect else "nobody declared what it does: it asks unless a rule of the policy allows it"
+    return "" if spec.effect else "its effect is not declared: it needs approval unless a rule of the policy allows it"
 
 
 def agent_tool(name: str) -> Tool:

@@ -25,11 +25,11 @@ from interlock.cli.context import (
 if TYPE_CHECKING:
     from typer._click import Command, Context
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation prompt (implied without a terminal).")]
 EPILOG = (
-    "Exit status: 0 done, 1 refused or not found, 2 wrong use or configuration. "
-    "With --json the answer on standard output is one JSON document, an error too: "
-    '{"error", "message", …}; without it an error is a line on standard error.'
+    "Exit status: 0 done, 1 refused or not found, 2 usage or configuration error. "
+    "With --json, standard output is one JSON document, also for an error: "
+    '{"error", "message", …}; without it, errors are one line on standard error.'
 )
 
 
@@ -51,15 +51,15 @@ def _lazy_group(name: str) -> type[TyperGroup]:
 
 GROUPS = {
     "approvals": "Pending and past approvals: list, show, decide.",
-    "grants": "Standing permissions: make, list, revoke.",
-    "policy": "Check a policy file; see which rule a call meets.",
-    "audit": "Prove that the record is whole.",
-    "users": "The people of a workspace.",
-    "keys": "Keys of agents and people: make, list, revoke.",
-    "tools": "Tools and whose word they run on: list, pin, unpin.",
+    "grants": "Standing approvals: create, list, revoke.",
+    "policy": "Policies: check, explain, rehearse, put in force.",
+    "audit": "Verify and export the audit ledger.",
+    "users": "Users of a workspace: add, list, remove, sign in and out.",
+    "keys": "API keys of agents and users: create, rotate, list, revoke.",
+    "tools": "Tools and the source of their definitions: list, pin, unpin.",
     "channels": "Notification channels: list, test, enable, disable.",
-    "deliveries": "Notifications that were sent, are due or failed: list, retry.",
-    "runs": "Paused runs of frameworks: list, resume.",
+    "deliveries": "Notifications and dead letters: list, retry.",
+    "runs": "Paused runs of agent frameworks: list, resume.",
     "workspaces": "Workspaces: add, list.",
 }
 
@@ -88,7 +88,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Say which version this is.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
     """Options of the program itself; its help text is set on the app."""
@@ -97,14 +97,16 @@ def _root(
 @command(app, without_database, runner=run_long)
 async def serve(
     options: CommandOptions,
-    host: Annotated[str, typer.Option(metavar="HOST", show_default="127.0.0.1", help="Where to listen.")] = "",
+    host: Annotated[str, typer.Option(metavar="HOST", show_default="127.0.0.1", help="Address to listen on.")] = "",
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, show_default="8321", help="0 takes a free one.")
+        int | None, typer.Option(min=0, max=65_535, show_default="8321", help="Port to listen on; 0 picks a free one.")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Put a few demo calls into an empty workspace.")] = False,
-    no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave timers to `interlock worker`.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Add a few demo calls to an empty workspace.")] = False,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Do not run the background worker; `interlock worker` does.")
+    ] = False,
 ) -> None:
-    """Run the server: the HTTP interface and the timers."""
+    """Run the server: the web app, the HTTP API and the background worker."""
     from interlock.cli.commands.serve import run_server
 
     await run_server(options, host, port, worker=not no_worker, demo=demo)
@@ -113,9 +115,9 @@ async def serve(
 @command(app, without_database)
 async def worker(
     options: CommandOptions,
-    demo: Annotated[bool, typer.Option("--demo", help="With the demo's agents and its scripted model.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Use the demo's agents and its scripted model.")] = False,
 ) -> None:
-    """Run the timers without the server: expire, remind, escalate, notify people, recover, let agents go on."""
+    """Run the background worker without the server: timers, notifications, recovery, chat threads."""
     from interlock.cli.commands.serve import run_worker
 
     await run_worker(options, demo=demo)
@@ -123,7 +125,7 @@ async def worker(
 
 @command(app, without_database)
 async def migrate(options: CommandOptions) -> None:
-    """Make the database, or bring it up to date. Safe to run again."""
+    """Create the database, or migrate it to the current schema. Safe to run again."""
     from interlock.cli.commands.doctor import migrate_database
 
     await migrate_database(options)
@@ -131,18 +133,22 @@ async def migrate(options: CommandOptions) -> None:
 
 @command(app, without_database)
 async def doctor(options: CommandOptions) -> None:
-    """Check the installation, and say what to do about what is wrong."""
+    """Check the installation, and suggest a fix for each problem."""
     from interlock.cli.commands.doctor import run_checks
 
     await run_checks(options)
 
 
-FreezeUser = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who does it.")]
-FreezeAgent = Annotated[str, typer.Option(metavar="NAME", help="One agent, with every key that has used its name.")]
-FreezeKey = Annotated[str, typer.Option(metavar="ID", help="One key, by its id.")]
-FreezeTool = Annotated[str, typer.Option(metavar="NAME", help="One tool; * stands for any letters.")]
+FreezeUser = Annotated[
+    str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Act as this user.")
+]
+FreezeAgent = Annotated[
+    str, typer.Option(metavar="NAME", help="Only this agent, with every key that has used its name.")
+]
+FreezeKey = Annotated[str, typer.Option(metavar="ID", help="Only this key, by its id.")]
+FreezeTool = Annotated[str, typer.Option(metavar="NAME", help="Only this tool; * is a wildcard.")]
 FreezeReason = Annotated[
-    str, typer.Option(metavar="TEXT", show_default=False, help="Why; those who are stopped are told.")
+    str, typer.Option(metavar="TEXT", show_default=False, help="Reason, shown to everybody affected.")
 ]
 
 
@@ -156,7 +162,7 @@ async def freeze(
     tool: FreezeTool = "",
     user: FreezeUser = "",
 ) -> None:
-    """Stop at once: nothing in the workspace starts, or of one agent, key or tool. For admins."""
+    """Emergency stop: no call starts in the workspace, or for one agent, key or tool. For admins."""
     from interlock.cli.commands import freeze
 
     await freeze.freeze(context, freeze.FreezeOptions(agent, key, tool, reason, user))
@@ -172,7 +178,7 @@ async def unfreeze(
     tool: FreezeTool = "",
     user: FreezeUser = "",
 ) -> None:
-    """Let calls start again, and move the deadlines that were held up. For admins."""
+    """Lift a freeze; deadlines are extended by its duration. For admins."""
     from interlock.cli.commands import freeze
 
     await freeze.unfreeze(context, freeze.FreezeOptions(agent, key, tool, reason, user))
@@ -183,15 +189,17 @@ async def erase(
     context: CommandContext,
     *,
     approval: Annotated[str, typer.Option(metavar="ID", help="One approval.")] = "",
-    thread: Annotated[str, typer.Option(metavar="ID", help="Every approval of a thread.")] = "",
-    person: Annotated[str, typer.Option(metavar="NAME", help="What a person asked for, and what they said.")] = "",
-    retention: Annotated[bool, typer.Option("--retention", help="What storage.retention no longer keeps.")] = False,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; kept until it is erased itself.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    thread: Annotated[str, typer.Option(metavar="ID", help="All approvals of a thread.")] = "",
+    person: Annotated[str, typer.Option(metavar="NAME", help="Requests and comments of one person.")] = "",
+    retention: Annotated[bool, typer.Option("--retention", help="Everything older than storage.retention.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the ledger (erasable).")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be erased.")] = False,
     yes: Yes = False,
-    user: Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who erases.")] = "",
+    user: Annotated[
+        str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Act as this user.")
+    ] = "",
 ) -> None:
-    """Erase arguments, results and words of what has ended, for good. The record stays valid. For admins."""
+    """Permanently erase arguments, results and comments of finished calls. The ledger stays valid. For admins."""
     from interlock.cli.commands import erase
 
     options = erase.EraseOptions(
@@ -210,9 +218,12 @@ async def erase(
 @command(app, without_database)
 async def backup(
     options: CommandOptions,
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A new file; none is overwritten.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", show_default=False, help="The new file; an existing file is never overwritten."),
+    ],
 ) -> None:
-    """Copy the database to one file while everything runs, and print the heads of its ledgers."""
+    """Copy the database to a file while it is in use, and print the heads of its ledgers."""
     from interlock.cli.commands import backup
 
     await backup.backup(options, file)
@@ -226,27 +237,34 @@ async def gate_mcp(
         list[str] | None, typer.Argument(metavar="COMMAND…", show_default=False, help="The MCP server, after `--`.")
     ] = None,
     http: Annotated[
-        bool, typer.Option("--http", help="Speak streamable HTTP to clients, not standard streams.")
+        bool, typer.Option("--http", help="Serve clients over streamable HTTP instead of standard streams.")
     ] = False,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8322,
-    url: Annotated[str, typer.Option(metavar="URL", help="A server's address, instead of a database.")] = "",
-    key: Annotated[str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="Of an agent, there.")] = "",
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Who calls, for policy and people.")] = "mcp-gate",
-    run: Annotated[str, typer.Option(metavar="ID", show_default="of this process", help="The run of all calls.")] = "",
-    reads: Annotated[str, typer.Option(metavar="PATTERNS", help="Tools that change nothing: 'read_*,list_*'.")] = "",
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free one.")] = 8322,
+    url: Annotated[str, typer.Option(metavar="URL", help="Use this server instead of a database.")] = "",
+    key: Annotated[
+        str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="API key of an agent on that server.")
+    ] = "",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Agent name for policy and reviewers.")] = "mcp-gate",
+    run: Annotated[str, typer.Option(metavar="ID", show_default="one per process", help="Run id for all calls.")] = "",
+    reads: Annotated[str, typer.Option(metavar="PATTERNS", help="Read-only tools: 'read_*,list_*'.")] = "",
     trust_hints: Annotated[
-        bool, typer.Option("--trust-hints", help="Believe servers that call a tool of theirs read-only.")
+        bool, typer.Option("--trust-hints", help="Trust servers that declare a tool read-only.")
     ] = False,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds that a call is held while people decide.")] = 60,
-    public_url: Annotated[str, typer.Option(metavar="URL", help="Where people find the page of an approval.")] = "",
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to hold a call open while people decide.")] = 60,
+    public_url: Annotated[
+        str, typer.Option(metavar="URL", help="Address of the web app, for links to approvals.")
+    ] = "",
     token: Annotated[
-        str, typer.Option(metavar="TEXT", show_default="INTERLOCK_GATE_TOKEN", help="What clients show, over HTTP.")
+        str,
+        typer.Option(
+            metavar="TEXT", show_default="INTERLOCK_GATE_TOKEN", help="Bearer token required from HTTP clients."
+        ),
     ] = "",
 ) -> None:
-    """Stand between an MCP client and an MCP server: reads pass, the rest asks.
+    """Proxy between an MCP client and an MCP server: reads pass, other calls need approval.
 
-    Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
+    Nothing is read from the working folder: give --database, or set it in ~/.config/interlock/interlock.yaml.
     """
     try:
         from interlock.cli.commands import mcp_gate
@@ -276,31 +294,36 @@ async def hook(
     options: CommandOptions,
     *,
     url: Annotated[
-        str, typer.Option(metavar="URL", show_default="INTERLOCK_URL", help="A server, instead of a database.")
+        str, typer.Option(metavar="URL", show_default="INTERLOCK_URL", help="Use this server instead of a database.")
     ] = "",
     key: Annotated[
-        str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="An agent's key for the server.")
+        str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="API key of an agent on that server.")
     ] = "",
     reads: Annotated[
-        str, typer.Option(metavar="NAMES", help="Tools that only look, such as Read,Glob; claude-code: a ready list.")
+        str, typer.Option(metavar="NAMES", help="Read-only tools, such as Read,Glob; claude-code is a predefined list.")
     ] = "",
     pass_reads: Annotated[
         bool, typer.Option("--pass-reads", help="Leave allowed reads to Claude Code's own rules.")
     ] = False,
-    wait: Annotated[str, typer.Option(metavar="TIME", help="For people; below the hook's own timeout.")] = "9m",
+    wait: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="How long to wait for a decision; must be shorter than the hook's timeout."),
+    ] = "9m",
     undecided: Annotated[
-        str, typer.Option(metavar="ANSWER", help="When nobody decided meanwhile: deny, ask or defer.")
+        str, typer.Option(metavar="ANSWER", help="Answer if nobody decided in time: deny, ask or defer.")
     ] = "deny",
-    lease: Annotated[str, typer.Option(metavar="TIME", help="After which a tool that runs counts as lost.")] = "10m",
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Whose calls these are.")] = "claude-code",
-    notes: Annotated[Path, typer.Option(metavar="FOLDER", help="What one hook leaves for the next.")] = Path(
-        "~/.cache/interlock/hooks"
-    ),
-    insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
+    lease: Annotated[
+        str, typer.Option(metavar="TIME", help="Time after which a running tool without a report is marked unknown.")
+    ] = "10m",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Agent name for policy and reviewers.")] = "claude-code",
+    notes: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for state shared between hook invocations.")
+    ] = Path("~/.cache/interlock/hooks"),
+    insecure: Annotated[bool, typer.Option("--insecure", help="Allow an http:// server on another machine.")] = False,
 ) -> None:
-    """Answer a hook of Claude Code: the event on standard input, allow or deny on standard output.
+    """Handle a hook of Claude Code: reads the event from standard input, writes the answer to standard output.
 
-    Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
+    Nothing is read from the working folder: give --database, or set it in ~/.config/interlock/interlock.yaml.
     """
     from interlock.cli.commands.hook import HookCommandOptions, answer_event
 
@@ -349,7 +372,7 @@ def _run_hook(words: list[str]) -> int | None:
         return _run_app() if code is None else code
     except BaseException as error:  # noqa: BLE001  any exit status other than 2 would let the call through
         with suppress(Exception):
-            sys.stderr.write(f"Interlock did not let this run. The hook could not start: {type(error).__name__}.\n")
+            sys.stderr.write(f"Interlock blocked this call. The hook could not start: {type(error).__name__}.\n")
         return 2
 
 

@@ -240,27 +240,27 @@ def decision_text(before: Approval, after: Approval, now: int) -> str:
         case "rejected":
             until = after.deadlines.release_at or now
             return (
-                f"Rejected: {tool} will not run. The agent is told at {local_time(until)} "
+                f"Rejected: {tool} will not run. The agent is notified at {local_time(until)} "
                 f"(in {duration_text(until - now)}); "
-                f"until then: interlock approvals undo {name}"
+                f"to undo it before: interlock approvals undo {name}"
             )
         case "pending":
             return _pending_text(before, after, tool)
         case "responded":
-            return f"Answered: {tool} will not run; the agent gets what you said."
+            return f"Answered: {tool} will not run; the agent gets your answer."
         case status:
             return f"Recorded: {tool} {status}."
 
 
 def _pending_text(before: Approval, after: Approval, tool: str) -> str:
     if before.status == "rejected":
-        return f"Undone: {tool} waits for a decision again."
+        return f"Undone: {tool} is pending again."
     if before.version == after.version:
-        return f"You had approved this already, so nothing changed: {votes_text(after)} approvals."
+        return f"You have already approved this; nothing changed: {votes_text(after)} approvals."
     missing = pluralize(total_quorum(after) - vote_count(after), "more person", "more people")
     if before.args_sha256 != after.args_sha256:
-        return f"Changed: the new arguments wait for {missing}; earlier approvals no longer count."
-    return f"Your approval counts: {votes_text(after)}. It waits for {missing}."
+        return f"Changed: the new arguments need {missing}; earlier approvals no longer count."
+    return f"Your approval counts: {votes_text(after)}. {missing} needed."
 
 
 async def print_events(context: CommandContext) -> None:
@@ -338,7 +338,7 @@ def _line(text: str) -> None:
 
 
 def _print_trouble(trouble: str) -> None:
-    sys.stderr.write(f"{printable(trouble) or 'The database answers again.'}\n")
+    sys.stderr.write(f"{printable(trouble) or 'The database is available again.'}\n")
     sys.stderr.flush()
 
 
@@ -382,7 +382,7 @@ async def run_timers(context: CommandContext, report: Callable[[str], None]) -> 
     while True:
         sweep = asyncio.ensure_future(context.services.worker.sweep())
         if not (await asyncio.wait({sweep}, timeout=SLOW_DATABASE_SECONDS))[0]:
-            report("The database is locked by another program. Waiting; what you see may be old.")
+            report("The database is locked by another program. Waiting; the view may be out of date.")
         try:
             await sweep
             report("")
@@ -404,7 +404,7 @@ async def _require_one(context: CommandContext, text: str, ids: Sequence[str]) -
     named = ", ".join(f"{visible(s.approval.id)} ({visible(s.approval.subject.tool)})" for s in found)
     more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(
-        f"{text!r} could be several approvals: {named}{more}. Give more of the id.",
+        f"{text!r} matches several approvals: {named}{more}. Give more of the id.",
         approval_id=text,
         candidates=list(ids[:MAX_NAMED]),
     )

@@ -30,7 +30,7 @@ Database = Annotated[
         metavar="URL",
         rich_help_panel=COMMON_PANEL,
         show_default="INTERLOCK_DATABASE_URL, the configuration, or sqlite:///interlock.db",
-        help="Where the approvals are kept.",
+        help="Database URL.",
     ),
 ]
 Config = Annotated[
@@ -38,8 +38,8 @@ Config = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=COMMON_PANEL,
-        show_default="interlock.yaml, if it is here",
-        help="The configuration.",
+        show_default="interlock.yaml in the working folder, if any",
+        help="Configuration file.",
     ),
 ]
 # For commands that a client starts in any folder: nothing is read from there.
@@ -50,7 +50,7 @@ TRUSTED_OPTIONS: Mapping[str, object] = {
             metavar="URL",
             rich_help_panel=COMMON_PANEL,
             show_default="INTERLOCK_DATABASE_URL, or storage.url of the configuration",
-            help="Where the approvals are kept, with its whole path.",
+            help="Database URL, with an absolute path.",
         ),
     ],
     "config": Annotated[
@@ -59,16 +59,18 @@ TRUSTED_OPTIONS: Mapping[str, object] = {
             metavar="FILE",
             rich_help_panel=COMMON_PANEL,
             show_default="INTERLOCK_CONFIG, or ~/.config/interlock/interlock.yaml",
-            help="The configuration.",
+            help="Configuration file.",
         ),
     ],
 }
-Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON_PANEL, help="Whose approvals.")]
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON_PANEL, help="Answer with one JSON document.")]
-User = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who decides.")]
+Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON_PANEL, help="Workspace to use.")]
+Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON_PANEL, help="Print one JSON document.")]
+User = Annotated[
+    str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Act as this user.")
+]
 ApprovalId = Annotated[
     str,
-    typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 characters or more."),
+    typer.Argument(metavar="ID", show_default=False, help="Id, or at least 4 characters of its beginning or end."),
 ]
 
 
@@ -152,7 +154,7 @@ async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext
     gone = missing_database_file(url)
     if gone is not None:
         make = f"interlock migrate {database_option(url)}"
-        raise Misconfigured(f"There is no database at {gone}. Name the right one with --database, or make one: {make}")
+        raise Misconfigured(f"There is no database at {gone}. Give the right one with --database, or create it: {make}")
     async with open_or_create_database(options) as context:
         yield context
 
@@ -246,7 +248,7 @@ def missing_package_error(error: ImportError, extra: str) -> Exception:
 
     package = (error.name or "a package").partition(".")[0]
     return Misconfigured(
-        f"{package} is not installed, or its version does not fit: pip install 'interlock-gate[{extra}]'"
+        f"{package} is not installed, or its version is not supported: pip install 'interlock-gate[{extra}]'"
     )
 
 

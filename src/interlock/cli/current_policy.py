@@ -59,7 +59,7 @@ async def current_source(context: CommandContext) -> PolicySource:
     stored = await context.services.store.policy(context.workspace)
     if stored is None:
         return configured_source(context.settings)
-    return PolicySource(stored.body, f"version {stored.version} in the database, put there by {stored.author}")
+    return PolicySource(stored.body, f"version {stored.version} in the database, by {stored.author}")
 
 
 async def find_version(context: CommandContext, number: int | None) -> PolicyVersion:
@@ -68,7 +68,7 @@ async def find_version(context: CommandContext, number: int | None) -> PolicyVer
     if number is None and newest is not None:
         return newest
     if newest is None or number is None or not 1 <= number <= newest.version:
-        there = f"There are 1 to {newest.version}." if newest else "None was put there yet."
+        there = f"Versions are 1 to {newest.version}." if newest else "None is stored yet."
         raise NotFound(f"There is no version {1 if number is None else number} of the policy in this database. {there}")
     versions = await context.services.store.policies(context.workspace, newest.version - number + 1)
     found = [version for version in versions if version.version == number]
@@ -78,7 +78,7 @@ async def find_version(context: CommandContext, number: int | None) -> PolicyVer
 def configured_source(settings: Settings) -> PolicySource:
     configured = read_configured_policy(settings)
     if configured is None:
-        return PolicySource("", "the defaults: reads are allowed, all else asks")
+        return PolicySource("", "the defaults: reads are allowed, all other calls need approval")
     return PolicySource(configured.text, configured.origin if configured.is_file else f"in {configured.origin}")
 
 
@@ -98,7 +98,9 @@ def name_source_in_errors(source: PolicySource) -> Iterator[None]:
 
 
 def declared_only_text(many: int) -> str:
-    return "1 tool runs on the word of its agent" if many == 1 else f"{many:,} tools run on the word of their agents"
+    if many == 1:
+        return "1 tool is trusted on its agent's declaration alone"
+    return f"{many:,} tools are trusted on their agents' declaration alone"
 
 
 async def make_catalog(context: CommandContext, agent: str = "") -> ToolCatalog:

@@ -46,7 +46,7 @@ from interlock.storage.engine.metrics import CheckResult
 from interlock.storage.store import SqlStore
 
 MAX_NAMED = 10  # names listed in a message
-DOES_NOT_START = "Correct it: the server does not start with it."
+DOES_NOT_START = "Fix it: the server cannot start with it."
 SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # settings that authenticate callbacks of a channel
 
 
@@ -85,15 +85,15 @@ async def check_other_workspaces(
         for channel in made.channels.values():
             await channel.close()
         if made.channels:
-            yield CheckResult("ok", "workspaces", f"{name} is told by {join_or_none(list(made.channels))}")
+            yield CheckResult("ok", "workspaces", f"{name} is notified through {join_or_none(list(made.channels))}")
     for name in settings.workspaces_without_channels(known or ()):
         yield CheckResult(
-            "warn", "workspaces", f"{name} has no channels: its people look at the page", _where_to_add(name)
+            "warn", "workspaces", f"{name} has no channels: approvals only appear in the web app", _where_to_add(name)
         )
     for name in sorted(settings.workspaces.keys() - set(known if known is not None else settings.workspaces)):
-        todo = f"Correct the name, or make it: interlock workspaces add {name}"
+        todo = f"Correct the name, or create it: interlock workspaces add {name}"
         yield CheckResult(
-            "warn", "workspaces", f"{name} is configured and is not there{did_you_mean(name, known or ())}", todo
+            "warn", "workspaces", f"{name} is configured but does not exist{did_you_mean(name, known or ())}", todo
         )
     for line in (*_escalations(settings), *_shared_secrets(settings)):
         yield line
@@ -101,8 +101,8 @@ async def check_other_workspaces(
 
 def _where_to_add(workspace: str) -> str:
     if workspace == DEFAULT_WORKSPACE:
-        return "Name some at the top of interlock.yaml, under channels."
-    return f"Name some in interlock.yaml, under workspaces: {workspace}: channels."
+        return "Add some at the top of interlock.yaml, under channels."
+    return f"Add some in interlock.yaml, under workspaces: {workspace}: channels."
 
 
 def _escalations(settings: Settings) -> Iterator[CheckResult]:
@@ -113,7 +113,7 @@ def _escalations(settings: Settings) -> Iterator[CheckResult]:
         own = settings.for_workspace(name)
         if own.escalation.channel not in own.channels and not own.escalation.channel.startswith(DESTINATION_PREFIX):
             found = f"escalation.channel is {target}, which {name} does not have"
-            yield CheckResult("warn", "workspaces", found, "What is escalated there goes where its calls go.")
+            yield CheckResult("warn", "workspaces", found, "Its escalations go to the channels of its calls.")
 
 
 def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
@@ -133,15 +133,15 @@ def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
 
 def _route_checks(settings: Settings, routes: Routes, people: Sequence[User], policy: Policy) -> Iterator[CheckResult]:
     if not routes.capabilities:
-        yield CheckResult("ok", "channels", "none: people look at the page")
+        yield CheckResult("ok", "channels", "none: approvals only appear in the web app")
     origins_by_channel = _routes_by_channel(routes, policy)
     for name, origin in origins_by_channel.items():
-        found = f"{name} ({settings.channels[name].kind}): {'; '.join(origin) or 'nothing leads to it'}"
+        found = f"{name} ({settings.channels[name].kind}): {'; '.join(origin) or 'nothing is routed to it'}"
         todo = "" if origin else "Name it in routing or escalation, or in the channels of a rule."
         yield CheckResult("ok" if origin else "warn", "channels", found, todo)
     missing = find_unreachable(routes)
     for gap in missing:
-        yield CheckResult("fail", "routing", gap, "Correct routing: the server does not start with it.")
+        yield CheckResult("fail", "routing", gap, "Fix routing: the server cannot start with it.")
     if not missing:
         yield CheckResult(
             "ok", "routing", "; ".join(f"{name} to {_channels_text(routes, name)}" for name in PRIORITIES)
@@ -196,8 +196,8 @@ def _idle_rules(routes: Routes, policy: Policy) -> Iterator[CheckResult]:
         priorities = (rule.ask.priority,) if rule.ask.priority else PRIORITIES
         refused = [p for p in priorities if rule.ask.channels and not accepting_channels(routes, rule.ask.channels, p)]
         if refused:
-            found = f"no channel of the rule {visible(rule.name)} takes the priority {', '.join(refused)}"
-            yield CheckResult("warn", "routing", found, "Those calls go where other calls of theirs go.")
+            found = f"no channel of the rule {visible(rule.name)} accepts the priority {', '.join(refused)}"
+            yield CheckResult("warn", "routing", found, "These calls are routed by priority and team instead.")
 
 
 def _unreachable(
@@ -209,9 +209,8 @@ def _unreachable(
     silent = sorted(user.name for user in people if user.role in DECIDING_ROLES and not user.email)
     if used and silent:
         more = f" and {len(silent) - MAX_NAMED} more" if len(silent) > MAX_NAMED else ""
-        found = (
-            f"{', '.join(map(visible, silent[:MAX_NAMED]))}{more} may decide and cannot be told by {', '.join(used)}"
-        )
+        names = f"{', '.join(map(visible, silent[:MAX_NAMED]))}{more}"
+        found = f"{names} may decide but cannot be notified through {', '.join(used)}"
         yield CheckResult("warn", "routing", found, "Give them an address: interlock users add NAME --email ADDRESS")
 
 
@@ -223,7 +222,7 @@ SERVER_PACKAGES = ("argon2", "authlib", "fastapi", "httptools", "httpx2", "prome
 def check_server(settings: Settings) -> Iterator[CheckResult]:
     missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
     if missing:
-        todo = 'Install it if you want to run one: pip install "interlock-gate[server]"'
+        todo = 'Install it to run a server: pip install "interlock-gate[server]"'
         yield CheckResult("warn", "server", f"not installed: {', '.join(missing)}", todo)
     yield _address(settings.server)
     if not missing:
@@ -248,17 +247,17 @@ def _address(server: ServerSettings) -> CheckResult:
     if parts.scheme == "https" and parts.hostname:
         if server.proxies:
             return CheckResult("ok", "address", server.public_url)
-        todo = "Name the proxy's address in server.proxies, or everybody seems to come from it."
-        return CheckResult("warn", "address", f"{server.public_url}, without a proxy that is believed", todo)
+        todo = "Set the proxy's address in server.proxies; otherwise all clients appear to come from it."
+        return CheckResult("warn", "address", f"{server.public_url}, without a trusted proxy", todo)
     if server.public_url and parts.scheme != "http":
         return CheckResult(
-            "fail", "address", server.public_url, "server.public_url is an address such as https://name."
+            "fail", "address", server.public_url, "server.public_url must be an address such as https://name."
         )
     if is_local(parts.hostname or server.host):
         return CheckResult(
-            "ok", "address", server.public_url or f"http://{server.host}:{server.port}, for this machine"
+            "ok", "address", server.public_url or f"http://{server.host}:{server.port}, this machine only"
         )
-    todo = "Put a proxy with TLS before it, and set server.public_url to its https:// address."
+    todo = "Put a proxy with TLS in front of it, and set server.public_url to its https:// address."
     return CheckResult("warn", "address", f"{server.public_url or server.host} is reached without TLS", todo)
 
 
@@ -276,9 +275,9 @@ def _port(server: ServerSettings) -> CheckResult:
     except (httpx2.HTTPError, ValueError):
         ours = False
     if ours:
-        return CheckResult("ok", "port", f"a server of Interlock runs at {where}")
+        return CheckResult("ok", "port", f"an Interlock server is running at {where}")
     return CheckResult(
-        "fail", "port", f"something else listens at {where}", "Choose another one: server.port, or --port."
+        "fail", "port", f"another program is listening at {where}", "Choose another one: server.port, or --port."
     )
 
 
@@ -303,14 +302,16 @@ def _provider(issuer: str) -> Iterator[CheckResult]:
         answer = httpx2.get(place, timeout=REQUEST_TIMEOUT)
         found = answer.raise_for_status().json().get("issuer")
     except (httpx2.HTTPError, ValueError, AttributeError) as error:
-        todo = "Check server.oidc.issuer and the network; until then nobody signs in by it."
-        yield CheckResult("fail", "provider", f"{issuer} does not answer as one: {type(error).__name__}", todo)
+        todo = "Check server.oidc.issuer and the network; until then nobody can sign in through it."
+        yield CheckResult(
+            "fail", "provider", f"{issuer} does not answer as an OpenID provider: {type(error).__name__}", todo
+        )
         return
     if found == issuer:
         yield CheckResult("ok", "provider", issuer)
     else:
         yield CheckResult(
-            "fail", "provider", f"{issuer} calls itself {found}", "Set server.oidc.issuer to exactly that."
+            "fail", "provider", f"{issuer} reports the issuer {found}", "Set server.oidc.issuer to exactly that."
         )
 
 
@@ -345,7 +346,7 @@ def check_chat(
     try:
         packs = components.tool_registry.packs(workspace)
     except Misconfigured as error:
-        yield CheckResult("fail", "tools", error.message, "Correct it: the server does not start with it.")
+        yield CheckResult("fail", "tools", error.message, "Fix it: the server cannot start with it.")
     else:
         yield from _agents(settings, components, components.agents.all(stored), workspace)
         yield _packs(packs, workspace)
@@ -355,7 +356,7 @@ def check_chat(
         yield (
             CheckResult("ok", "documents", str(folder))
             if folder.exists()
-            else CheckResult("warn", "documents", f"{folder} is not there", "Make it, or take it out of documents.")
+            else CheckResult("warn", "documents", f"{folder} does not exist", "Create it, or remove it from documents.")
         )
 
 
@@ -377,7 +378,7 @@ def _agent(settings: Settings, name: str, known: ResolvedAgent, tools: int) -> C
     found = f"{name} ({known.origin}), {model or 'no model'}, {pluralize(tools, 'tool', 'tools')}"
     try:
         if not model:
-            raise Misconfigured(f"{NO_MODEL}. A server with --demo has a scripted one.")
+            raise Misconfigured(f"{NO_MODEL}. `interlock serve --demo` has a scripted one.")
         if model != SCRIPTED:
             open_model(model, settings.models)
     except Misconfigured as error:
@@ -398,10 +399,12 @@ def _packs(packs: Mapping[str, int], workspace: str) -> CheckResult:
 
 def _mcp_server(name: str, server: McpServerSettings) -> CheckResult:
     if server.url and is_secure_url(server.url):
-        return CheckResult("ok", "mcp", f"{name}, by its address")
+        return CheckResult("ok", "mcp", f"{name}, by URL")
     if server.url:
-        return CheckResult("warn", "mcp", f"{name} is reached by plain http", "Use https: it can be read on the way.")
+        return CheckResult(
+            "warn", "mcp", f"{name} is reached by plain http", "Use https: the traffic is not encrypted."
+        )
     if which(server.command) is None:
-        todo = "Install it, or give the whole path in mcp_servers."
+        todo = "Install it, or give the full path in mcp_servers."
         return CheckResult("warn", "mcp", f"{name}: there is no program {server.command}", todo)
     return CheckResult("ok", "mcp", f"{name}, the program {server.command}")

@@ -90,7 +90,7 @@ async def edit_in_editor(view: ApprovalDetails, editor_has_terminal: AbstractCon
             raise Conflict(f"The editor ended with status {status}. Nothing was decided.")
         new_args = parse_json(file.read_bytes())
     if not isinstance(new_args, Mapping):
-        raise InvalidRequest("The arguments are an object. Nothing was decided.")
+        raise InvalidRequest("The arguments must be an object. Nothing was decided.")
     return new_args
 
 
@@ -114,7 +114,7 @@ def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[s
     alarms = [alarm for alarm in alarms_among(findings) if alarm.id not in seen]
     for alarm in alarms:
         show(render_findings([alarm]), stderr=True)
-        confirm("Did you look at this, and go on all the same?")
+        confirm("Have you reviewed this, and proceed anyway?")
     return [*seen, *(alarm.id for alarm in alarms)]
 
 
@@ -141,7 +141,7 @@ def changes_between(before: object, new_args: Mapping[str, object]) -> Group:
     """The changes; raises InvalidRequest for an edit without any, which is probably a mistake."""
     changes = list(_changes("", before, new_args))
     if not changes:
-        raise InvalidRequest("These are the arguments as they stand. To let them run: interlock approvals approve ID")
+        raise InvalidRequest("The arguments are unchanged. To approve them: interlock approvals approve ID")
     return Group(*(line for change in changes for line in _lines(change)))
 
 

@@ -21,7 +21,7 @@ def trusted_settings(config: Path | None, database: str) -> Settings:
     file = settings.file
     if config is None and file is not None and not file.is_absolute():
         raise Misconfigured(
-            f"INTERLOCK_CONFIG names {file}, which every folder could hold. Write the whole path: "
+            f"INTERLOCK_CONFIG is {file}, which depends on the working folder. Give the absolute path: "
             "INTERLOCK_CONFIG=/folder/interlock.yaml."
         )
     return settings
@@ -39,8 +39,8 @@ def _config_hint(url: str) -> str:
     """An error message with the line to add."""
     line = f"sqlite:///{Path.home() / 'interlock.db'}"
     return (
-        f"No database is named with its whole path, and the working folder ({url}) is not asked: its author "
-        f"could let everything through. Add --database {line} to the command, or set "
+        f"No database is given with an absolute path. A relative one ({url}) is not used: the author of the "
+        f"working folder could allow everything. Add --database {line} to the command, or set "
         f"INTERLOCK_DATABASE_URL={line}, or write storage: {{url: {line}}} into {_user_path()}."
     )
 
@@ -53,9 +53,9 @@ def find_user_file() -> Path | None:
     for path in (file, file.parent):
         seen = path.stat()
         if seen.st_uid not in (os.getuid(), 0):
-            raise Misconfigured(f"{path} belongs to somebody else. Name the configuration: --config FILE.")
+            raise Misconfigured(f"{path} belongs to another user. Give the configuration: --config FILE.")
         if seen.st_mode & 0o022:
-            raise Misconfigured(f"Others may write {path}. Take that from them: chmod go-w {path}")
+            raise Misconfigured(f"Other users can write to {path}. Fix it: chmod go-w {path}")
     return file
 
 

@@ -50,7 +50,7 @@ from interlock.presenters.text import pluralize
 Body = Mapping[str, object]  # of a decision, as in the HTTP API
 HELP = """
   J K, arrows   move; in a card, scroll        O, Enter   open the card
-  Space         scroll a page                  F          show long values whole
+  Space         scroll a page                  F          show long values in full
   A             approve: opens the card, asks  R          reject, with a reason if you like
   C             answer instead                 E          edit the arguments in your editor
   Z             undo a rejection               Esc        back
@@ -132,7 +132,7 @@ class PendingList:
         """One line for each approval."""
         rows = self.rows()
         if not rows:
-            return Text("\n  Nothing waits for a decision.", style="dim")
+            return Text("\n  No approvals are pending.", style="dim")
         grid = Table.grid(padding=(0, 2), expand=True)
         for ratio in (None, None, None, None, None, 1, None, None):
             grid.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
@@ -385,7 +385,7 @@ class LiveView(App[None]):
             view = await self._open_selected()
             body = await asks[kind](view)
             self._show_changes(None)
-            self._note = "On its way …"
+            self._note = "Sending …"
             self._draw()
             self._note = await self._decide(view, body)
             if self._view and self._view.stored.approval.id == view.stored.approval.id:
@@ -400,7 +400,7 @@ class LiveView(App[None]):
         if self._answer is not None:  # letters are typed into an answer, except while changes are read
             raise Conflict("Read the changes to their end first (Space), or press Esc.")
         if self._decision is not None and not self._decision.is_finished:
-            raise Conflict("One moment: the last decision is still on its way. Nothing else was decided.")
+            raise Conflict("One moment: the last decision is still being sent. Nothing else was decided.")
 
     async def _note_refusal(self, work: Awaitable[None]) -> None:
         try:
@@ -433,7 +433,7 @@ class LiveView(App[None]):
         alarms = prompts.alarms_among(prompts.findings_in(view, new_args))
         self._show_changes(Group(changes, render_findings(alarms)))
         await self._ask("")  # reading to the end is the answer
-        await self._confirm(view, f"Let {_tool(view)} run with these changes?", alarms)
+        await self._confirm(view, f"Approve {_tool(view)} with these changes?", alarms)
         return {"kind": "edit", "args": new_args, "acknowledged": [alarm.id for alarm in alarms]}
 
     async def _ask_to_reject(self, view: ApprovalDetails) -> Body:
@@ -494,7 +494,7 @@ class LiveView(App[None]):
         target = selected or self._last_rejected_id
         if not target:
             raise Conflict("There is no rejection to undo.")
-        self._note = "On its way …"
+        self._note = "Sending …"
         self._decision = self.run_worker(self._note_refusal(self._undo(target)))
 
     async def _undo(self, target: str) -> None:
@@ -518,7 +518,7 @@ class LiveView(App[None]):
         if self._view is None:
             await self._open_card()
         if self._view is None:
-            raise Conflict("Nothing waits for a decision.")
+            raise Conflict("No approvals are pending.")
         if self._view.status != "pending":
             raise Conflict(f"This is {self._view.status}: there is nothing left to decide.")
         return self._view
@@ -530,7 +530,7 @@ class LiveView(App[None]):
             return decision_text(before, after, context.now())
         self._last_rejected_id = after.id
         left = duration_text((after.deadlines.release_at or context.now()) - context.now())
-        return f"Rejected: {_tool(view)} will not run. Z takes it back for {left}."
+        return f"Rejected: {_tool(view)} will not run. Press Z within {left} to undo."
 
 
 def _tool(view: ApprovalDetails) -> str:

@@ -119,7 +119,7 @@ def check(draft: Freeze) -> None:
     if len(draft.name) > MAX_NAME or not draft.name.isprintable():
         raise InvalidRequest(f"A name is up to {MAX_NAME} characters that can be seen.")
     if not draft.reason.strip() or len(draft.reason) > MAX_COMMENT:
-        raise InvalidRequest(f"Say why, in up to {MAX_COMMENT} characters: everybody who is stopped is told.")
+        raise InvalidRequest(f"Give a reason of up to {MAX_COMMENT} characters; everybody affected sees it.")
 
 
 def covers(freeze: Freeze, target: FreezeTarget) -> bool:

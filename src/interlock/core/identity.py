@@ -214,9 +214,9 @@ def check_full_rights(principal: Principal) -> None:
 def check_may_delegate(principal: Principal, until: int | None) -> None:
     """Nobody delegates a vote that they do not have, nor for longer than their key lasts."""
     if lesser_role(principal.role, "viewer") == principal.role:
-        raise Forbidden("Viewers decide nothing, so that nobody can stand in for them. Leave users and teams empty.")
+        raise Forbidden("Viewers cannot decide, so they have no delegates. Leave users and teams empty.")
     if until is not None and principal.expires_at is not None and until > principal.expires_at:
-        raise Forbidden("Your key ends before that. Name stand-ins until then at the latest, or sign in first.")
+        raise Forbidden("Your key expires before that. Name delegates until then at the latest, or sign in first.")
 
 
 def lesser_role(role: str, other: str) -> str:
@@ -321,7 +321,7 @@ def sign_identity_link(key: bytes, workspace: str, identity_link: IdentityLink) 
 
 def read_identity_link(key: bytes, workspace: str, token: str, now: int) -> IdentityLink:
     """Verify and parse an identity link; raises NotFound if it is invalid or expired."""
-    refusal = NotFound("This link does not hold any more. Ask for a new one where you got it.")
+    refusal = NotFound("This link is invalid or expired. Ask for a new one where you got it.")
     body, _, proof = token.partition(".")
     if (
         len(token) > MAX_TOKEN

@@ -311,7 +311,7 @@ def _describe_not_run(name: str, content: object) -> str:
         case "expired":
             return f"{name} timed out and did not run: {reason}."
         case "cancelled":
-            return f"{name} was withdrawn and did not run: {reason}."
+            return f"{name} was cancelled and did not run: {reason}."
         case "denied":
             return f"{name} is not allowed and did not run: {reason}."
         case _:
@@ -322,7 +322,7 @@ def _describe_failure(name: str, content: object) -> str:
     error = _short(_field(content, "error") or "no error was given").rstrip(".")
     match _field(content, "status"):
         case "unknown":
-            return f"Nobody knows whether {name} took effect. Somebody has to look before it is tried again."
+            return f"The outcome of {name} is unknown. Somebody has to check before it is tried again."
         case "invalid":
             return f"{name} was not asked for in a way that it takes: {error}."
         case _:

@@ -150,7 +150,7 @@ class ChannelQueue:
             )
         except TimeoutError:
             self._back_off(0)
-            await self._record_failure(delivery, f"There was no answer within {SEND_TIMEOUT} seconds.", is_unsure=True)
+            await self._record_failure(delivery, f"No answer within {SEND_TIMEOUT} seconds.", is_unsure=True)
         except StoreUnavailable:
             await self._record_failure(delivery, "The database did not answer.")
         except ChannelGone as error:
@@ -220,7 +220,7 @@ class ChannelQueue:
         await self._record(claimed, lambda stored, _: deliveries.mark_dead(stored, error))
 
     async def _record_unexpected_error(self, claimed: Delivery, name: str) -> None:
-        error = f"It failed in a way that is not foreseen ({name}); the log says more."
+        error = f"Unexpected error ({name}); see the log."
         if claimed.attempts + 1 >= MAX_UNEXPECTED_ERRORS:
             await self._record_dead(claimed, error)
         else:

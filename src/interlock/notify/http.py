@@ -62,7 +62,7 @@ class HttpPoster:
                 raise DeliveryRejected(f"{self._service} is not at an address that requests may go to.") from None
             raise DeliveryDelayed(f"{self._service} cannot be found: its name has no address now.") from None
         except httpx2.TransportError:
-            raise DeliveryUnknown(f"{self._service} hung up before it answered.") from None
+            raise DeliveryUnknown(f"{self._service} closed the connection before it answered.") from None
         return answer if answer.status_code in accepted_statuses else self._check_status(answer)
 
     async def close(self) -> None:
@@ -83,13 +83,11 @@ class HttpPoster:
         if 200 <= status < 300:
             return answer
         if status == 410:
-            raise ChannelGone(f"{self._service} said that this address is gone (410).")
+            raise ChannelGone(f"{self._service} reports that this address is gone (410).")
         if status in RETRYABLE_STATUSES or status >= 500:
             raise DeliveryDelayed(f"{self._service} answered {status}.", parse_retry_after(answer.headers))
         if 300 <= status < 400:
-            raise DeliveryRejected(
-                f"{self._service} wants to send us elsewhere ({status}), and redirects are not followed."
-            )
+            raise DeliveryRejected(f"{self._service} redirects ({status}), and redirects are not followed.")
         raise DeliveryRejected(f"{self._service} refused it ({status}).")
 
 

@@ -45,7 +45,7 @@ def status_sentence(approval_view: ApprovalView) -> str:
 def approvers_sentence(approval: Approval) -> str:
     """Return who has to approve, how many of them, and until when."""
     have, need = len({vote.seat for vote in approval.votes}), total_quorum(approval)
-    votes = f" {have} of {need} have agreed." if need > 1 else ""
+    votes = f" {have} of {need} have approved." if need > 1 else ""
     return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.deadlines.expires_at)}.{votes}"
 
 
@@ -56,7 +56,7 @@ def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, s
     more = len(fields) - len(shown)
     return [
         *((shorten(visible(name), MAX_NAME), value) for name, value in shown),
-        *([("…", f"{more} more on the page")] if more > 0 else []),
+        *([("…", f"{more} more in the web app")] if more > 0 else []),
     ]
 
 
@@ -114,10 +114,10 @@ _ENDED = {
     "rejected": "Rejected.",
     "responded": "Answered.",
     "expired": "Expired.",
-    "cancelled": "Withdrawn.",
+    "cancelled": "Cancelled.",
     "succeeded": "Done.",
     "failed": "Failed.",
-    "unknown": "Nobody knows whether it ran.",
+    "unknown": "Outcome unknown.",
 }
 
 
@@ -133,7 +133,7 @@ def _decision_sentence(approval_view: ApprovalView, by: str, via: str) -> str:
         case "reject":
             return f"{by} rejected it{via}."
         case "cancel":
-            return f"{by} withdrew it."
+            return f"{by} cancelled it."
         case "expire":
             return "Nobody decided in time."
         case _:

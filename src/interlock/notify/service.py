@@ -47,7 +47,7 @@ BackgroundTask = Callable[[asyncio.Event], Awaitable[None]]
 LINK_LIFETIME = 7 * 24 * 3_600_000  # milliseconds that a link works after the call has expired
 MAX_RESULT = 200  # characters of a result in a message
 _TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([0-9a-f-]{36})\.([0-9]{1,16})\.[0-9a-f]{32}", re.ASCII)
-INBOX_ONLY = "It has no channels of its own: its people look at the page. See: interlock doctor"
+INBOX_ONLY = "It has no channels: approvals only appear in the web app. See: interlock doctor"
 IN_PROGRESS_POLL = 0.05  # seconds between checks of a request in progress with the same key
 
 
@@ -181,7 +181,7 @@ class NotificationService:
         target = delivery.target
         user = (await self._services(delivery.workspace)).people.get(target.person) if target.person else None
         if target.person and (user is None or user.removed_at is not None):
-            raise NotFound(f"{visible(target.person)} is not a member of the workspace any more.")
+            raise NotFound(f"{visible(target.person)} is no longer a member of the workspace.")
         return Recipient(target.person, user.email if user else "", target.destination)
 
     # Links
@@ -195,7 +195,7 @@ class NotificationService:
 
     async def verify_link_token(self, text: str) -> LinkToken:
         """Verify a link's token, without using it up. Raises NotFound for an invalid one, Expired after its time."""
-        refusal = NotFound("This link does not hold. Open the inbox instead.")
+        refusal = NotFound("This link is invalid or expired. Open the inbox instead.")
         shape = _TOKEN.fullmatch(text)
         if shape is None:
             raise refusal
@@ -207,7 +207,7 @@ class NotificationService:
         if not hmac.compare_digest(text, await self._sign_link(delivery, int(expires))):
             raise refusal
         if self.store.clock() >= int(expires):
-            raise Expired("The time of this link is over. Open the inbox instead.")
+            raise Expired("This link has expired. Open the inbox instead.")
         return LinkToken(delivery, await self._recipient(delivery), int(expires))
 
     async def _sign_link(self, delivery: Delivery, expires_at: int) -> str:
@@ -253,7 +253,7 @@ class NotificationService:
         """Return an inbound channel. The error does not reveal which channels exist: the caller is unauthenticated."""
         channel: object = self.channels.get(name)
         if not isinstance(channel, InboundChannel):
-            raise NotFound("Nothing is taken at this address.")
+            raise NotFound("This address accepts no requests.")
         return channel
 
     async def _services(self, workspace: str) -> WorkspaceServices:
@@ -335,7 +335,7 @@ class InboundHandler:
         while True:
             record = await idempotency.reserve(idempotency_key, digest or key)
             if record.digest != (digest or key):
-                raise Conflict("This id was used for something else before. Use a new id for each message.")
+                raise Conflict("This id was already used for another message. Use a new id for each message.")
             if record.reservation_token:
                 break
             if record.status:

@@ -63,7 +63,7 @@ async def requeue_delivery(notifications: NotificationService, delivery_id: str,
     """Requeue a delivery. Raises Conflict if there is nothing to send, or its channel is gone."""
     delivery = await notifications.store.deliveries.get(notifications.workspace, delivery_id)
     if delivery.target.channel not in notifications.channels:
-        raise Conflict(f"There is no channel {delivery.target.channel} any more, so it cannot be sent.")
+        raise Conflict(f"The channel {delivery.target.channel} no longer exists, so this cannot be sent.")
     return await notifications.store.deliveries.retry(notifications.workspace, delivery_id, by)
 
 

@@ -39,7 +39,7 @@ def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceCha
         )
     routes = make_routes(settings, capabilities)
     if missing := find_unreachable(routes):
-        raise Misconfigured("Some calls would reach nobody: " + "; ".join(missing) + ". See: interlock doctor")
+        raise Misconfigured("Some approvals would notify nobody: " + "; ".join(missing) + ". See: interlock doctor")
     return WorkspaceChannels(channels, routes)
 
 

@@ -90,16 +90,16 @@ def explain(
     lines: Mapping[str, int] = NO_LINES,
     fill: claims.FillTerms | None = None,
 ) -> Explanation:
-    """Explain by the reading that decides: what the call's program says, or what is known from the key."""
+    """Explain the deciding interpretation: the call as claimed, or as authenticated by its key."""
     judgement = claims.judge(policy, call, spec, fill)
     if call.objection.refusal:
         return Explanation(verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.objection.refusal}")
     told = [_explain_policy(each, judgement, spec, lines if each is policy else NO_LINES) for each in policy.layers]
     (judged_reading, steps, by, why), others = told[0], told[1:]
     for other in others:
-        why = f"{why}. The process has an older policy file, by which it judges too; {other.why}. The stricter holds"
+        why = f"{why}. The process also applies an older policy file; {other.why}. The stricter verdict counts"
     if call.objection.doubt and not isinstance(judgement.verdict, Deny):
-        why = f"{why}. Asked regardless of the rules, because the tool is declared otherwise than it is pinned"
+        why = f"{why}. Asked regardless of the rules, because the tool's declaration differs from its pin"
     notes = (
         *_untrusted_effect_notes(policy, judgement, spec, judged_reading),
         *_joined_rules_notes(policy, judgement, spec, by),
@@ -176,7 +176,7 @@ def _untrusted_effect_notes(
     here = f"{kinds}: here {EFFECT_WORDS[judged_reading.effect]}."
     if spec.effect:
         reason = _untrusted_reason(policy)
-        yield f"What the call says of its tool ({spec.effect}) does not count, because {reason}. {here}"
+        yield f"What the call declares about its tool ({spec.effect}) is ignored, because {reason}. {here}"
     else:
         yield f"Nobody says what {spec.name} does. {here}"
 

@@ -73,7 +73,7 @@ def _problem(outcome: Outcome, tool: str) -> dict[str, object]:
         case Finished("failed", _, error):
             return problem_message("failed", error or "The tool failed.")
         case Finished(status):
-            told = f"{tool} was started and nobody knows how it ended. Do not call it again: a person has to look."
+            told = f"{tool} was started, but its outcome is unknown. Do not call it again: a person has to check first."
             return problem_message(status, told)
         case _:
             raise TypeError(f"There is nothing to tell of {outcome!r} yet.")

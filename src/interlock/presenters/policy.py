@@ -99,10 +99,10 @@ def grant_amount(stored: Stored, grant: Grant) -> str:
 
 def grant_warnings(grant: Grant, definition: LatestDefinition) -> Iterator[str]:
     if grant.max_uses is None and not grant.budget and not grant.when:
-        yield "there is no limit but time: limit the uses, the budget or when it holds if not every call is meant."
+        yield "the only limit is time: limit the uses, the budget or the condition unless every call is meant."
     if definition.others:
         more = pluralize(definition.others, "other definition is", "other definitions are")
-        yield f"{more} in use for {visible(grant.tool)}; calls with those are still asked about."
+        yield f"{more} in use for {visible(grant.tool)}; calls with those still need approval."
 
 
 # Policies

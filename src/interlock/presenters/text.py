@@ -17,17 +17,17 @@ def approvers_text(terms: Ask) -> str:
 
 def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
     yield "needs", approvers_text(terms)
-    yield "answers", ", ".join(terms.decisions) or "none: nobody can answer this"
+    yield "answers", ", ".join(terms.decisions) or "none"
     yield "priority", terms.priority
     if terms.channels:
-        yield "told at", ", ".join(map(visible, terms.channels))
+        yield "channels", ", ".join(map(visible, terms.channels))
     yield "expires", f"after {format_duration(terms.expires_in)}; {_expiry_text(terms)}"
     for step in terms.ladder:
         channels = f" by {', '.join(map(visible, step.channels))}" if step.channels else ""
         yield "escalates", f"after {format_duration(step.after)} to {people_text(step.to) or 'nobody new'}{channels}"
     if terms.remind:
         yield "reminds", "after " + ", ".join(format_duration(after or terms.expires_in // 2) for after in terms.remind)
-    yield "undo", f"a rejection can be taken back for {format_duration(terms.undo_window)}"
+    yield "undo", f"a rejection can be undone for {format_duration(terms.undo_window)}"
     yield "start", f"within {format_duration(terms.start_within)} of the approval"
 
 
@@ -55,6 +55,6 @@ def _stage_text(stage: Stage) -> str:
 def _expiry_text(terms: Ask) -> str:
     match terms.on_expiry:
         case "approve":
-            return "then it is approved, since the rule says so"
+            return "then it is approved, as the rule says"
         case "escalate" | "reject":
             return "then it counts as timed out"

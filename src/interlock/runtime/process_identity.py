@@ -67,7 +67,7 @@ def _process_state(pid: int) -> str:
 
 
 TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-INTERRUPTED_MESSAGE = "Interlock did not let this run. The hook was ended before it had an answer."
+INTERRUPTED_MESSAGE = "Interlock blocked this call. The hook was ended before it had an answer."
 DENIED_OUTPUT = (
     '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", '
     f'"permissionDecisionReason": "{INTERRUPTED_MESSAGE}"}}}}\n'

@@ -52,7 +52,7 @@ class Agent:
         """A sub-agent of this agent, with its own `tool_approvals`."""
         if tool_approvals is not None and name in self.path:
             raise Misconfigured(
-                f"An agent above this one is called {name} too, and switches go by name. Choose another."
+                f"A parent agent has the same name, {name}, and tool_approvals apply by name. Choose another name."
             )
         self.lock.agent(name, tool_approvals)
         return Agent(self.lock, (*self.path, name))
@@ -261,7 +261,7 @@ class RunResumer:
 
     async def _back_off(self, error: Error, stopping: asyncio.Future[None]) -> None:
         seconds = retry_delay(self._consecutive_failures) / 1000
-        _logger().warning("Paused runs cannot be looked at (%s). Tried again in %.0f s.", error.code, seconds)
+        _logger().warning("Cannot read paused runs (%s). Retrying in %.0f s.", error.code, seconds)
         await asyncio.wait({stopping}, timeout=seconds)
 
     async def _resume_run(self, pause: Pause) -> None:
@@ -286,7 +286,7 @@ class RunResumer:
             seconds = await self._session.backend.release_pause(self._agent, run_id, pause.fence, failed=True)
             again = f"in {seconds:.0f} s"
         kind = type(error).__name__
-        _logger().warning("The run %s did not go on: %s. It is tried again %s.", run_id, kind, again)
+        _logger().warning("Resuming run %s failed: %s. Retrying %s.", run_id, kind, again)
         _logger().debug("Where it came from:", exc_info=error)
 
 

@@ -30,11 +30,9 @@ LONG_POLL_SECONDS = 20.0  # maximum seconds of a long poll
 LONG_POLL_MARGIN = 10.0  # seconds added to the long poll before the read times out
 BEST_EFFORT_TIMEOUT = 5.0  # seconds of retries for best-effort requests
 MAX_LISTED = 10_000
-NOT_STARTED = (
-    "The tool was not run. If the server took the start after all, the call is shown as unknown once its lease lapsed."
-)
+NOT_STARTED = "The tool was not run. If the server recorded the start, the call becomes unknown when its lease expires."
 NOT_FINISHED = (
-    "The tool has run, and the server was not told how it ended: the call is shown as unknown once its lease lapsed."
+    "The tool has run, but its result could not be reported: the call becomes unknown when its lease expires."
 )
 
 

@@ -60,9 +60,7 @@ def parse_outcome(body: ResponseBody) -> Outcome:
         case "finished":
             return Finished(body["status"], body.get("result"), body.get("error") or "", approval_id, sha256)
         case other:
-            raise Misconfigured(
-                f"The server speaks of {other!r}, which this program does not know. Upgrade the program."
-            )
+            raise Misconfigured(f"The server sent {other!r}, which this program does not know. Upgrade the program.")
 
 
 def parse_execution(approval_id: str, body: ResponseBody) -> Execution:

@@ -52,7 +52,7 @@ class EmbeddedBackend:
         self._holder = RunHolder(program.workspace, program.agent, program.runner, program.lease)
 
     async def open(self, loop_thread: LoopThread) -> None:
-        """Open the database and apply the policy, unless it was in force before and has been replaced since."""
+        """Open the database and apply the policy, unless this text was already applied once and then replaced."""
         await self._services.store.open()
         await self._services.store.backfill_statements()
         program, self._configured_policy = self._program, _read_policy_option(self._policy)

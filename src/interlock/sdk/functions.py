@@ -80,7 +80,9 @@ def stored_result(value: object) -> bytes:
 
 def _field(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -> Any:
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise Misconfigured(f"{label}: a tool names each of its arguments; {parameter} cannot be shown to people.")
+        raise Misconfigured(
+            f"{label}: every argument of a tool needs a name; {parameter} cannot be shown to reviewers."
+        )
     hint = hints.get(parameter.name, Any)
     return Required[hint] if parameter.default is parameter.empty else NotRequired[hint]
 

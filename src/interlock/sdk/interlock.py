@@ -354,7 +354,7 @@ def make_backend(url: str, program: ProgramIdentity, options: BackendOptions) ->
 def _remote_backend(url: str, program: ProgramIdentity, options: BackendOptions) -> Backend:
     for name, where in NOT_WITH_SERVER.items():
         if getattr(options, name) is not None:
-            raise Misconfigured(f"{name}= does not go with a server: {where}")
+            raise Misconfigured(f"{name}= cannot be used with a server: {where}")
     if program.workspace != DEFAULT_WORKSPACE:
         raise Misconfigured("workspace= does not go with a server: a key belongs to one workspace, and leads there.")
     lease = program.lease / 1000

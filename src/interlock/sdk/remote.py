@@ -25,7 +25,7 @@ from interlock.sdk.codec import RemoteApprovalStatus
 T = TypeVar("T")
 MAX_TOOL_NAMES = 10_000  # maximum number of calls whose tool is remembered
 ENVELOPE_BYTES = 1_024  # bytes of a request body besides the result
-CLOSED = "This Interlock was closed meanwhile. Nothing was run."
+CLOSED = "This Interlock is closed. Nothing was run."
 MAX_SHOWN = 2_000  # characters kept of a result that is too large to send
 
 

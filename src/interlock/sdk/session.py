@@ -246,7 +246,7 @@ def to_not_run_error(outcome: Outcome, tool: str) -> NotRun:
             return CallFailed(message, to_model_message(outcome, tool), approval_id=approval_id)
         case Finished(approval_id=approval_id):
             how = f"interlock approvals resolve {approval_id} --succeeded, or --failed"
-            message = f"{tool} was started and nobody knows how it ended. Look, then say so: {how}"
+            message = f"{tool} was started, but its outcome is unknown. Check the target system, then record it: {how}"
             return CallUnknown(message, to_model_message(outcome, tool), approval_id=approval_id)
         case _:
             return NotRun(f"{tool} was not run.")

@@ -102,7 +102,9 @@ class Transport:
             case _ if status in UNAVAILABLE_STATUSES or status == 429 or (body or {}).get("error") == IN_PROGRESS:
                 raise _NoResponse(error.message, _seconds(response.headers.get("retry-after", ""))) from error
             case Unauthenticated():
-                raise Unauthenticated(f"{self.address.url} does not take this key: {error.message} {HOW_TO_GET_A_KEY}")
+                raise Unauthenticated(
+                    f"{self.address.url} does not accept this key: {error.message} {HOW_TO_GET_A_KEY}"
+                )
             case _:
                 raise error
 
@@ -113,11 +115,11 @@ class Transport:
             return _NoResponse(f"{type(error).__name__}: {error}".rstrip(": "))
         if isinstance(unsafe, ssl.SSLCertVerificationError):
             what = f"its certificate is not trusted ({unsafe.verify_message})"
-            help_ = "If an authority of your own signed it, name its file in SSL_CERT_FILE."
+            help_ = "If your own certificate authority signed it, set its file as SSL_CERT_FILE."
         else:
             what, help_ = (
                 f"it does not speak TLS as it should ({unsafe.reason})",
-                "Is it https:// there, and this port?",
+                "Check that it uses https:// on this port.",
             )
         return Misconfigured(f"{self.address.url} cannot be reached safely: {what}. {help_} {NOTHING_RAN}")
 
@@ -126,11 +128,11 @@ class Transport:
         url, status = self.address.url, response.status_code
         if response.has_redirect_location:
             return Misconfigured(
-                f"{url} sends programs on to {response.headers['location'][:200]!r}. Use Interlock's own address."
+                f"{url} redirects to {response.headers['location'][:200]!r}. Use Interlock's own address."
             )
         kind = response.headers.get("content-type", "nothing").partition(";")[0]
         return Misconfigured(
-            f"{url} does not answer as Interlock does (HTTP {status}, {kind}). Check the address and the port; "
+            f"{url} is not an Interlock server (HTTP {status}, {kind}). Check the address and the port; "
             "a path belongs to it only if Interlock is served below that path."
         )
 
@@ -206,7 +208,7 @@ def _import_httpx() -> Any:
     return httpx2
 
 
-HOW_TO_GET_A_KEY = "Make one on the server: interlock keys create --name NAME --role agent --agent NAME"
+HOW_TO_GET_A_KEY = "Create one on the server: interlock keys create --name NAME --role agent --agent NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +227,12 @@ def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -
         )
     if "@" in parts.netloc:
         raise Misconfigured(
-            f"Leave the name and the password out of the address {_without_password(url)!r}. The key goes in key=…."
+            f"Leave the name and the password out of the address {_without_password(url)!r}. Pass the key as key=…."
         )
     local = _is_loopback(parts.hostname)
     if parts.scheme == "http" and not local and not insecure:
         raise Misconfigured(
-            f"{url} is not encrypted: the key and all arguments could be read on the way. Use https://, "
+            f"{url} is not encrypted: the key and all arguments could be intercepted. Use https://, "
             "or give insecure=True if the network is your own."
         )
     return ServerAddress(url.rstrip("/"), _check_key(key, url), local)
@@ -238,9 +240,11 @@ def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -
 
 def _check_key(key: str | None, url: str) -> str:
     if not key:
-        raise Misconfigured(f"A server wants a key: Interlock({url!r}, key=…). {HOW_TO_GET_A_KEY}")
+        raise Misconfigured(f"A server requires a key: Interlock({url!r}, key=…). {HOW_TO_GET_A_KEY}")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise Misconfigured(f"What was given as key is not a key: it holds spaces or other signs. {HOW_TO_GET_A_KEY}")
+        raise Misconfigured(
+            f"The given key is not valid: it contains spaces or other invalid characters. {HOW_TO_GET_A_KEY}"
+        )
     return key
 
 

@@ -122,7 +122,7 @@ def check_if_match(headers: Mapping[bytes, bytes], current: str) -> bool:
     if not all(len(tag) > 2 and tag.removeprefix("W/")[0] == tag[-1] == '"' for tag in tags):
         raise InvalidRequest('If-Match is the ETag of an answer, in double quotes: If-Match: "3"')
     if current not in tags:
-        raise Stale("It was changed meanwhile. Reload it, then change the current version.", etag=current)
+        raise Stale("It was changed in the meantime. Reload it, then change the current version.", etag=current)
     return True
 
 

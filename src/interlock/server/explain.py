@@ -98,8 +98,8 @@ def _judged_as(principal: Principal) -> str:
     )
     person = {"": "", ANY_REQUESTER: "to the requester that it names", NO_REQUESTER: "to no requester"}
     bound = [*agents, person.get(principal.requester, f"to the requester {principal.requester}")]
-    bindings = " and ".join(filter(None, bound)) or "to nobody"
-    return f"as a call with an agent key that is bound {bindings}: what it says of its tool is a claim"
+    bindings = " and ".join(filter(None, bound)) or "to no agent"
+    return f"as a call with an agent key that is bound {bindings}: what it declares about its tool is a claim"
 
 
 def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any]) -> ToolCall:
@@ -117,10 +117,10 @@ def _with_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any
 def _claim_notes(body: ProposalBody, definition: ResolvedDefinition) -> Iterator[str]:
     said, spec = body.effect, definition.spec
     if definition.origin != "declared":
-        but = f": that the call says {said} does not count" if said and said != spec.effect else ""
+        but = f": the effect {said} that the call declares is ignored" if said and said != spec.effect else ""
         yield f"{body.tool} is {definition.origin} as {spec.effect or 'a tool of unknown effect'}{but}."
     elif said and not spec.effect and definition.action is not None:
-        yield f"{body.tool} is an action of requests that nobody configured: that the call says {said} does not count."
+        yield f"{body.tool} is not a configured action: the effect {said} that the call declares is ignored."
 
 
 def _program_notes(declared: ToolSpec, definition: ResolvedDefinition | None) -> Iterator[str]:
@@ -129,16 +129,17 @@ def _program_notes(declared: ToolSpec, definition: ResolvedDefinition | None) ->
         return
     stands = f"{declared.name} is {definition.origin} as {definition.spec.effect or 'a tool of unknown effect'}"
     if declared.effect:
-        yield f"{stands}. That counts for calls with a key; this program is taken at its own word: {declared.effect}."
+        own = f"for an embedded program its own definition is used: {declared.effect}"
+        yield f"{stands}. That applies to calls with a key; {own}."
     else:
-        yield f"{stands}, and is judged as that. A program that brings a tool of this name is taken at its own word."
+        yield f"{stands}, and is judged as that. For an embedded program its own definition is used."
 
 
 def _schema_notes(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
     found = validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
     if found:
         first = ": ".join(filter(None, (found[0].pointer, found[0].message)))
-        yield f"Its arguments do not fit the schema of {spec.name} ({first}): a call with them is never let through."
+        yield f"Its arguments do not fit the schema of {spec.name} ({first}): a call with them is never allowed."
 
 
 # Parsing

@@ -166,7 +166,7 @@ def _channel_metrics(
     yield sent
     figures: dict[tuple[str, str], Callable[[ChannelState], float]] = {
         ("due", "Messages that wait; up to 1,000."): lambda each: each.due,
-        ("parked", "Messages that were given up; of the newest 1,000."): lambda each: each.parked,
+        ("parked", "Dead letters, of the newest 1,000 deliveries."): lambda each: each.parked,
         ("off", "1 if its other side wants nothing more."): lambda each: int(each.off is not None),
         ("oldest_due_seconds", "Age of the oldest message that could not be said yet."): lambda each: (
             0 if each.due_since is None else max(0, now - each.due_since) / 1000

@@ -205,9 +205,7 @@ class RequestMiddleware:
             with self._deadlines.timeout(RESPONSE_TIMEOUT) as request_scope.deadline:
                 await self._inner(scope, receive, request_scope.send)
         except TimeoutError as error:
-            await self._send_failure(
-                request_scope, error, ResponseTimeout("This took too long and was given up. Try again in a while.")
-            )
+            await self._send_failure(request_scope, error, ResponseTimeout("This request timed out. Try again later."))
         except Exception as error:  # noqa: BLE001  any failure is answered as an internal error
             await self._send_failure(request_scope, error, internal_error())
         finally:

@@ -291,7 +291,7 @@ def _requester(body: ProposalBody, principal: Principal, directory: WorkspaceDir
         case "none" if not requester:
             return "", True
         case "none":
-            raise Forbidden("This key works for nobody in particular; leave initiated_by out.")
+            raise Forbidden("This key has no requester; omit initiated_by.")
         case name if requester in ("", name):
             return name, True
         case name:

@@ -314,7 +314,7 @@ def _quota_exceeded(limits: QuotaSettings, wait: int, pending: PendingCount | No
 
 
 async def _is_exempt(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
-    """Whether it adds nothing: a known call or an allowed read; for the pending limit, also a call that asks nobody."""
+    """Whether the call is not counted: repeated, an allowed read, or (pending limit) one that needs no approval."""
     judgement = await gate.judge(call, spec) if spec else None
     if judgement is not None:
         is_read = judgement.is_read and isinstance(judgement.verdict, Allow)

@@ -38,8 +38,7 @@ RESERVED_FILES = 200
 POLL_SECONDS = 10.0  # seconds: a thousand agents may wait, and each is notified of its changes
 AUTHOR = "configuration"
 DEMO_MESSAGE = (
-    "There is an agent to talk to, on the page. And there are a few calls to decide, which are made up: nothing "
-    "happens when they are approved."
+    "The demo has an agent to chat with in the web app, and a few made-up calls to decide: approving them runs nothing."
 )
 PrintLine = Callable[[str], None]
 
@@ -186,7 +185,7 @@ async def _welcome_lines(state: ServerState, listening: socket.socket) -> list[s
     lines = [f"Interlock is running at {url}"]
     if await state.accounts.needs_first_admin(DEFAULT_WORKSPACE):
         token = await state.accounts.create_link(DEFAULT_WORKSPACE, "interlock", role="admin")
-        lines.append(f"Sign in once with this link, and you are the first admin: {url}/welcome#{token}")
+        lines.append(f"Sign in with this one-time link to become the first admin: {url}/welcome#{token}")
     return lines
 
 

@@ -807,7 +807,7 @@ export interface paths {
          * Set until when you are away, and who decides in your place
          * @description Set until when you are away, and who decides in your place.
          *
-         *     A key with fewer rights than its owner cannot. Viewers have no stand-ins, and those that a key names end with it.
+         *     A key with fewer rights than its owner cannot. Viewers have no delegates, and those that a key names end with it.
          */
         put: operations["put_api_me_away"];
         post?: never;
@@ -2076,8 +2076,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End the turn and withdraw its pending approvals
-         * @description End the turn and withdraw its pending approvals. A call that has started is not undone; its result is kept.
+         * End the turn and cancel its pending approvals
+         * @description End the turn and cancel its pending approvals. A call that has started is not undone; its result is kept.
          */
         post: operations["post_api_threads_thread_id_stop"];
         delete?: never;
@@ -4868,7 +4868,7 @@ export interface components {
          * RemovalEffectsJson
          * @description What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
          *
-         *     `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay
+         *     `away` are the people who had named them as a delegate. `made_keys` are keys that they made for others: those stay
          *     valid, so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
          */
         RemovalEffectsJson: {

@@ -28,7 +28,7 @@ function DecisionError({ state: { refusal, approval, opened } }: { state: Approv
     case "expired":
       return (
         <Notice>
-          {approval.status === "rejected" ? refusal.message : "This request expired before you answered."}
+          {approval.status === "rejected" ? refusal.message : "This approval expired before you answered."}
         </Notice>
       );
     case "digest_mismatch":
@@ -41,7 +41,7 @@ function DecisionError({ state: { refusal, approval, opened } }: { state: Approv
 function UndoneNotice({ state: { approval } }: { state: ApprovalCardState }) {
   const last = approval.timeline.at(-1);
   if (approval.status !== "pending" || last?.kind !== "undone") return null;
-  return <Notice>{last.actor} undid the rejection. The request is open again.</Notice>;
+  return <Notice>{last.actor} undid the rejection. The approval is pending again.</Notice>;
 }
 
 function Notice({ children }: { children: ReactNode }) {
@@ -56,7 +56,7 @@ function Notice({ children }: { children: ReactNode }) {
 function ErrorBlock({ message }: { message: string }) {
   return (
     <div className={css.block} data-tone="bad" role="alert">
-      <Text fw={700}>This did not work</Text>
+      <Text fw={700}>Request failed</Text>
       <Text size="sm">
         <MultilineText text={message} />
       </Text>

@@ -58,7 +58,7 @@ const END_LABELS: Partial<Record<ApprovalSnapshot["status"], string>> = {
   rejected: "Rejected",
   responded: "Answered, not run",
   expired: "Expired: nobody decided in time",
-  cancelled: "Withdrawn",
+  cancelled: "Cancelled",
 };
 
 const TONES: Partial<Record<ApprovalSnapshot["status"], string>> = {
@@ -81,7 +81,7 @@ function DecidedBy({ approval: { decision } }: { approval: ApprovalSnapshot }) {
   );
 }
 
-/** Who withdrew the call or recorded its outcome. */
+/** Who cancelled the call or recorded its outcome. */
 function EndedBy({ approval }: { approval: ApprovalSnapshot }) {
   const last = approval.timeline.findLast(({ kind }) => kind === "cancelled" || kind === "resolved");
   if (!last) return null;
@@ -89,7 +89,7 @@ function EndedBy({ approval }: { approval: ApprovalSnapshot }) {
   return (
     <>
       <Text size="sm" data-ended-by={last.actor}>
-        <strong>{last.actor}</strong> {last.kind === "cancelled" ? "withdrew it" : "recorded the outcome"},{" "}
+        <strong>{last.actor}</strong> {last.kind === "cancelled" ? "cancelled it" : "recorded the outcome"},{" "}
         <TimeAgo at={last.at} />
       </Text>
       <LabeledText label="Note" text={String(note ?? reason ?? "")} />

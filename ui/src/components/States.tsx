@@ -14,7 +14,7 @@ export function Loading({ label = "Loading" }: { label?: string }) {
 /** An error message with an optional retry button. */
 export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   return (
-    <Alert color="red" title="This did not work" role="alert" my="md">
+    <Alert color="red" title="Request failed" role="alert" my="md">
       <Stack gap="sm" align="start">
         <Text size="sm">{error.message}</Text>
         {onRetry && (

@@ -105,8 +105,8 @@ function pathLabel(pointer: string): string {
 
 function endedTitle({ status, decision }: ApprovalSnapshot): string {
   if (status === "pending") return "You can no longer edit this";
-  if (status === "expired") return "This request expired while you were editing";
+  if (status === "expired") return "This approval expired while you were editing";
   return decision
     ? `${visible(decision.by)} decided this while you were editing`
-    : `This request is now ${status}`;
+    : `This approval is now ${status}`;
 }

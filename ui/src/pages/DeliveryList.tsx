@@ -29,7 +29,7 @@ export default function DeliveryList({ id }: { id: string }) {
   if (!deliveries.data)
     return <ErrorMessage error={deliveries.error} onRetry={() => void deliveries.refetch()} />;
   if (!deliveries.data.items.length)
-    return <Text size="sm">No notifications were sent. The request is in the inbox.</Text>;
+    return <Text size="sm">No notifications were sent. The approval is in the inbox.</Text>;
   return (
     <ul className={css.told} aria-label="Notifications">
       {deliveries.data.items.map((delivery) => (

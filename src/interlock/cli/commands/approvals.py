@@ -59,32 +59,35 @@ from interlock.presenters.text import people_text
 from interlock.runtime.durations import parse_duration
 
 COLUMNS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
-NOTHING = "There is nothing to show."
+NOTHING = "No approvals found."
 MAX_PAGES = 10
 OPTIONAL_COLUMNS = ("AGENT", "AGE", "TOOL", "VOTES", "LEFT")
 
 app = typer.Typer()
 
-Limit = Annotated[int, typer.Option(min=1, max=500, help="At most so many.")]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")]
 PENDING = ("pending",)
 Status = Annotated[
     list[str] | None,
     typer.Option(
         metavar="STATUS",
         show_default="pending; all in a search",
-        help=f"One of {', '.join(STATUSES)}, or all. Can be given several times.",
+        help=f"One of {', '.join(STATUSES)}, or all. Repeatable.",
     ),
 ]
-Search = Annotated[str, typer.Option(metavar="TEXT", help="With all these words; the last may be a beginning.")]
-Person = Annotated[str, typer.Option(metavar="NAME", help="Requested, decided, voted on or edited by them.")]
+Search = Annotated[str, typer.Option(metavar="TEXT", help="Full-text search; the last word may be a prefix.")]
+Person = Annotated[str, typer.Option(metavar="NAME", help="Requested, decided, voted on or edited by this person.")]
 Arg = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="PATH=VALUE", help="With this argument, as in to=bob or order.total=100. Several: all of them."
+        metavar="PATH=VALUE",
+        help="Only calls with this argument, such as to=bob or order.total=100. Repeatable; all must match.",
     ),
 ]
-Since = Annotated[str, typer.Option(metavar="TIME", help="Made since then: 7d, 2026-01-31 or 2026-01-31T14:00.")]
-Until = Annotated[str, typer.Option(metavar="TIME", help="Made before then.")]
+Since = Annotated[
+    str, typer.Option(metavar="TIME", help="Only calls made since then: 7d, 2026-01-31 or 2026-01-31T14:00.")
+]
+Until = Annotated[str, typer.Option(metavar="TIME", help="Only calls made before then.")]
 
 
 @command(app, open_database, "list")
@@ -93,18 +96,18 @@ async def list_approvals(
     *,
     status: Status = None,
     search: Search = "",
-    tool: Annotated[str, typer.Option(help="Only of this tool.")] = "",
-    agent: Annotated[str, typer.Option(help="Only of this agent, or of agents that it called.")] = "",
+    tool: Annotated[str, typer.Option(help="Only calls of this tool.")] = "",
+    agent: Annotated[str, typer.Option(help="Only calls of this agent, or of agents that it called.")] = "",
     person: Person = "",
     arg: Arg = None,
-    run: Annotated[str, typer.Option(help="Only of this run.")] = "",
-    thread: Annotated[str, typer.Option(help="Only of this thread.")] = "",
+    run: Annotated[str, typer.Option(help="Only calls of this run.")] = "",
+    thread: Annotated[str, typer.Option(help="Only calls of this thread.")] = "",
     since: Since = "",
     until: Until = "",
     limit: Limit = 50,
-    cursor: Annotated[str, typer.Option(help="Where the page before ended.")] = "",
+    cursor: Annotated[str, typer.Option(help="Cursor of the next page, as printed by the previous one.")] = "",
 ) -> None:
-    """Pending approvals, the most urgent first; or the results of a search, the newest first."""
+    """List pending approvals, most urgent first; or search results, newest first."""
     given = SearchOptions(search, person, arg or (), since, until)
     wanted = given.statuses(status or ())
     await sweep_if_writable(context)
@@ -120,9 +123,9 @@ async def list_approvals(
     else:
         say(_nothing_found(query))
     if page.next:
-        say(f"There is more: --cursor {page.next}", style="dim")
+        say(f"More results: --cursor {page.next}", style="dim")
     if page.is_index_behind:
-        say("Not everything can be searched yet; newer approvals may be missing. Try again in a moment.", style="dim")
+        say("The search index is catching up; recent approvals may be missing. Try again in a moment.", style="dim")
 
 
 async def _fill_page(context: CommandContext, query: ApprovalQuery) -> ApprovalPage:
@@ -145,8 +148,8 @@ def _still_matching(page: ApprovalPage, query: ApprovalQuery, now: int) -> tuple
 
 def _nothing_found(query: ApprovalQuery) -> str:
     if query == ApprovalQuery(PENDING):
-        return "Nothing waits for a decision."
-    return "Nothing that waits fits. To look at the others too: --status all" if query.statuses == PENDING else NOTHING
+        return "No approvals are pending."
+    return "No pending approvals match. To search all: --status all" if query.statuses == PENDING else NOTHING
 
 
 def approvals_table(items: Sequence[Stored], now: int) -> Table:
@@ -157,9 +160,9 @@ def approvals_table(items: Sequence[Stored], now: int) -> Table:
 async def show_approval(
     context: CommandContext,
     approval_id: ApprovalId,
-    full: Annotated[bool, typer.Option("--full", help="Show long values whole.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show long values in full.")] = False,
 ) -> None:
-    """The card: what would run, with which arguments, who has to agree, and what happened so far."""
+    """Show one approval: the call, its arguments, who has to approve, and its history."""
     await sweep_if_writable(context)
     view = await find_approval_view(context, approval_id)
     if context.json:
@@ -172,10 +175,12 @@ async def show_approval(
 async def watch_approvals(
     context: CommandContext,
     user: User = "",
-    once: Annotated[bool, typer.Option("--once", help="Print what waits now, and end.")] = False,
-    mine: Annotated[bool, typer.Option("--mine", help="Only what waits for you, in the live list.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the pending approvals and exit.")] = False,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="In the live list, show only approvals that need your decision.")
+    ] = False,
 ) -> None:
-    """Stay on it: a live list that can decide. Off a terminal, one line for each event until interrupted."""
+    """Show a live list of pending approvals, to decide from. Without a terminal: print one line per event."""
     if once:
         await list_approvals(context)
         return
@@ -264,18 +269,20 @@ def _parse_moment(option: str, text: str, now: int) -> int | None:
             return max(0, now - parse_duration(text))
         return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
-        raise InvalidRequest(f"{option} {text!r} is no time. Write 90m, 7d, 2026-01-31 or 2026-01-31T14:00.") from None
+        raise InvalidRequest(
+            f"{option} {text!r} is not a time. Write 90m, 7d, 2026-01-31 or 2026-01-31T14:00."
+        ) from None
 
 
-Comment = Annotated[str, typer.Option(metavar="TEXT", help=f"A note for the record, up to {MAX_COMMENT} characters.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")]
+Comment = Annotated[
+    str, typer.Option(metavar="TEXT", help=f"Comment, recorded in the ledger; up to {MAX_COMMENT} characters.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation prompt (implied without a terminal).")]
 Acknowledge = Annotated[
     list[str] | None,
-    typer.Option(metavar="FINDING", help="The id of a finding that you looked at; may be given several times."),
+    typer.Option(metavar="FINDING", help="Id of a finding that you have reviewed. Repeatable."),
 ]
-AcknowledgeAll = Annotated[
-    bool, typer.Option("--acknowledge-all", help="Show all findings, and take them as looked at.")
-]
+AcknowledgeAll = Annotated[bool, typer.Option("--acknowledge-all", help="Print all findings, and acknowledge them.")]
 
 
 @command(app, open_database)
@@ -288,7 +295,7 @@ async def approve(
     yes: Yes = False,
     user: User = "",
 ) -> None:
-    """Let the call run, with the arguments on the card."""
+    """Approve the call with the arguments on the card."""
     view = await find_approval_view(context, approval_id)
     asks = is_interactive() and not yes
     if asks:
@@ -305,24 +312,26 @@ async def approve(
 async def edit(
     context: CommandContext,
     approval_id: ApprovalId,
-    args: Annotated[str, typer.Option(metavar="JSON", help="All arguments; @FILE reads a file, - standard input.")],
+    args: Annotated[
+        str, typer.Option(metavar="JSON", help="All arguments; @FILE reads a file, - reads standard input.")
+    ],
     comment: Comment = "",
     acknowledge: Acknowledge = None,
     acknowledge_all: AcknowledgeAll = False,
     yes: Yes = False,
     user: User = "",
 ) -> None:
-    """Change the arguments; that is also your approval, unless the rule says otherwise."""
+    """Change the arguments, and approve them unless the rule excludes editors."""
     new_args = prompts.json_option("--args", args)
     if not isinstance(new_args, Mapping):
-        raise InvalidRequest('--args: the arguments are an object, such as {"title": "Fix login"}.')
+        raise InvalidRequest('--args must be an object, such as {"title": "Fix login"}.')
     view = await find_approval_view(context, approval_id)
     prompts.show_changes(view, new_args)
     findings = prompts.findings_in(view, new_args)
     seen = prompts.acknowledged_ids(findings, acknowledge or (), all_of_them=acknowledge_all)
     if is_interactive() and not yes:
         seen = prompts.acknowledge_each(findings, seen)
-        prompts.confirm("Let the call run with these arguments?")
+        prompts.confirm("Approve the call with these arguments?")
     body = {"kind": "edit", "args": new_args, "comment": comment, "acknowledged": seen}
     await print_decision(context, view, await _decide(context, view, body, user))
 
@@ -331,14 +340,16 @@ async def edit(
 async def respond(
     context: CommandContext,
     approval_id: ApprovalId,
-    message: Annotated[str, typer.Argument(metavar="[MESSAGE]", show_default=False, help="What to say.")] = "",
-    answer: Annotated[str, typer.Option(metavar="JSON", help="Data instead of a text, checked by the question.")] = "",
+    message: Annotated[str, typer.Argument(metavar="[MESSAGE]", show_default=False, help="Answer for the agent.")] = "",
+    answer: Annotated[
+        str, typer.Option(metavar="JSON", help="JSON answer instead of text, validated by the question's schema.")
+    ] = "",
     comment: Comment = "",
     user: User = "",
 ) -> None:
-    """Answer instead of letting the call run; a question can only be answered."""
+    """Answer the agent instead of running the call. A question can only be answered."""
     if bool(message) == bool(answer):
-        raise InvalidRequest("Give a MESSAGE or --answer JSON, one of the two.")
+        raise InvalidRequest("Give either MESSAGE or --answer JSON.")
     view = await find_approval_view(context, approval_id)
     data = prompts.json_option("--answer", answer) if answer else prompts.parse_answer(view, message)
     said = {"message": message} if data is None else {"answer": data}
@@ -351,11 +362,11 @@ async def respond(
 async def reject(
     context: CommandContext,
     approval_id: ApprovalId,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, sent to the agent.")] = "",
     comment: Comment = "",
     user: User = "",
 ) -> None:
-    """Do not let the call run. It can be undone until the agent is told."""
+    """Reject the call. Can be undone within the undo window."""
     view = await find_approval_view(context, approval_id)
     after = await _decide(context, view, {"kind": "reject", "reason": reason, "comment": comment}, user)
     await print_decision(context, view, after)
@@ -363,7 +374,7 @@ async def reject(
 
 @command(app, open_database)
 async def undo(context: CommandContext, approval_id: ApprovalId, user: User = "") -> None:
-    """Take back a rejection that the agent has not heard of yet."""
+    """Undo a rejection within its undo window."""
     view = await find_approval_view(context, approval_id)
     person = await context.resolve_reviewer(user)
     await print_decision(
@@ -375,14 +386,14 @@ async def undo(context: CommandContext, approval_id: ApprovalId, user: User = ""
 async def delegate(
     context: CommandContext,
     approval_id: ApprovalId,
-    to_user: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A person; may be given twice.")] = None,
-    to_team: Annotated[list[str] | None, typer.Option(metavar="TEAM", help="A team; may be given twice.")] = None,
+    to_user: Annotated[list[str] | None, typer.Option(metavar="NAME", help="User to delegate to. Repeatable.")] = None,
+    to_team: Annotated[list[str] | None, typer.Option(metavar="TEAM", help="Team to delegate to. Repeatable.")] = None,
     user: User = "",
 ) -> None:
-    """Let somebody else decide in your place, this once."""
+    """Delegate your vote on this approval."""
     people = People(frozenset(to_user or ()), frozenset(to_team or ()))
     if people == People():
-        raise InvalidRequest("Name who takes over: --to-user NAME or --to-team TEAM.")
+        raise InvalidRequest("Give a delegate: --to-user NAME or --to-team TEAM.")
     view = await find_approval_view(context, approval_id)
     person = await context.resolve_reviewer(user)
     await context.services.inbox.delegate(context.workspace, view.stored.approval.id, people, person)
@@ -393,17 +404,17 @@ async def delegate(
 async def resolve(
     context: CommandContext,
     approval_id: ApprovalId,
-    succeeded: Annotated[bool, typer.Option("--succeeded", help="You looked: it was done.")] = False,
-    failed: Annotated[bool, typer.Option("--failed", help="You looked: it was not done.")] = False,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="How you know.")] = "",
-    result: Annotated[str, typer.Option(metavar="JSON", help="What the tool gave, for the agent.")] = "",
+    succeeded: Annotated[bool, typer.Option("--succeeded", help="You checked: it took effect.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="You checked: it did not take effect.")] = False,
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Evidence, recorded in the ledger.")] = "",
+    result: Annotated[str, typer.Option(metavar="JSON", help="Result of the tool, for the agent.")] = "",
     user: User = "",
 ) -> None:
-    """Say how a call ended of which nobody knows. Nothing runs."""
+    """Record the outcome of a call whose status is unknown. Runs nothing."""
     if succeeded == failed:
-        raise InvalidRequest("Say how it ended: --succeeded or --failed, one of the two.")
+        raise InvalidRequest("Give either --succeeded or --failed.")
     if failed and result:
-        raise InvalidRequest("--result goes with --succeeded. Say what went wrong with --note.")
+        raise InvalidRequest("--result requires --succeeded. Describe the failure with --note.")
     given = prompts.json_option("--result", result) if result else None
     view = await find_approval_view(context, approval_id)
     after = await context.services.inbox.resolve_unknown(
@@ -438,4 +449,4 @@ async def print_delegation(context: CommandContext, view: ApprovalDetails, peopl
             approval_json(await context.services.inbox.show(context.workspace, view.stored.approval.id), context.now())
         )
     else:
-        say(f"{people_text(people)} may now decide this in place of {visible(person.name)}.")
+        say(f"{people_text(people)} may now decide this on behalf of {visible(person.name)}.")

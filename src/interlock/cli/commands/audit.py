@@ -38,7 +38,7 @@ app = typer.Typer()
 
 Key = Annotated[
     str,
-    typer.Option(metavar="FILE|HEX", show_default=False, help="The public key that you trust; all else is refused."),
+    typer.Option(metavar="FILE|HEX", show_default=False, help="Trusted public key; other signatures are refused."),
 ]
 
 
@@ -46,7 +46,7 @@ Key = Annotated[
 async def verify(
     options: CommandOptions,
     head: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What `interlock audit head` printed earlier.")
+        Path | None, typer.Option(metavar="FILE", help="Output of an earlier `interlock audit head`, to compare with.")
     ] = None,
     key: Key = "",
     export: Annotated[
@@ -54,10 +54,10 @@ async def verify(
         typer.Option(metavar="FILE", help="Verify an export instead of the database; - is standard input. Repeatable."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=0, show_default="one for each processor, if the ledger is long", help="Processes.")
+        int, typer.Option(min=0, show_default="one per processor, if the ledger is long", help="Number of processes.")
     ] = 0,
 ) -> None:
-    """Check every entry of the ledger, and every approval against it. Invalid exits 1."""
+    """Verify every entry of the ledger, and every approval against it. Exits with 1 if invalid."""
     trusted = _check_trusted_key(key, signed=head is not None or bool(export))
     known_heads = [] if head is None else [_read_head(head, trusted)]
     if export:
@@ -98,7 +98,9 @@ async def _verify_export(
         )
     _expected_head(report.head.workspace, known_heads)
     if options.workspace not in (DEFAULT_WORKSPACE, report.head.workspace):
-        raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
+        raise Misconfigured(
+            f"The export belongs to the workspace {report.head.workspace!r}, not to {options.workspace!r}."
+        )
     known_heads += [NamedHead(name, signed) for name, signed in heads]
     return report
 
@@ -118,7 +120,7 @@ def _sources(names: list[str]) -> Iterator[ledger_file.ExportFile]:
 
 @command(app, open_database, "head")
 async def print_head(context: CommandContext) -> None:
-    """Print the newest entry's number and link. Keep it elsewhere: `verify --head` then shows a cut tail."""
+    """Print the number and link of the newest entry. Store it elsewhere: `verify --head` then detects truncation."""
     signer = _signer(context)
     print_json(sign(await context.services.store.head(context.workspace), signer, context.now()).to_json())
 
@@ -127,13 +129,13 @@ async def print_head(context: CommandContext) -> None:
 async def export(
     context: CommandContext,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="standard output", help="Where to write it.")
+        Path | None, typer.Option(metavar="FILE", show_default="standard output", help="Output file.")
     ] = None,
     since: Annotated[
-        int, typer.Option(min=0, metavar="SEQ", help="Only the entries after this one: what an earlier export lacks.")
+        int, typer.Option(min=0, metavar="SEQ", help="Only entries after this number, to continue an earlier export.")
     ] = 0,
 ) -> None:
-    """Write the ledger as text, with the very bytes that were hashed, for `verify --export`."""
+    """Export the ledger as text, with exactly the bytes that were hashed, for `verify --export`."""
     signer, ends = _signer(context), []  # type: HeadSigner | None, list[SignedHead]
 
     def end(head: Head) -> SignedHead:
@@ -154,26 +156,24 @@ async def export(
 @command(app, without_database)
 async def keygen(
     options: CommandOptions,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File for the private key.")],
 ) -> None:
-    """Make a key that signs heads. The last line is the public key: give it to those who verify."""
+    """Create a key that signs heads. The last line is the public key: give it to those who verify."""
     from interlock.app.checkpoint_signing import make_key
 
     key = make_key(file).key
     if options.json:
         print_json({"file": str(file), "key": key, "fingerprint": key_fingerprint(key)})
         return
-    say(f"{file}: a new private key, which only you can read. Name it as audit.signing_key or INTERLOCK_SIGNING_KEY.")
-    say("Anybody who has it and can write to the database could rewrite the ledger and sign that: keep the two apart.")
-    say(f"Its fingerprint is {key_fingerprint(key)}. The public key, for those who verify:")
+    say(f"{file}: new private key, readable only by you. Set it as audit.signing_key or INTERLOCK_SIGNING_KEY.")
+    say("Anybody with this key and write access to the database could rewrite the ledger and sign it: keep them apart.")
+    say(f"Its fingerprint is {key_fingerprint(key)}. Public key, for those who verify:")
     say(key)
 
 
 def _check_trusted_key(key: str, *, signed: bool) -> str:
     if key and not signed:
-        raise Misconfigured(
-            "--key says whose signature to trust. Say also what is signed: --head FILE or --export FILE."
-        )
+        raise Misconfigured("--key gives the trusted key. Also give what it signed: --head FILE or --export FILE.")
     if not key:
         return ""
     from interlock.app.checkpoint_signing import read_public_key
@@ -190,7 +190,7 @@ def _read_head(path: Path, trusted: str) -> NamedHead:
         raise Misconfigured(f"{path}: {error.message.replace('The body', 'The file')}") from None
     if signed is None:
         raise Misconfigured(
-            f"{path} is not what `interlock audit head` prints: workspace, seq, link and at, or signed."
+            f"{path} is not output of `interlock audit head`: workspace, seq, link and at, optionally signed."
         )
     if reason := distrust_reason(signed, trusted):
         raise Conflict(f"The head {path} {reason}. Do not rely on it; nothing was verified.")
@@ -201,7 +201,7 @@ def _expected_head(workspace: str, known_heads: list[NamedHead]) -> Head | None:
     for name, signed in known_heads:
         if signed.head.workspace != workspace:
             other = signed.head.workspace
-            raise Misconfigured(f"{name} is the head of the workspace {other!r}. Say --workspace {other}.")
+            raise Misconfigured(f"{name} is the head of the workspace {other!r}. Use --workspace {other}.")
         return signed.head
     return None
 
@@ -285,7 +285,7 @@ def print_report(
         say("erased: " + "; ".join(map(_erased_text, report.erasures)))
     if report.unknown_entries:
         count = pluralize(report.unknown_entries, "entry is", "entries are")
-        say(f"not checked: {count} about approvals that began earlier. Give the earlier export too, before this one.")
+        say(f"not checked: {count} about earlier approvals. Give the earlier export as well, before this one.")
     for each in signatures if not report.violations else ():
         _print_signature(each, trusted)
 
@@ -297,9 +297,9 @@ def _print_faults(report: AuditReport, entries: str, source: str) -> None:
             style="red",
         )
     if len(report.violations) > MAX_SHOWN:
-        say(f"… and {len(report.violations) - MAX_SHOWN:,} more; --json shows all")
+        say(f"… and {len(report.violations) - MAX_SHOWN:,} more; use --json for all")
     faults = pluralize(len(report.violations), "fault", "faults")
-    say(f"INVALID: {faults} in {entries}. Keep a copy of the {source} as it is.")
+    say(f"INVALID: {faults} in {entries}. Keep an unmodified copy of the {source}.")
 
 
 def _erased_text(total: ErasureTotal) -> str:
@@ -320,10 +320,10 @@ def _plural(scope: str) -> str:
 def _print_signature(named_head: NamedHead, trusted: str) -> None:
     name, mark = visible(named_head.name), key_fingerprint(named_head.signed.key)
     if trusted:
-        say(f"signed: {name}, at {local_time(named_head.signed.signed_at)}, by the key that you trust ({mark})")
+        say(f"signed: {name}, at {local_time(named_head.signed.signed_at)}, by the trusted key ({mark})")
     else:
-        say(f"signed: {name} was not altered since the key {mark} signed it. Whose key that is, this does not show:")
-        say("        compare the fingerprint with the one that you were given, or name the key with --key.")
+        say(f"signed: {name} was not altered since the key {mark} signed it. This does not prove whose key it is:")
+        say("        compare the fingerprint with the one you were given, or give the trusted key with --key.")
 
 
 def _signature_json(named_head: NamedHead, trusted: str) -> dict[str, object]:

@@ -31,7 +31,7 @@ async def backup(options: CommandOptions, target: Path) -> None:
         make_database(url)  # raises for an invalid address
         raise InvalidRequest(_pg_dump_hint(url, target))
     if missing_database_file(url) is not None:
-        raise Misconfigured(f"There is no database at {source}. Name the right one with --database.")
+        raise Misconfigured(f"There is no database at {source}. Give the right one with --database.")
     made = await _copy_database(options, source, target)
     if options.json:
         heads = [head.to_json() for head in made.heads]
@@ -39,7 +39,7 @@ async def backup(options: CommandOptions, target: Path) -> None:
         return
     say(f"{visible(str(made.path))}: {made.size:,} bytes, checked.")
     if made.heads:
-        say("Keep its heads elsewhere, each in a file; after a restore: interlock audit verify --head FILE")
+        say("Store its heads elsewhere, each in a file; after a restore: interlock audit verify --head FILE")
     for head in made.heads:
         typer.echo(json.dumps(head.to_json()))  # never wrapped, so that the line can be stored as it is
 
@@ -52,7 +52,7 @@ async def _copy_database(options: CommandOptions, source: Path, target: Path) ->
 
         def told(done: int, pages: int) -> None:
             if stopped.is_set():
-                raise InterruptedError("The copying was stopped.")
+                raise InterruptedError("The copy was interrupted.")
             progress.update(task, completed=done, total=pages)
 
         try:
@@ -65,9 +65,9 @@ async def _copy_database(options: CommandOptions, source: Path, target: Path) ->
 def _pg_dump_hint(url: str, target: Path) -> str:
     command = ["pg_dump", "--format=custom", f"--file={target}", f"--dbname={_without_password(url)}"]
     return (
-        "PostgreSQL is backed up by its own program; nothing was copied. Run:\n"
+        "PostgreSQL has its own backup program; nothing was copied. Run:\n"
         f"  {shlex.join(command)}\n"
-        "It asks for the password, or takes it from PGPASSWORD or ~/.pgpass. Then keep the head: interlock audit head"
+        "It prompts for the password, or uses PGPASSWORD or ~/.pgpass. Then store the head: interlock audit head"
     )
 
 

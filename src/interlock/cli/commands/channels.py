@@ -16,12 +16,14 @@ from interlock.notify.status import ChannelState, channel_state_json, read_chann
 
 app = typer.Typer()
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="As the configuration names it.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", show_default=False, help="Name of the channel in the configuration.")
+]
 
 
 @command(app, open_notifications, "list")
 async def list_channels(opened: tuple[CommandContext, NotificationService]) -> None:
-    """The notification channels that are configured, and the state of each."""
+    """List the configured notification channels and their state."""
     context, notifications = opened
     found = await read_channel_states(notifications)
     if context.json:
@@ -32,16 +34,18 @@ async def list_channels(opened: tuple[CommandContext, NotificationService]) -> N
         if each.error:
             say(f"{each.name}: {visible(each.error)}")
     if len(found) == 1:
-        say("Nobody is told anywhere else. docs/channels.md says how to configure a channel.")
+        say("No other notification channel is configured. To add one, see docs/channels.md.")
 
 
 @command(app, open_notifications, "test")
 async def send_test(
     opened: tuple[CommandContext, NotificationService],
     name: Name,
-    user: Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="The recipient.")] = "",
+    user: Annotated[
+        str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Recipient.")
+    ] = "",
 ) -> None:
-    """Send a message through a channel now, to see that it works. Needs no running server."""
+    """Send a test message through a channel. Needs no running server."""
     context, notifications = opened
     person = (await context.resolve_reviewer(user)).name
     notifications.channel(name)
@@ -56,7 +60,7 @@ async def send_test(
 
 @command(app, open_notifications)
 async def enable(opened: tuple[CommandContext, NotificationService], name: Name) -> None:
-    """Switch a channel on again that was switched off, here or by its other side."""
+    """Enable a disabled channel."""
     context, notifications = opened
     notifications.channel(name)
     changed = await context.services.store.deliveries.enable_channel(
@@ -66,18 +70,18 @@ async def enable(opened: tuple[CommandContext, NotificationService], name: Name)
         [state] = [each for each in await read_channel_states(notifications) if each.name == name]
         print_json(channel_state_json(state, errors=True))
     elif changed:
-        say(f"Switched {name} on. What was given up meanwhile: interlock deliveries list")
+        say(f"Enabled {name}. Dead letters: interlock deliveries list")
     else:
-        say(f"{name} is on already; nothing changed.")
+        say(f"{name} is already enabled.")
 
 
 @command(app, open_notifications)
 async def disable(
     opened: tuple[CommandContext, NotificationService],
     name: Name,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the ledger.")] = "",
 ) -> None:
-    """Switch a channel off: nothing is sent through it until it is enabled. Its messages wait."""
+    """Disable a channel: its messages stay queued until it is enabled."""
     context, notifications = opened
     notifications.channel(name)
     by = (await context.resolve_reviewer("")).name
@@ -87,16 +91,17 @@ async def disable(
         [state] = [each for each in await read_channel_states(notifications) if each.name == name]
         print_json(channel_state_json(state, errors=True))
     elif changed:
-        say(f"Switched {name} off. On again: interlock channels enable {name}")
+        say(f"Disabled {name}. To enable it: interlock channels enable {name}")
     else:
-        say(f"{name} is off already; nothing changed.")
+        say(f"{name} is already disabled.")
 
 
 async def _check_member(context: CommandContext, channel: str, person: str) -> None:
     members = {user.name for user in await context.services.store.users(context.workspace) if user.removed_at is None}
     if person not in members:
         raise NotFound(
-            f"{visible(person)} is nobody here, and {channel} tells people one by one. Name one: --user NAME"
+            f"{visible(person)} is not a user of this workspace, and {channel} notifies users individually. "
+            "Give one: --user NAME"
         )
 
 

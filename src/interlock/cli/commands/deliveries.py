@@ -34,11 +34,11 @@ class DeliveryStatus(StrEnum):
 @command(app, open_database, "list")
 async def list_deliveries(
     context: CommandContext,
-    status: Annotated[DeliveryStatus, typer.Option(help="Parked is what was given up.")] = DeliveryStatus.PARKED,
-    channel: Annotated[str, typer.Option(metavar="NAME", help="Only through this channel.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="At most so many.")] = 50,
+    status: Annotated[DeliveryStatus, typer.Option(help="`parked` are dead letters.")] = DeliveryStatus.PARKED,
+    channel: Annotated[str, typer.Option(metavar="NAME", help="Only deliveries through this channel.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number of rows.")] = 50,
 ) -> None:
-    """Messages to people by how they stand, the newest first; those that were given up, unless told otherwise."""
+    """List deliveries by status, newest first; dead letters by default."""
     page = await context.services.store.deliveries.page(context.workspace, status.value, channel, FROM_NEWEST, limit)
     if context.json:
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
@@ -47,26 +47,27 @@ async def list_deliveries(
         heads = ("ID", "CHANNEL", "TO", "ABOUT", "REASON", "SINCE", "TRIES", "ERROR")
         show(table(heads, map(_row, page.items), "ERROR", spare=("REASON", "TRIES")))
         if page.next is not None:
-            say(f"There is more: --limit {MAX_LISTED}, or the page.")
+            say(f"More results: --limit {MAX_LISTED}, or the web app.")
     else:
-        say(f"No message is {status.value}.")
+        say(f"No deliveries are {status.value}.")
 
 
 @command(app, open_notifications)
 async def retry(
     opened: tuple[CommandContext, NotificationService],
     delivery_id: Annotated[
-        str, typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 or more.")
+        str,
+        typer.Argument(metavar="ID", show_default=False, help="Id, or at least 4 characters of its beginning or end."),
     ],
 ) -> None:
-    """Retry a message now that is due or was given up. A running server or worker sends it."""
+    """Retry a dead letter, or a due delivery at once. A running server or worker sends it."""
     context, notifications = opened
     whole = await _find_delivery_id(context, delivery_id)
     delivery = await requeue_delivery(notifications, whole, (await context.resolve_reviewer("")).name)
     if context.json:
         print_json(delivery_json(delivery, errors=True))
     else:
-        say(f"It is sent again through {delivery.target.channel}, by the server or worker that runs.")
+        say(f"Queued for retry through {delivery.target.channel}; a running server or worker sends it.")
 
 
 async def _find_delivery_id(context: CommandContext, text: str) -> str:
@@ -81,7 +82,7 @@ async def _find_delivery_id(context: CommandContext, text: str) -> str:
         ]
     ids = [each.id for each in found if each.id.startswith(text) or each.id.endswith(text)]
     if len(ids) != 1:
-        trouble = "could be several" if ids else "is none that waits or was given up"
+        trouble = "matches several deliveries" if ids else "matches no due delivery or dead letter"
         raise NotFound(f"{visible(text)!r} {trouble}. See: interlock deliveries list", delivery_id=text)
     return ids[0]
 

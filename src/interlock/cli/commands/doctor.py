@@ -49,11 +49,14 @@ async def migrate_database(options: CommandOptions) -> None:
         print_json({"database": store.name, "applied": list(done), "migrations": every, "stated": list(stated)})
         return
     if stated:
-        say(f"{store.name}: one entry now states what there is in {', '.join(stated)}; from here on it is compared.")
+        say(
+            f"{store.name}: one ledger entry now records the contents of {', '.join(stated)}, "
+            "so that they can be verified from now on."
+        )
     if done:
         say(f"{store.name}: applied {pluralize(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
     else:
-        say(f"{store.name}: up to date; there was nothing to do.")
+        say(f"{store.name}: already up to date.")
 
 
 async def run_checks(options: CommandOptions) -> None:
@@ -85,9 +88,7 @@ def _configuration(options: CommandOptions) -> tuple[Settings | None, CheckResul
     try:
         settings = options.settings()
     except Error as error:
-        return None, CheckResult(
-            "fail", "configuration", error.message, "Correct the configuration; the lines are named."
-        )
+        return None, CheckResult("fail", "configuration", error.message, "Fix the lines named in the configuration.")
     where = str(settings.file) if settings.file else "no file: defaults and environment"
     return settings, CheckResult("ok", "configuration", where)
 
@@ -95,8 +96,8 @@ def _configuration(options: CommandOptions) -> tuple[Settings | None, CheckResul
 async def _database(options: CommandOptions, settings: Settings) -> AsyncIterator[CheckResult]:
     try:
         if (gone := missing_database_file(settings.storage.url)) is not None:
-            make = f"Make it: interlock migrate {database_option(settings.storage.url)}"
-            yield CheckResult("warn", "database", f"{gone} is not there yet", make)
+            make = f"Create it: interlock migrate {database_option(settings.storage.url)}"
+            yield CheckResult("warn", "database", f"{gone} does not exist yet", make)
             for line in check_chat(settings, build_services(settings.storage.url).store, {}, options.workspace):
                 yield line
             async for line in check_channels(settings.for_workspace(options.workspace), [], Policy()):
@@ -108,7 +109,7 @@ async def _database(options: CommandOptions, settings: Settings) -> AsyncIterato
             async for line in _workspace(context):
                 yield line
     except (Misconfigured, StoreUnavailable) as error:
-        yield CheckResult("fail", "database", error.message, "Nothing can be decided until this is mended.")
+        yield CheckResult("fail", "database", error.message, "Nothing can be decided until this is fixed.")
 
 
 async def _workspace(context: CommandContext) -> AsyncIterator[CheckResult]:
@@ -136,7 +137,7 @@ async def _workspace(context: CommandContext) -> AsyncIterator[CheckResult]:
 
 
 async def _freezes(context: CommandContext) -> list[CheckResult]:
-    todo = "Release it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
+    todo = "Lift it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
     active_freezes = [each for each in await context.services.store.open_freezes(context.workspace) if each.is_on]
     messages = [
         f"{each.scope_text} has been frozen by {each.by} for {duration_text(context.now() - each.at)}: {each.reason}"
@@ -153,9 +154,7 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
         return
     tools = await catalog.tools(context.now())
     for bound in await catalog.describe_limits():
-        todo = (
-            "Look at what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
-        )
+        todo = "Check what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
         yield CheckResult("warn", "pins", bound, todo)
     believed = [visible(tool.name) for tool in tools if tool.is_declaration_trusted]
     if believed:
@@ -166,8 +165,8 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
         yield CheckResult("warn", "pins", found, f"Pin {them}: {how}")
     for tool in tools:
         if tool.changed:
-            found = f"an agent declares {visible(tool.name)} otherwise than it is pinned: {', '.join(tool.changed)}"
-            yield CheckResult("warn", "pins", found, f"If that is meant: interlock tools pin {visible(tool.name)}")
+            found = f"an agent's declaration of {visible(tool.name)} differs from its pin: {', '.join(tool.changed)}"
+            yield CheckResult("warn", "pins", found, f"If this is intended: interlock tools pin {visible(tool.name)}")
 
 
 async def _clock(context: CommandContext) -> CheckResult:
@@ -175,8 +174,8 @@ async def _clock(context: CommandContext) -> CheckResult:
     head, now = await context.services.store.head(context.workspace), context.now()
     if now >= head.at:
         return CheckResult("ok", "clock", local_time(now))
-    behind = f"{local_time(now)}, {duration_text(head.at - now)} before the newest entry of the ledger"
-    return CheckResult("fail", "clock", behind, "Set the clock right; until then nothing can be approved.")
+    behind = f"{local_time(now)}, {duration_text(head.at - now)} behind the newest ledger entry"
+    return CheckResult("fail", "clock", behind, "Correct the clock; until then nothing can be approved.")
 
 
 async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
@@ -190,9 +189,7 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
         )
         bare = load_source(source, context.workspace_settings)
     except Error as error:
-        yield CheckResult(
-            "fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed."
-        )
+        yield CheckResult("fail", "policy", error.message, "Fix it; until it loads, no new call is allowed.")
         return
     yield CheckResult("ok", "policy", f"{pluralize(len(loaded.policy.rules), 'rule', 'rules')}, {source.origin}")
     for line in await _own_policy(context):
@@ -207,8 +204,8 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
         yield CheckResult("warn", "keys", found, todo)
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
-        todo = f"Add somebody: interlock users add NAME --team {visible(team)}"
-        yield CheckResult("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
+        todo = f"Add a user: interlock users add NAME --team {visible(team)}"
+        yield CheckResult("warn", "teams", f"the team {visible(team)} has to decide, but has no members", todo)
 
 
 async def _own_policy(context: CommandContext) -> list[CheckResult]:
@@ -222,9 +219,9 @@ async def _own_policy(context: CommandContext) -> list[CheckResult]:
     if configured is None or stale is None:
         return []
     if configured.is_always_applied or not await store.has_policy(context.workspace, configured.sha256):
-        todo = "The next start of the server puts it in force."
+        todo = "The server puts it in force at its next start."
         return [CheckResult("warn", "policy", f"the policy of {configured.origin} is not in force yet", todo)]
-    return [CheckResult("warn", "policy", stale.message, f"To put it back: {stale.command}")]
+    return [CheckResult("warn", "policy", stale.message, f"To put it in force again: {stale.command}")]
 
 
 async def _current_policy(context: CommandContext) -> Policy:
@@ -251,12 +248,12 @@ async def _ledger(context: CommandContext) -> CheckResult:
 async def _rows(context: CommandContext) -> CheckResult:
     """Check a sample of rows against the ledger: the whole ledger may take minutes."""
     faults = await quick_check(context.services.store, context.workspace)
-    compared = f"the newest {QUICK_CHECK_APPROVALS} approvals, all people, keys, policies and freezes"
+    compared = f"the newest {QUICK_CHECK_APPROVALS} approvals and all users, keys, policies and freezes"
     if not faults:
-        return CheckResult("ok", "rows", f"{compared} are as the ledger says; this is a sample")
+        return CheckResult("ok", "rows", f"{compared} match the ledger (a sample)")
     said = "; ".join(visible(violation.message) for violation in faults[:MOST_FAULTS])
     more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
-    todo = "Keep a copy of the database as it is, and see: interlock audit verify"
+    todo = "Keep an unmodified copy of the database, then run: interlock audit verify"
     return CheckResult("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)
 
 

@@ -41,9 +41,7 @@ class EraseOptions:
 
 async def erase(context: CommandContext, options: EraseOptions) -> None:
     if sum(map(bool, (options.approval, options.thread, options.person, options.retention))) != 1:
-        raise InvalidRequest(
-            "Say what to erase: --approval ID, --thread ID, --person NAME or --retention, one of them."
-        )
+        raise InvalidRequest("Give exactly one of --approval ID, --thread ID, --person NAME and --retention.")
     person = await context.resolve_reviewer(options.user)
     if options.retention:
         await _by_retention(context, options, person)
@@ -70,7 +68,7 @@ async def _erasure(context: CommandContext, options: EraseOptions) -> Erasure:
 async def _ask(context: CommandContext, erasure: Erasure, person: Reviewer) -> None:
     found = await _count_erased(context, context.services.inbox.erase(context.workspace, erasure, person, dry_run=True))
     if found.approvals or found.entries or found.threads:
-        show(Text(f"This erases {_amount_text(found)}, for good. A backup made before still has it."), stderr=True)
+        show(Text(f"This permanently erases {_amount_text(found)}. Earlier backups still contain it."), stderr=True)
         prompts.confirm("Erase it?")
 
 
@@ -78,14 +76,19 @@ async def _by_retention(context: CommandContext, options: EraseOptions, person: 
     """Erase by retention, for installations without a worker; a worker with the same settings does it by itself."""
     retention = context.settings.storage.retention
     if options.dry_run:
-        raise InvalidRequest("--dry-run goes with --approval, --thread or --person.")
+        raise InvalidRequest("--dry-run requires --approval, --thread or --person.")
     if person.role != "admin":
-        raise Forbidden(f"{person.name} may not erase anything. Ask an admin.")
+        raise Forbidden(f"{person.name} may not erase content. Ask an admin.")
     if retention is None:
-        raise InvalidRequest("storage.retention is forever: nothing is erased by age. Set it, such as retention: 30d.")
+        raise InvalidRequest(
+            "storage.retention is forever: nothing is erased by age. Set it, for example to retention: 30d."
+        )
     if is_interactive() and not options.yes:
         age = format_duration(retention)
-        show(Text(f"This erases the content of all that ended more than {age} ago, in every workspace."), stderr=True)
+        show(
+            Text(f"This erases the content of all calls that finished more than {age} ago, in every workspace."),
+            stderr=True,
+        )
         prompts.confirm("Erase it?")
     _print_erased(context, await _count_erased(context, _erase_expired(context, retention)), dry_run=False)
 
@@ -112,23 +115,23 @@ def _print_erased(context: CommandContext, done: ErasureResult, *, dry_run: bool
         print_json({**amounts, "open": left, "dry_run": dry_run})
         return
     if not (done.approvals or done.entries or done.threads):
-        say("There is nothing to erase.")
+        say("Nothing to erase.")
     elif dry_run:
         say(f"This would erase {_amount_text(done)}. Nothing was changed.")
     else:
         say(f"Erased {_amount_text(done)}.")
     if done.skipped:
-        say(f"Left, since they have not ended: {_remaining_text(done)}.")
+        say(f"Kept, since they have not finished: {_remaining_text(done)}.")
         for approval_id, status in done.skipped[:MAX_NAMED]:
             say(f"  {visible(short_id(approval_id))}  {status}")
         if len(done.skipped) > MAX_NAMED:
-            say(f"  … and {len(done.skipped) - MAX_NAMED:,} more; --json shows all")
-        say("Run the same command again when they have ended.")
+            say(f"  … and {len(done.skipped) - MAX_NAMED:,} more; use --json for all")
+        say("Run the command again when they have finished.")
 
 
 def _amount_text(erased: ErasureResult) -> str:
     approvals = pluralize(erased.approvals, "approval", "approvals")
-    details = f"the details of {pluralize(erased.entries, 'entry', 'entries')} of the ledger"
+    details = f"the details of {pluralize(erased.entries, 'ledger entry', 'ledger entries')}"
     if not erased.threads:
         return f"{approvals} and {details}"
     return f"{approvals}, {pluralize(erased.threads, 'thread', 'threads')} and {details}"

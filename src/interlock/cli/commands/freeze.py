@@ -36,17 +36,20 @@ class FreezeOptions:
 async def freeze(context: CommandContext, options: FreezeOptions) -> None:
     scope, name = options.scope
     if scope == "key" and name not in {key.id for key in await context.services.accounts.keys(context.workspace)}:
-        raise NotFound(f"There is no key {name!r} here. Give the id of one: interlock keys list")
+        raise NotFound(f"There is no key {name!r} in this workspace. For ids: interlock keys list")
     person = await context.resolve_reviewer(options.user)
     made = await _freezes(context).freeze(context.workspace, scope, name, options.reason, person)
     doubts = freeze_warnings(made, await context.services.store.tools(context.workspace))
     if context.json:
         print_json({**freeze_json(made), "warnings": doubts})
     elif made.by != person.name or made.reason != options.reason:
-        say(f"{visible(made.scope_text)} was frozen already by {visible(made.by)}: {visible(made.reason)}")
+        say(f"{visible(made.scope_text)} is already frozen by {visible(made.by)}: {visible(made.reason)}")
     else:
-        say(f"Frozen: {visible(made.scope_text)}. Nothing in it starts, and new calls are refused. What runs goes on.")
-        say(f"Release it with: interlock unfreeze{_option(made)} --reason TEXT")
+        say(
+            f"Frozen: {visible(made.scope_text)}. "
+            "New calls are refused and approved calls cannot start. Running calls continue."
+        )
+        say(f"To lift it: interlock unfreeze{_option(made)} --reason TEXT")
         for doubt in doubts:
             say(doubt, style="yellow")
 
@@ -54,13 +57,13 @@ async def freeze(context: CommandContext, options: FreezeOptions) -> None:
 async def unfreeze(context: CommandContext, options: FreezeOptions) -> None:
     scope, name = options.scope
     if not options.reason.strip():
-        raise InvalidRequest("--reason is empty. Say in a few words why it may go on.")
+        raise InvalidRequest("--reason is empty. Say briefly why the freeze is lifted.")
     freezes, person = _freezes(context), await context.resolve_reviewer(options.user)
     active_freezes = await freezes.list_active(context.workspace)
     found = [each for each in active_freezes if (each.scope, fold(each.name)) == (scope, fold(name))]
     if not found:
         listed = "; ".join(f"{visible(each.scope_text)}" for each in active_freezes) or "nothing"
-        raise NotFound(f"This is not frozen. What is frozen in the workspace {context.workspace!r}: {listed}.")
+        raise NotFound(f"This is not frozen. Frozen in the workspace {context.workspace!r}: {listed}.")
     released = [await freezes.release(context.workspace, each.id, options.reason, person) for each in found]
     if context.json:
         print_json({"items": [freeze_json(each) for each in released]})
@@ -68,7 +71,7 @@ async def unfreeze(context: CommandContext, options: FreezeOptions) -> None:
         for each in released:
             say(
                 f"Released: {visible(each.scope_text)}. "
-                "Deadlines of its calls moved by the time for which it was frozen."
+                "Deadlines of its calls were extended by the duration of the freeze."
             )
 
 

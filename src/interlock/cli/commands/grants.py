@@ -42,16 +42,16 @@ app = typer.Typer()
 MAX_LISTED = 1_000  # maximum grants in a list
 GrantId = Annotated[
     str,
-    typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 characters or more."),
+    typer.Argument(metavar="ID", show_default=False, help="Id, or at least 4 characters of its beginning or end."),
 ]
 
 
 @command(app, open_database, "list")
 async def list_grants(
     context: CommandContext,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that expired, are used up or revoked.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also list expired, used-up and revoked grants.")] = False,
 ) -> None:
-    """What is let through without asking, and what is left of it; the newest first."""
+    """List grants and their remaining uses and budget, newest first."""
     inbox = context.services.inbox
     grants = await (inbox.grants if everything else inbox.active_grants)(context.workspace)
     now = context.now()
@@ -60,14 +60,14 @@ async def list_grants(
     elif grants:
         show(grants_table(grants, now, with_state=everything))
         if len(grants) == MAX_LISTED:
-            say(f"There may be more: a list holds the newest {MAX_LISTED:,}.", style="dim")
+            say(f"There may be more: only the newest {MAX_LISTED:,} are listed.", style="dim")
     else:
-        say("There are no grants." if everything else "There are no active grants. Ended ones: --all shows them.")
+        say("There are no grants." if everything else "There are no active grants. To include ended ones: --all")
 
 
 @command(app, open_database, "show")
 async def show_grant(context: CommandContext, grant_id: GrantId) -> None:
-    """What a grant covers, its limits, who made it and why, and the calls that it let through."""
+    """Show one grant: its scope and limits, who created it and why, and the calls that it allowed."""
     view = await context.services.inbox.show_grant(context.workspace, await _find_grant_id(context, grant_id))
     if context.json:
         print_json(grant_view_json(view, context.now()))
@@ -78,22 +78,28 @@ async def show_grant(context: CommandContext, grant_id: GrantId) -> None:
 @command(app, open_database)
 async def add(
     context: CommandContext,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="Full name of the tool.")],
     *,
-    term: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 30m, 2h, 7d; a year at most.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help=f"Why, for the record; up to {MAX_COMMENT} characters.")],
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Only for this agent; * stands for any letters.")] = "*",
-    when: Annotated[str, typer.Option(metavar="CEL", help="Only if this holds, such as 'args.amount < 10'.")] = "",
-    uses: Annotated[int | None, typer.Option(metavar="N", help="At most so many calls.")] = None,
-    budget: Annotated[str, typer.Option(metavar="NUMBER", help="What all calls may add up to.")] = "",
-    budget_of: Annotated[str, typer.Option(metavar="NAME", help="The argument that is added up; or /a/b.")] = "",
+    term: Annotated[str, typer.Option("--for", metavar="TIME", help="Duration: 30m, 2h, 7d; at most a year.")],
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help=f"Reason, recorded in the ledger; up to {MAX_COMMENT} characters.")
+    ],
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Only for this agent; * is a wildcard.")] = "*",
+    when: Annotated[
+        str, typer.Option(metavar="CEL", help="Only if this condition is true, such as 'args.amount < 10'.")
+    ] = "",
+    uses: Annotated[int | None, typer.Option(metavar="N", help="Maximum number of calls.")] = None,
+    budget: Annotated[str, typer.Option(metavar="NUMBER", help="Maximum sum of an argument over all calls.")] = "",
+    budget_of: Annotated[str, typer.Option(metavar="NAME", help="Argument to sum up; or a pointer such as /a/b.")] = "",
     user: User = "",
 ) -> None:
-    """Let calls of a tool through without asking, as if you approved each of them."""
+    """Create a standing approval for calls of one tool."""
     if not reason.strip():
-        raise InvalidRequest("--reason is empty. Say in a few words why nobody needs to be asked.")
+        raise InvalidRequest("--reason is empty. Say briefly why no approval is needed.")
     if bool(budget) != bool(budget_of):
-        raise InvalidRequest("--budget NUMBER and --budget-of NAME go together: how much, and of which argument.")
+        raise InvalidRequest(
+            "--budget NUMBER and --budget-of NAME must be given together: the amount, and the argument to sum up."
+        )
     now = context.now()
     until = now + parse_duration(term)
     definition = await _definition(context, tool, agent)
@@ -122,19 +128,19 @@ async def add(
 async def revoke(
     context: CommandContext,
     grant_id: GrantId,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the ledger.")] = "",
     user: User = "",
 ) -> None:
-    """End a grant. Calls that it let through may still start; the next one is asked about."""
+    """Revoke a grant. Calls already allowed may still start; later calls need approval again."""
     before = await context.services.store.grant(context.workspace, await _find_grant_id(context, grant_id))
     person = await context.resolve_reviewer(user)
     grant = await context.services.inbox.revoke(context.workspace, before.id, person, reason)
     if context.json:
         print_json(grant_json(grant, context.now()))
     elif before.revoked_at is not None:
-        say("This grant was revoked already, so nothing changed.")
+        say("This grant is already revoked; nothing changed.")
     else:
-        say(f"Revoked: from now on {visible(grant.tool)} is asked about again. What it let through stays allowed.")
+        say(f"Revoked: {visible(grant.tool)} needs approval again. Calls already allowed may still start.")
 
 
 async def _definition(context: CommandContext, tool: str, agent: str) -> LatestDefinition:
@@ -162,7 +168,7 @@ async def _find_grant_id(context: CommandContext, text: str) -> str:
     named = ", ".join(visible(grant_id) for grant_id in ids[:MAX_NAMED])
     more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(
-        f"{text!r} could be several grants: {named}{more}. Give more of the id.",
+        f"{text!r} matches several grants: {named}{more}. Give more of the id.",
         grant_id=text,
         candidates=list(ids[:MAX_NAMED]),
     )
@@ -193,10 +199,13 @@ def print_new_grant(context: CommandContext, grant: Grant, definition: LatestDef
     for doubt in doubts:
         show(Text(f"Warning: {doubt}", style="yellow"), stderr=True)
     until = f"until {local_time(grant.expires_at)} (for {duration_text(grant.expires_at - now)})"
-    say(f"Granted: {_who(grant)} may call {visible(grant.tool)} without asking {until}{_limits(grant)}.")
+    say(f"Granted: {_who(grant)} may call {visible(grant.tool)} without approval {until}{_limits(grant)}.")
     caller = f" by {visible(definition.agent)}" if definition.agent else ""
-    say(f"It holds for the tool as it was called{caller} at {local_time(definition.at)}; a changed tool asks again.")
-    say(f"To end it: interlock grants revoke {visible(short_id(grant.id))}")
+    say(
+        f"It applies to the tool as it was called{caller} at {local_time(definition.at)}; "
+        "a changed tool needs approval again."
+    )
+    say(f"To revoke it: interlock grants revoke {visible(short_id(grant.id))}")
 
 
 def _row(grant: Grant, now: int, *, with_state: bool) -> tuple[Text | str, ...]:
@@ -221,10 +230,10 @@ def _parts(view: GrantView, now: int) -> Iterator[RenderableType]:
     yield Text.assemble(("Grant", "bold"), f" for {visible(grant.tool)}: ", _styled(view.state))
     yield grid([(label, Text(text)) for label, text in _facts(view, now) if text])
     if grant.uses:
-        yield Text("\nCalls that it let through", style="bold")
+        yield Text("\nCalls allowed by this grant", style="bold")
         yield _uses_table(view, now)
     if len(view.recent_calls) < grant.uses:
-        where = "the newest, among the last 10,000 calls of its time"
+        where = "the newest, of the last 10,000 calls in its period"
         yield Text(f"  {len(view.recent_calls):,} of {pluralize(grant.uses, 'call', 'calls')}: {where}", style="dim")
 
 
@@ -237,7 +246,7 @@ def _facts(view: GrantView, now: int) -> Iterator[tuple[str, str]]:
     yield "uses", f"{grant.uses:,}" + ("" if grant.max_uses is None else f" of {grant.max_uses:,}")
     if grant.budget:
         yield "budget", f"{grant.spent} of {grant.budget} spent, counted in {visible(grant.budget_of)}"
-    yield "made", f"{local_time(grant.created_at)} by {visible(grant.created_by)}"
+    yield "created", f"{local_time(grant.created_at)} by {visible(grant.created_by)}"
     yield "reason", visible(grant.reason)
     yield "revoked", _revocation_text(view)
     yield "id", f"{visible(grant.id)} (short: {visible(short_id(grant.id))})"
@@ -249,7 +258,7 @@ def _revocation_text(view: GrantView) -> str:
         return ""
     at = local_time(view.grant.revoked_at)
     if view.revocation_entry is None:
-        return f"{at}; the ledger names the person, too far back to search here"
+        return f"{at}; too long ago to show who revoked it; the ledger does"
     why = visible(str((entry_content(view.revocation_entry) or {}).get("reason", "")))
     return f"{at} by {visible(view.revocation_entry.actor)}" + (f": {why}" if why else "")
 
@@ -274,7 +283,7 @@ def _who(grant: Grant) -> str:
 
 def _limits(grant: Grant) -> str:
     uses = "" if grant.max_uses is None else f", {pluralize(grant.max_uses, 'time', 'times')} at most"
-    budget = f", up to {grant.budget} of {visible(grant.budget_of)} in all" if grant.budget else ""
+    budget = f", up to {grant.budget} of {visible(grant.budget_of)} in total" if grant.budget else ""
     return (f", if {visible(grant.when)}" if grant.when else "") + uses + budget
 
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # slow to import, and most hooks have no configured policy
 
 
 EXIT_NOT_RECORDED = 1  # after the tool there is nothing to block: shown to the user, not to the model
-NO_RECORD = "Interlock has no record of how this call ended."
+NO_RECORD = "Interlock could not record the outcome of this call."
 MAX_EVENT = 64 * 1024 * 1024  # bytes; after the tool an event holds its result
 
 
@@ -135,14 +135,14 @@ async def answer_event(command_options: HookCommandOptions) -> int:
 def _answer_on_signal(name: str) -> None:
     """Set the answer on a signal, in the format of the event."""
     if name in AFTER:
-        answer_on_signal("", f"{NO_RECORD} The hook was ended before it had written it.\n", EXIT_NOT_RECORDED)
+        answer_on_signal("", f"{NO_RECORD} The hook was terminated first.\n", EXIT_NOT_RECORDED)
     else:
         answer_on_signal(json.dumps(answer_json(name, HookAnswer("deny", INTERRUPTED_MESSAGE))) + "\n")
 
 
 def _read_stdin() -> bytes:
     if sys.stdin is None:
-        raise InvalidRequest("There is no standard input to read the event from.")
+        raise InvalidRequest("The event is missing on standard input.")
     return sys.stdin.buffer.read(MAX_EVENT + 1)
 
 
@@ -168,7 +168,7 @@ def _with_environment(command_options: HookCommandOptions) -> HookCommandOptions
 
 def _make_hook_options(command_options: HookCommandOptions) -> HookOptions:
     if command_options.undecided not in UNDECIDED:
-        raise InvalidRequest(f"--undecided is one of {', '.join(UNDECIDED)}.")
+        raise InvalidRequest(f"--undecided must be one of {', '.join(UNDECIDED)}.")
     return HookOptions(
         parse_reads(command_options.reads),
         parse_duration(command_options.wait) / 1000,
@@ -181,7 +181,7 @@ def _make_hook_options(command_options: HookCommandOptions) -> HookOptions:
 async def _open_hook(command_options: HookCommandOptions, hook_options: HookOptions) -> AsyncIterator[Hook]:
     lease = parse_duration(command_options.lease)
     if not 0 < lease <= MAX_LEASE:
-        raise InvalidRequest("--lease is more than 0s and at most 1h.")
+        raise InvalidRequest("--lease must be more than 0s and at most 1h.")
     identity = HookIdentity(command_options.workspace, os_user(), (command_options.agent,))
     notes = FileNotes(command_options.notes)
     async with (
@@ -205,7 +205,7 @@ async def _open_database(command_options: HookCommandOptions, lease: int) -> Asy
 
         if command_options.config is not None and not command_options.config.is_absolute():
             raise Misconfigured(
-                f"Every folder could hold {command_options.config}. Write the whole path: --config /folder/FILE."
+                f"{command_options.config} depends on the working folder. Give an absolute path: --config /folder/FILE."
             )
         settings = trusted_settings(command_options.config, url)
         configured = None if url else _own_policy(command_options, settings)
@@ -213,7 +213,7 @@ async def _open_database(command_options: HookCommandOptions, lease: int) -> Asy
     gone = missing_database_file(url)
     if gone is not None:
         make = f"interlock migrate {database_option(url)}"
-        raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: {make}")
+        raise Misconfigured(f"There is no database at {gone}. Give the right one, or create it: {make}")
     backend = LocalBackend(url, command_options.workspace, command_options.agent, lease, configured)
     await backend.open()
     try:
@@ -274,7 +274,7 @@ def _print_denial(name: str, error: Exception) -> int:
     if name in AFTER:
         _print_error(f"{NO_RECORD} {reason}")
         return EXIT_NOT_RECORDED
-    words = f"Interlock did not let this run. {reason}"
+    words = f"Interlock blocked this call. {reason}"
     with suppress(OSError):
         _print_json(answer_json(name or "PreToolUse", HookAnswer("deny", words)))
     _print_error(words)
@@ -369,7 +369,7 @@ class FileNotes:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         seen = self._folder.stat()
         if seen.st_uid != os.getuid() or seen.st_mode & 0o022:
-            raise Misconfigured(f"Others may write in {self._folder}. Name a folder of your own with --notes.")
+            raise Misconfigured(f"Other users can write to {self._folder}. Give a private folder with --notes.")
 
     def note(self, key: str, text: str) -> None:
         """Write a note atomically, for concurrent readers."""

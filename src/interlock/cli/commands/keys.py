@@ -29,49 +29,50 @@ class KeyRole(StrEnum):
 
 Expires = Annotated[
     str,
-    typer.Option(metavar="TIME", show_default="90d for people, never for agents", help="When it ends: 90d, or never."),
+    typer.Option(metavar="TIME", show_default="90d for people, never for agents", help="Lifetime: 90d, or never."),
 ]
 QUOTA: dict[str, Any] = {"metavar": "N", "min": 0, "max": MAX_QUOTA, "show_default": "the server's"}
-KeyId = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="As the list shows it: ilk_…")]
+KeyId = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="Id of the key, as listed: ilk_…")]
 
 
 @command(app, open_or_create_database)
 async def create(
     context: CommandContext,
-    name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What it is for.")],
-    role: Annotated[KeyRole, typer.Option(show_default=False, help="Agents propose; viewers look; reviewers decide.")],
+    name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Name of the key: its purpose.")],
+    role: Annotated[
+        KeyRole,
+        typer.Option(
+            show_default=False, help="Agents propose calls, viewers read, reviewers decide, admins do everything."
+        ),
+    ],
     *,
-    user: Annotated[str, typer.Option(metavar="NAME", show_default="the key's name", help="Whose it is.")] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", show_default="the key's name", help="Owner of the key.")] = "",
     agent: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", show_default="not bound", help="The agent it is for. Several times for more."),
+        typer.Option(metavar="NAME", show_default="not bound", help="Agent that the key is bound to. Repeatable."),
     ] = None,
     tool: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", show_default="all", help="Tools that it may propose. Several times for more."),
+        typer.Option(metavar="PATTERN", show_default="all", help="Tools that it may call. Repeatable."),
     ] = None,
     requester: Annotated[
         str,
         typer.Option(
             metavar="NAME|any|none",
             show_default="not bound",
-            help="The requester of an agent's key: one person, anybody that its program authenticated, or nobody.",
+            help="Requester for an agent's key: one user, anybody authenticated by its program, or nobody.",
         ),
     ] = "",
     per_minute: Annotated[
         int | None,
-        typer.Option(
-            **QUOTA, help="Calls of an agent's key that are recorded in a minute (writes, denials, questions)."
-        ),
+        typer.Option(**QUOTA, help="Maximum recorded calls per minute of an agent's key (writes, denials, questions)."),
     ] = None,
-    pending: Annotated[
-        int | None, typer.Option(**QUOTA, help="Calls of an agent's key that are pending at once.")
-    ] = None,
+    pending: Annotated[int | None, typer.Option(**QUOTA, help="Maximum pending calls of an agent's key.")] = None,
     expires: Expires = "",
 ) -> None:
-    """Make a key and print it, this once, on the last line. Needs no running server.
+    """Create a key and print it, only this once, on the last line. Needs no running server.
 
-    --user of an agent's key means --requester NAME, and adds a missing person. For quotas, 0 is no limit.
+    For an agent's key, --user means --requester NAME, and adds a missing user. For quotas, 0 means no limit.
     """
     await _check_workspace(context)
     author = await context.resolve_reviewer("")
@@ -87,19 +88,19 @@ async def create(
         lifetime=_parse_lifetime(expires),
     )
     whose = f" of {visible(key.person)}" if key.person else ""
-    _print_new(context, key, secret, f"Made the key {key.id}{whose}, for {key.role}s.")
+    _print_new(context, key, secret, f"Created the key {key.id}{whose}, role {key.role}.")
 
 
 @command(app, open_database)
 async def rotate(
     context: CommandContext,
     key_id: KeyId,
-    overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old key goes on.")] = "24h",
+    overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old key stays valid.")] = "24h",
     expires: Annotated[
-        str, typer.Option(metavar="TIME", show_default="as long as the old one", help="When the new one ends.")
+        str, typer.Option(metavar="TIME", show_default="as long as the old one", help="Lifetime of the new key.")
     ] = "",
 ) -> None:
-    """Make a key with the same bindings in place of another, and print it, this once, on the last line."""
+    """Replace a key with a new one that has the same bindings; print it, only this once, on the last line."""
     key_id, _ = await _find_key(context, key_id)
     author = await context.resolve_reviewer("")
     accounts = context.services.accounts.with_trace(author.trace)
@@ -107,55 +108,65 @@ async def rotate(
         context.workspace, key_id, author.name, parse_duration(overlap), _parse_lifetime(expires)
     )
     _print_new(
-        context, key, secret, f"Made the key {key.id} in place of {key_id}, which ends in {overlap} at the latest."
+        context, key, secret, f"Created the key {key.id} to replace {key_id}, which expires in {overlap} at the latest."
     )
 
 
 @command(app, open_database, "list")
 async def list_keys(
     context: CommandContext,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked or have expired.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also list revoked and expired keys.")] = False,
 ) -> None:
-    """The keys of a workspace, what each is bound to, when it was used last and when it ends; the newest first."""
+    """List the keys of a workspace with bindings, last use and expiry, newest first."""
     found = await context.services.accounts.keys(context.workspace)
     keys = [key for key in found if everything or key.is_valid_at(context.now())]
     if context.json:
         print_json({"items": [_key_json(key) for key in keys], "next": None})
     elif keys:
-        heads = ("ID", "NAME", "ROLE", "FOR", "MADE BY", "MADE", "USED", "ENDS", *(("REVOKED",) if everything else ()))
+        heads = (
+            "ID",
+            "NAME",
+            "ROLE",
+            "FOR",
+            "CREATED BY",
+            "CREATED",
+            "LAST USED",
+            "EXPIRES",
+            *(("REVOKED",) if everything else ()),
+        )
         rows = [_row(key)[: len(heads)] for key in keys]
-        show(table(heads, rows, spare=("MADE BY", "MADE")))
+        show(table(heads, rows, spare=("CREATED BY", "CREATED")))
     else:
-        say("There are no keys. Make one: interlock keys create --name NAME --role agent --agent NAME")
+        say("There are no keys. To create one: interlock keys create --name NAME --role agent --agent NAME")
 
 
 @command(app, open_database)
 async def revoke(context: CommandContext, key_id: KeyId) -> None:
-    """End a key: from now on it lets nobody in."""
+    """Revoke a key."""
     key_id, before = await _find_key(context, key_id)
     author = await context.resolve_reviewer("")
     key = await context.services.accounts.with_trace(author.trace).revoke_key(context.workspace, key_id, author.name)
     if context.json:
         print_json(_key_json(key))
     elif before.revoked_at is not None:
-        say(f"{key.id} was revoked already; nothing changed.")
+        say(f"{key.id} is already revoked; nothing changed.")
     else:
-        say(f"Revoked {key.id} ({visible(key.name)}). A running server takes it for a second more at most.")
+        say(f"Revoked {key.id} ({visible(key.name)}). Running servers reject it within a second.")
 
 
 def _print_new(context: CommandContext, key: ApiKey, secret: str, made: str) -> None:
     if context.json:
         print_json({**_key_json(key), "key": secret})
         return
-    say(f"{made} Keep it now: it is not shown again.")
+    say(f"{made} Store it now: it is not shown again.")
     if key.role == AGENT and not key.agents:
         say(
-            "It is bound to no agent: its program may say any agent's name, and allow rules and grants that name one "
-            "are closed to it. To bind one: interlock keys create --agent NAME …",
+            "It is not bound to an agent: its program may use any agent name, so allow rules and grants that name an "
+            "agent do not apply to it. To bind one: interlock keys create --agent NAME …",
             style="yellow",
         )
     if key.expires_at is not None:
-        say(f"It ends {local_time(key.expires_at)}. Before that: interlock keys rotate {key.id}")
+        say(f"It expires {local_time(key.expires_at)}. To replace it before: interlock keys rotate {key.id}")
     typer.echo(secret)
 
 
@@ -182,7 +193,7 @@ async def _check_workspace(context: CommandContext) -> None:
     elif context.workspace not in names:
         hint = did_you_mean(context.workspace, names)
         raise NotFound(
-            f"There is no workspace {visible(context.workspace)!r}.{hint} Make it: interlock workspaces add NAME"
+            f"There is no workspace {visible(context.workspace)!r}.{hint} To create one: interlock workspaces add NAME"
         )
 
 
@@ -207,7 +218,7 @@ def _binding_text(key: ApiKey) -> str:
 
 
 def _quota_texts(key: ApiKey) -> list[str]:
-    words = {"per_minute": "a minute", "pending": "pending"}
+    words = {"per_minute": "per minute", "pending": "pending"}
     return [f"{f'{limit:,}' if limit else 'any number'} {words[name]}" for name, limit in key.quotas.items()]
 
 

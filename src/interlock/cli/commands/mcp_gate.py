@@ -112,13 +112,13 @@ async def _over_http(gate: McpGate, gate_options: McpGateOptions) -> bool:
     token = gate_options.token or gate_token()
     if gate_options.host not in LOOPBACK and not token:
         raise Misconfigured(
-            f"Anybody who reaches {gate_options.host} could call the tools: "
-            "give clients a token (INTERLOCK_GATE_TOKEN), or listen on 127.0.0.1."
+            f"Anybody who can reach {gate_options.host} could call the tools: "
+            "set a token for clients (INTERLOCK_GATE_TOKEN), or listen on 127.0.0.1."
         )
     listening = listen(gate_options.host, gate_options.port)
     host, port = listening.getsockname()[:2]
     app = gate.make_http_app(HttpAccess(token))
-    say(f"The MCP gate is at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+    say(f"The MCP gate is listening at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
     try:
         await serve_asgi(app, listening)
     finally:

@@ -74,9 +74,9 @@ app.add_typer(policy_versions.app)
 @command(app, without_database)
 async def check(
     options: CommandOptions,
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="Policy file.")],
 ) -> None:
-    """Does the file load, and is there anything odd about it? Teams are checked if there is a database."""
+    """Validate a policy file, with warnings. Teams are checked if there is a database."""
     names, settings, keys = await _read_names_and_keys(options)
     loaded = load_source(PolicySource(read_policy_file(file), str(file)), settings, names)
     keys_warning = unbound_keys_warning(loaded.policy, *keys)
@@ -100,15 +100,15 @@ async def explain_call(
         typer.Argument(
             metavar="CALL.json",
             show_default=False,
-            help='The call, such as {"tool": "pay", "args": {"amount": 5}}; also agent, initiated_by, priority, effect,'
+            help='Call, such as {"tool": "pay", "args": {"amount": 5}}; also agent, initiated_by, priority, effect,'
             " key, embedded. - reads standard input.",
         ),
     ],
     policy: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="the policy in force", help="A policy to try out.")
+        Path | None, typer.Option(metavar="FILE", show_default="the policy in force", help="Policy to try instead.")
     ] = None,
 ) -> None:
-    """Which rule does a call meet, why, and what does that mean? Nothing is recorded."""
+    """Explain the verdict for a call. Records nothing."""
     draft = PolicySource(read_policy_file(policy), str(policy)) if policy else None
     body = parse_json(_read_bounded(call))
     async with open_explain_context(options, draft) as context:
@@ -150,11 +150,11 @@ def _print_explanation(explained: Explanation, source: PolicySource) -> None:
     say(f"Verdict: {visible(explained.conclusion)}", style="bold")
     match explained.verdict:
         case Allow(_, start_within):
-            say(f"It runs without asking anybody; a write has to start within {format_duration(start_within)}.")
+            say(f"It runs without approval; a write has to start within {format_duration(start_within)}.")
         case Deny(reason):
-            say(f"It does not run, and nobody is asked. The agent is told: {visible(reason)}")
+            say(f"It does not run, and nobody is asked. The agent gets: {visible(reason)}")
         case Ask() as terms:
-            say("It waits for people, on these terms:")
+            say("It needs approval, on these terms:")
             show(grid((label, Text(text)) for label, text in terms_lines(terms)))
     for note in explained.notes:
         say(f"Note: {visible(note)}")
@@ -162,7 +162,7 @@ def _print_explanation(explained: Explanation, source: PolicySource) -> None:
 
 @command(app, without_database)
 async def templates(options: CommandOptions) -> None:
-    """Policies to start from, with what each lets through."""
+    """List policy templates."""
     if options.json:
         print_json(
             {"items": [{"name": name, "summary": template_summary(name)} for name in TEMPLATE_NAMES], "next": None}
@@ -184,7 +184,7 @@ async def print_template(
         str, typer.Argument(metavar="NAME", show_default=False, help=f"One of {', '.join(TEMPLATE_NAMES)}.")
     ],
 ) -> None:
-    """Print a template as it is, with its comments: interlock policy template balanced > policy.yaml"""
+    """Print a template with its comments: interlock policy template balanced > policy.yaml"""
     if options.json:
         print_json({"name": name, "summary": template_summary(name), "body": read_template(name)})
     else:
@@ -221,11 +221,11 @@ class ExplainContext:
         servers = [name for name, each in self.settings.mcp_servers.items() if self.workspace in each.workspaces]
         if servers:
             yield (
-                f"Tools of MCP servers ({', '.join(servers)}) are known only to a server that runs. If "
-                f"{request.call.tool} is one of them, ask there: the page Policy, or POST /api/policy/explain."
+                f"Tools of MCP servers ({', '.join(servers)}) are known only to a running server. If "
+                f"{request.call.tool} is one of them, use its Policy page, or POST /api/policy/explain."
             )
         if not self.has_database and request.call.caller is not None:
-            yield "There is no database here: a pin of the tool, people and the switches of agents are not known."
+            yield "There is no database: pins, users and tool_approvals of agents are not taken into account."
 
 
 @asynccontextmanager
@@ -291,13 +291,13 @@ def _registered_tools(settings: Settings, store: SqlStore) -> RegisteredTools:
     return RegisteredTools(settings.actions, build_chat_components(settings, store).tool_registry)
 
 
-Since = Annotated[str, typer.Option(metavar="DURATION", help="How far to look back: 12h, 7d, 30d.")]
+Since = Annotated[str, typer.Option(metavar="DURATION", help="Period to look back: 12h, 7d, 30d.")]
 MONTH = "30d"
 
 
 @command(app, open_database)
 async def shadow(context: CommandContext, since: Since = MONTH) -> None:
-    """What rules with mode: shadow would have done, as it was noted when the calls were made."""
+    """Show what rules with mode: shadow would have decided, as recorded with the calls."""
     window = parse_duration(since)
     with _progress(context, "Reading the ledger") as report_progress:
         found = await shadow_report(context.services.store, context.workspace, context.now() - window, report_progress)
@@ -311,14 +311,14 @@ async def shadow(context: CommandContext, since: Since = MONTH) -> None:
 @command(app, open_database, "rehearse")
 async def rehearse_draft(
     context: CommandContext,
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The draft.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="Draft of a policy.")],
     since: Since = MONTH,
-    limit: Annotated[int, typer.Option(min=0, max=10_000, help="How many of the changed calls to list.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Maximum number of changed calls to list.")] = 20,
     fail_on_loosened: Annotated[
-        bool, typer.Option("--fail-on-loosened", help="Exit with 1 if a call that is asked or denied now could run.")
+        bool, typer.Option("--fail-on-loosened", help="Exit with 1 if a call could run that now asks or is denied.")
     ] = False,
 ) -> None:
-    """Try a draft on the calls that were recorded, beside the policy in force. Nothing is changed or recorded."""
+    """Evaluate a draft on recorded calls, and compare it with the policy in force. Changes and records nothing."""
     window = parse_duration(since)
     names = known_names(
         await context.services.store.users(context.workspace), policy_load_options(context.settings, context.workspace)
@@ -362,16 +362,16 @@ def _print_shadows(found: ShadowReport, policy: Policy, window: int) -> None:
     if rows:
         show(table(("RULE", "CALLS", "WOULD HAVE BEEN", "RULE IS"), rows, stretch="RULE"))
     else:
-        say("There is no rule with mode: shadow, and none noted anything.")
+        say("No rule has mode: shadow, and no shadow verdicts were recorded.")
     calls = pluralize(found.calls, "call", "calls")
-    say(f"{calls} of the last {format_duration(window)}, allowed reads not among them: those are only counted.")
+    say(f"{calls} of the last {format_duration(window)}, without allowed reads, which are only counted.")
     if found.erased:
-        say(f"The notes of {pluralize(found.erased, 'call', 'calls')} were erased.", style="yellow")
+        say(f"The shadow verdicts of {pluralize(found.erased, 'call', 'calls')} were erased.", style="yellow")
 
 
 def _row(each: ShadowRuleUsage, known: frozenset[str]) -> tuple[str, str, str, str]:
     turns = ", ".join(f"{count:,} {old} → {new}" for (old, new), count in each.verdict_counts.items())
-    return visible(each.rule), f"{each.calls:,}", turns, "in force" if each.rule in known else "gone, or enforced now"
+    return visible(each.rule), f"{each.calls:,}", turns, "in force" if each.rule in known else "removed or enforced"
 
 
 def _shadow_rule_names(policy: Policy) -> frozenset[str]:
@@ -412,7 +412,7 @@ def show_rehearsal(rehearsed: RehearsalResult, now: int, window: str, storage: S
         _show_load(report, now)
         _show_changed(report)
     else:
-        say(f"\nThere is no call of the last {window} to rehearse.")
+        say(f"\nThere are no calls in the last {window} to rehearse.")
     _print_limits(rehearsed, storage)
 
 
@@ -422,13 +422,13 @@ def _matrix_row(report: RehearsalReport, old: VerdictKind) -> list[str]:
 
 def _print_changes(report: RehearsalReport) -> None:
     turned = pluralize(report.changed_verdicts, "call", "calls")
-    say(f"\n{turned} would get another verdict, and {report.other_terms:,} would be asked about on other terms.")
+    say(f"\n{turned} would get a different verdict; {report.other_terms:,} would need approval on different terms.")
     if report.loosened:
         could = pluralize(report.loosened, "call", "calls")
-        say(f"LOOSENED: {could} could run without the people who have to agree now.", style=ALARM)
+        say(f"LOOSENED: {could} could run without the approvals required now.", style=ALARM)
     if report.outdated:
         were = pluralize(report.outdated, "call was", "calls were")
-        say(f"{were} judged otherwise when made: the policy was another one. NOW is what it says today.")
+        say(f"{were} decided by an older policy; NOW is the verdict of the current one.")
 
 
 def _show_causes(report: RehearsalReport) -> None:
@@ -438,7 +438,7 @@ def _show_causes(report: RehearsalReport) -> None:
         say("")
         show(table(heads, [_cause_row(cause, count) for cause, count in causes[:MAX_CAUSES]], stretch=heads[-1]))
     if len(causes) > MAX_CAUSES:
-        say(f"… and {len(causes) - MAX_CAUSES:,} more; --json shows all")
+        say(f"… and {len(causes) - MAX_CAUSES:,} more; use --json for all")
 
 
 def _cause_row(cause: VerdictChangeCause, count: int) -> list[Text | str]:
@@ -450,7 +450,7 @@ def _show_load(report: RehearsalReport, now: int) -> None:
     rows = [_load_row(*load) for load in answers_per_day(report, now)]
     if rows:
         say("")
-        show(table(("ANSWERS A DAY", "NOW", "DRAFT", "MORE"), rows))
+        show(table(("DECISIONS PER DAY", "NOW", "DRAFT", "MORE"), rows))
 
 
 def _load_row(words: str, old: float, new: float) -> tuple[str, str, str, str]:
@@ -480,17 +480,17 @@ def _changed_row(changed: ChangedCall) -> list[Text | str]:
 def _print_limits(rehearsed: RehearsalResult, storage: StorageSettings) -> None:
     say("")
     if rehearsed.report.calls:
-        kept = "for ever" if storage.retention is None else f"for {storage.retention_text} after the end of a call"
-        say(f"Content reaches back to {local_time(rehearsed.report.first)}; it is kept {kept} (storage.retention).")
+        kept = "forever" if storage.retention is None else f"for {storage.retention_text} after a call has finished"
+        say(f"Content is available since {local_time(rehearsed.report.first)}; it is kept {kept} (storage.retention).")
     if rehearsed.erased:
         erased = pluralize(rehearsed.erased, "call", "calls")
         say(f"{erased} could not be rehearsed: their arguments were erased.", style="yellow")
     reads = pluralize(rehearsed.allowed_reads, "so far", "so far")
-    say(f"Reads that were allowed are only counted ({reads}): they cannot be rehearsed.")
+    say(f"Allowed reads are only counted ({reads}) and cannot be rehearsed.")
 
 
 def _change_text(old: VerdictKind, new: VerdictKind) -> str:
-    return f"{old} → {new}" if old != new else f"{old}, other terms"
+    return f"{old} → {new}" if old != new else f"{old}, different terms"
 
 
 def _rule_text(name: str) -> str:

@@ -28,19 +28,20 @@ from interlock.presenters.text import pluralize
 app = typer.Typer()
 
 SHORT_SHA = 12
-NOTHING = "nothing but comments and layout"
+NOTHING = "only comments and formatting"
 Version = Annotated[
-    int | None, typer.Argument(metavar="VERSION", show_default="the one in force", help="As the history numbers it.")
+    int | None,
+    typer.Argument(metavar="VERSION", show_default="the one in force", help="Version number, as in the history."),
 ]
 
 
 @command(app, open_or_create_database)
 async def put(
     context: CommandContext,
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stands in the history.")] = "",
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="Policy file.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, shown in the history.")] = "",
 ) -> None:
-    """Put a policy in force, as a new version. A file with a mistake changes nothing."""
+    """Put a policy in force, as a new version. An invalid file changes nothing."""
     author, text = await _author(context), read_policy_file(file)
     if len(reason) > MAX_COMMENT:
         raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
@@ -65,9 +66,9 @@ async def put(
 @command(app, open_database)
 async def history(
     context: CommandContext,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of versions.")] = 100,
 ) -> None:
-    """Every version that was put in force: when, its author and the reason."""
+    """List all versions that were put in force, newest first, with time, author and reason."""
     versions = await context.services.store.policies(context.workspace, limit)
     if context.json:
         print_json({"items": [policy_version_json(version) for version in versions], "next": None})
@@ -76,12 +77,12 @@ async def history(
         show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
     else:
         source = await current_source(context)
-        say(f"No policy was put into this database yet. In force: {visible(source.origin)}.")
+        say(f"No policy is stored in this database yet. In force: {visible(source.origin)}.")
 
 
 @command(app, open_database, "show")
 async def show_policy(context: CommandContext, version: Version = None) -> None:
-    """Print a policy as it was put in force; off a terminal exactly, so that it can be put back."""
+    """Print a policy. Without a terminal the output is byte-exact, so that it can be put in force again."""
     stored = None
     if version is not None or await context.services.store.policy(context.workspace) is not None:
         stored = await find_version(context, version)
@@ -100,14 +101,14 @@ async def diff(
         typer.Argument(
             metavar="FILE|VERSION",
             show_default=False,
-            help="A file is compared with the policy in force, and so is a version. Without any: the last change.",
+            help="File or version to compare with the policy in force. Without it: the last change.",
         ),
     ] = "",
     second: Annotated[
-        str, typer.Argument(metavar="VERSION", show_default=False, help="Compared with this one instead.")
+        str, typer.Argument(metavar="VERSION", show_default=False, help="Version to compare with instead.")
     ] = "",
 ) -> None:
-    """What differs between two policies, rule by rule: from the older to the newer, or to the file."""
+    """Show the differences between two policies, rule by rule: from the older to the newer, or to the file."""
     old, new = await _sources_to_compare(context, first, second)
     difference = diff_policies(
         load_source(old, context.workspace_settings).policy, load_source(new, context.workspace_settings).policy
@@ -124,13 +125,13 @@ async def diff(
 async def _author(context: CommandContext) -> str:
     person = await context.resolve_reviewer("")
     if person.role != "admin":
-        raise Forbidden(f"{person.name} is a {person.role} here; only an admin puts a policy in force.")
+        raise Forbidden(f"{person.name} is a {person.role} in this workspace; only an admin can put a policy in force.")
     return person.name
 
 
 def _print_put(stored: PolicyVersion, loaded: LoadedPolicy, difference: PolicyDifference, *, unchanged: bool) -> None:
     if unchanged:
-        say(f"Nothing to do: this very policy is in force already, as version {stored.version}.")
+        say(f"Nothing to do: this policy is already in force, as version {stored.version}.")
         return
     rules = pluralize(len(loaded.policy.rules), "rule", "rules")
     say(
@@ -153,7 +154,7 @@ async def _sources_to_compare(context: CommandContext, first: str, second: str) 
 async def _last_change(context: CommandContext) -> tuple[PolicySource, PolicySource]:
     versions = await context.services.store.policies(context.workspace, 2)
     if len(versions) < 2:
-        raise NotFound("There are no two versions to compare. Name a file: interlock policy diff FILE")
+        raise NotFound("There are fewer than two versions to compare. Give a file: interlock policy diff FILE")
     return _source(versions[1]), _source(versions[0])
 
 
@@ -169,7 +170,7 @@ def _is_version(word: str) -> bool:
 
 
 def _source(version: PolicyVersion) -> PolicySource:
-    return PolicySource(version.body, f"version {version.version}, put there by {version.author}")
+    return PolicySource(version.body, f"version {version.version}, by {version.author}")
 
 
 def _difference_text(difference: PolicyDifference, old: PolicySource, new: PolicySource) -> str:
@@ -189,7 +190,7 @@ MARKS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~", "moved": 
 STYLES = {"added": "green", "removed": "red", "changed": "yellow", "renamed": "yellow", "moved": "cyan"}
 
 SIDE_BY_SIDE = 60  # characters
-NOT_GIVEN = "not given"
+NOT_GIVEN = "not set"
 
 
 def difference_summary(difference: PolicyDifference) -> str:
@@ -215,7 +216,7 @@ def show_difference(difference: PolicyDifference) -> None:
 
 def _other_facets(difference: PolicyDifference) -> Iterator[tuple[str, tuple[FieldDifference, ...]]]:
     yield "defaults", difference.defaults
-    yield "switches of agents", difference.agents
+    yield "tool_approvals of agents", difference.agents
 
 
 def _position_text(each: RuleDifference) -> str:

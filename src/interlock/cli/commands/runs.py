@@ -41,9 +41,9 @@ class ResumeOptions(NamedTuple):
 async def list_runs(
     context: CommandContext,
     agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of rows.")] = 100,
 ) -> None:
-    """Paused runs, and how many approvals each waits for; the longest pause first."""
+    """List paused runs with the number of approvals each waits for, longest-paused first."""
     page = await context.services.store.pauses.list_paused(PauseScope(context.workspace, agent), limit=limit)
     if context.json:
         following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
@@ -52,23 +52,25 @@ async def list_runs(
         heads = ("RUN", "AGENT", "WAITS FOR", "SINCE", "AGE", "TRIES")
         show(table(heads, [_row(pause, context.now()) for pause in page.items], "RUN", spare=("AGE", "TRIES")))
         if page.next is not None:
-            say("There is more: --limit 1000.")
+            say("More results: --limit 1000")
     else:
-        say(f"No run{f' of {visible(agent)}' if agent else ''} is paused.")
+        say(f"No runs{f' of {visible(agent)}' if agent else ''} are paused.")
 
 
 @command(app, without_database)
 async def resume(
     options: CommandOptions,
     function: Annotated[
-        str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False, help="Called with each Pause.")
+        str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False, help="Function called with each Pause.")
     ],
-    agent: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Whose runs.")],
-    url: Annotated[str, typer.Option(metavar="URL", help="A server's address, instead of a database.")] = "",
-    key: Annotated[str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="Of an agent, there.")] = "",
-    at_once: Annotated[int, typer.Option(min=1, max=100, help="So many runs at a time.")] = 10,
+    agent: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Agent whose runs to resume.")],
+    url: Annotated[str, typer.Option(metavar="URL", help="Use this server instead of a database.")] = "",
+    key: Annotated[
+        str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="API key of an agent on that server.")
+    ] = "",
+    at_once: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of concurrent runs.")] = 10,
 ) -> None:
-    """Resume paused runs, each as soon as people have decided, until a signal; a second signal ends it at once."""
+    """Resume paused runs, each as soon as people have decided, until interrupted; a second signal ends it at once."""
     resume_options = ResumeOptions(agent, url, key, at_once)
     body = _load_function(function)
     lock, where = await asyncio.to_thread(_open_interlock, options, resume_options)
@@ -76,11 +78,11 @@ async def resume(
 
     async def went_on(pause: Pause) -> None:
         await body(pause)
-        say(f"{visible(pause.run_id)} went on.")
+        say(f"Resumed {visible(pause.run_id)}.")
 
     try:
         with on_signal(stop.set):
-            say(f"Going on with the runs of {visible(resume_options.agent)} on {where}, by {visible(function)}.")
+            say(f"Resuming runs of {visible(resume_options.agent)} on {where} with {visible(function)}.")
             await lock.agent().resume_all(went_on, stop, resume_options.at_once)
     finally:
         await asyncio.to_thread(lock.close)
@@ -96,7 +98,7 @@ def _open_interlock(options: CommandOptions, resume_options: ResumeOptions) -> t
     else:
         url = options.settings().storage.url
         if (gone := missing_database_file(url)) is not None:
-            raise Misconfigured(f"There is no database at {gone}. Name the right one with --database.")
+            raise Misconfigured(f"There is no database at {gone}. Give the right one with --database.")
         lock = Interlock(url, agent=resume_options.agent, run_id=RUN_ID, workspace=options.workspace)
         where = mask_password(url)
     lock.open()
@@ -107,7 +109,9 @@ def _load_function(function: str) -> ResumeFunction:
     """Import the function from the working folder, as a program started here would."""
     module, _, name = function.partition(":")
     if not module or not name:
-        raise Misconfigured(f"{visible(function)!r} names no function. Say MODULE:FUNCTION, such as app.agent:resume.")
+        raise Misconfigured(
+            f"{visible(function)!r} is not a function name. Give MODULE:FUNCTION, such as app.agent:resume."
+        )
     sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = import_module(module)
@@ -116,7 +120,9 @@ def _load_function(function: str) -> ResumeFunction:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise Misconfigured(f"There is no module {visible(module)} here. Start it where your program starts.") from None
+        raise Misconfigured(
+            f"There is no module {visible(module)}. Run this in the folder where your program starts."
+        ) from None
     except AttributeError:
         raise Misconfigured(f"{visible(module)} has no {visible(name)}.") from None
     if not callable(found):
@@ -136,7 +142,7 @@ def _in_thread(function: Callable[[Pause], object]) -> ResumeFunction:
 
 def _row(pause: Pause, now: int) -> tuple[str, ...]:
     waits = f"{pause.waiting} approval{'' if pause.waiting == 1 else 's'}"
-    why = waits if pause.waiting else "nobody: it goes on now" if pause.runner else "nobody: it can go on"
+    why = waits if pause.waiting else "resuming" if pause.runner else "ready"
     since = (local_time(pause.paused_at), duration_text(now - pause.paused_at))
     return (shorten(visible(pause.run_id)), visible(pause.agent), why, *since, str(pause.attempts))
 

@@ -23,7 +23,7 @@ from interlock.presenters.text import pluralize
 
 app = typer.Typer()
 
-Agent = Annotated[str, typer.Option(metavar="NAME", help="Only what this agent declared.")]
+Agent = Annotated[str, typer.Option(metavar="NAME", help="Only tools that this agent declared.")]
 
 
 class EffectOption(StrEnum):
@@ -34,7 +34,7 @@ class EffectOption(StrEnum):
 
 @command(app, open_database, "list")
 async def list_tools(context: CommandContext, agent: Agent = "") -> None:
-    """All tools, and whose word each runs on: registered, pinned, or declared by agents."""
+    """List tools with the source of each definition: registered, pinned, or declared by agents."""
     catalog = await make_catalog(context, agent)
     tools, bounds = await catalog.tools(context.now()), await catalog.describe_limits()
     if context.json:
@@ -45,12 +45,12 @@ async def list_tools(context: CommandContext, agent: Agent = "") -> None:
         }
         print_json({"items": [tool_json(tool) for tool in tools], "next": None, **believed})
     elif tools:
-        heads = ("TOOL", "KNOWN AS", "EFFECT", "AGENTS", "CALLS (30 d)", "LAST SEEN", "")
+        heads = ("TOOL", "SOURCE", "EFFECT", "AGENTS", "CALLS (30 d)", "LAST SEEN", "")
         show(table(heads, [_row(tool) for tool in tools], spare=("AGENTS", "LAST SEEN")))
         if many := count_trusted_declarations(tools):
             say(f"{declared_only_text(many)}. Pin: interlock tools pin TOOL")
     else:
-        say("There are no tools yet. They show up once an agent has called one.")
+        say("There are no tools yet. They are listed once an agent has called one.")
     for bound in () if context.json else bounds:
         say(visible(bound), style="yellow")
 
@@ -58,19 +58,21 @@ async def list_tools(context: CommandContext, agent: Agent = "") -> None:
 @command(app, open_database)
 async def pin(
     context: CommandContext,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")] = "",
+    tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="Full name of the tool.")] = "",
     *,
-    from_agent: Annotated[str, typer.Option(metavar="NAME", help="As this agent declared it last.")] = "",
+    from_agent: Annotated[str, typer.Option(metavar="NAME", help="Use the latest declaration of this agent.")] = "",
     effect: Annotated[
-        EffectOption | None, typer.Option(show_default=False, help="In place of the declared one.")
+        EffectOption | None, typer.Option(show_default=False, help="Effect to pin instead of the declared one.")
     ] = None,
-    all_of: Annotated[str, typer.Option(metavar="AGENT", help="Every tool that it declared.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Without a terminal, what asks needs it.")] = False,
+    all_of: Annotated[str, typer.Option(metavar="AGENT", help="Pin every tool that this agent declared.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Skip the confirmation prompt; required without a terminal.")
+    ] = False,
     user: User = "",
 ) -> None:
-    """Vouch for a tool: what calls claim of it does not count any more, and a changed definition asks again."""
+    """Pin a tool's definition: declarations of agents are ignored, and a changed definition needs approval."""
     if bool(tool) == bool(all_of) or (all_of and (from_agent or effect)):
-        raise InvalidRequest("Name one TOOL, with --from-agent or --effect if need be; or --all-of AGENT alone.")
+        raise InvalidRequest("Give either TOOL, optionally with --from-agent or --effect, or --all-of AGENT.")
     author = (await context.resolve_reviewer(user)).name
     if all_of:
         await _pin_all(context, all_of, author, sure=yes)
@@ -84,16 +86,16 @@ async def pin(
     if context.json:
         print_json(pin_json(made))
     else:
-        say(f"Pinned {_pin_text(made.spec)}. Calls that declare it otherwise are asked about.")
+        say(f"Pinned {_pin_text(made.spec)}. Calls that declare it differently need approval.")
 
 
 @command(app, open_database)
 async def unpin(
     context: CommandContext,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="One tool, by its whole name.")],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", show_default=False, help="Full name of the tool.")],
     user: User = "",
 ) -> None:
-    """Take a pin back: what agents declare of the tool is a claim again."""
+    """Remove a pin: the tool is again defined by what agents declare."""
     author = (await context.resolve_reviewer(user)).name
     try:
         gone: Pin = await context.services.store.unpin(context.workspace, tool, author)
@@ -103,7 +105,7 @@ async def unpin(
     if context.json:
         print_json(pin_json(gone))
     else:
-        say(f"Unpinned {visible(gone.tool)}. From now on it is what its agents say.")
+        say(f"Unpinned {visible(gone.tool)}. From now on its agents' declarations define it.")
 
 
 async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bool) -> None:
@@ -112,7 +114,7 @@ async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bo
     if not context.json:
         show(table(("TOOL", "EFFECT", ""), [_pin_row(spec) for spec in specs]))
         for tool, reason in left_out:
-            say(f"Left out: {visible(tool)}, since {visible(reason)}.", style="yellow")
+            say(f"Skipped: {visible(tool)}, since {visible(reason)}.", style="yellow")
     if specs and not sure:
         _confirm(f"Pin {pluralize(len(specs), 'tool', 'tools')}?")
     made = await context.services.store.pin(context.workspace, specs, agent, author)
@@ -126,7 +128,9 @@ async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bo
 def _confirm(question: str) -> None:
     """Ask for confirmation; without a terminal the answer is no."""
     if not is_interactive():
-        raise InvalidRequest(f"{question} Nothing was pinned, since there is no terminal to ask at. To pin: add --yes")
+        raise InvalidRequest(
+            f"{question} Nothing was pinned, since there is no terminal to confirm at. To pin: add --yes"
+        )
     prompts.confirm(question)
 
 
@@ -150,7 +154,7 @@ def _row(tool: CatalogTool) -> tuple[str, ...]:
     more = (
         f"changed: {', '.join(tool.changed)}"
         if tool.changed
-        else "on its agent's word"
+        else "trusted as declared"
         if tool.is_declaration_trusted
         else ""
     )

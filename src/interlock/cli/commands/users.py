@@ -24,9 +24,9 @@ from interlock.runtime.durations import parse_duration, rfc3339
 
 app = typer.Typer()
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="As the policy names them.")]
-Team = Annotated[list[str] | None, typer.Option(metavar="TEAM", help="May be given several times.")]
-OTHER_ADDRESS = "Where it is another one: --url URL, or server: {public_url: URL} in the configuration."
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the user, as in the policy.")]
+Team = Annotated[list[str] | None, typer.Option(metavar="TEAM", help="Team of the user. Repeatable.")]
+OTHER_ADDRESS = "To use another: --url URL, or server: {public_url: URL} in the configuration."
 
 
 class UserRole(StrEnum):
@@ -40,15 +40,18 @@ async def add(
     context: CommandContext,
     name: Name,
     role: Annotated[
-        UserRole, typer.Option(help="Viewers look, reviewers decide, admins do everything.")
+        UserRole, typer.Option(help="Viewers read, reviewers decide, admins do everything.")
     ] = UserRole.REVIEWER,
     team: Team = None,
-    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Where they are reached.")] = "",
+    email: Annotated[str, typer.Option(metavar="ADDRESS", help="E-mail address for notifications.")] = "",
     password: Annotated[
-        bool, typer.Option("--password", help="Ask for a password; off a terminal it is a line of standard input.")
+        bool,
+        typer.Option(
+            "--password", help="Prompt for a password; without a terminal, read it as a line of standard input."
+        ),
     ] = False,
 ) -> None:
-    """Add a person, or change the role and the teams of one who is there."""
+    """Add a user, or change the role and teams of an existing one."""
     for text in (name, *(team or ())):
         check_name(text)
     check_email(email)
@@ -78,7 +81,7 @@ async def add(
 
 @command(app, open_database, "list")
 async def list_users(context: CommandContext) -> None:
-    """Who is there, with role and teams."""
+    """List users with role and teams."""
     users = [user for user in await context.services.store.users(context.workspace) if user.removed_at is None]
     if context.json:
         print_json({"items": [_user_json(user) for user in users], "next": None})
@@ -87,20 +90,22 @@ async def list_users(context: CommandContext) -> None:
         rows = [(visible(u.name), u.role, visible(join_or_none(sorted(u.teams))), visible(u.email)) for u in users]
         show(table(heads, [row[: len(heads)] for row in rows], spare=heads[3:]))
     else:
-        say(f"There is nobody in the workspace {context.workspace!r} yet. Add somebody: interlock users add NAME")
+        say(f"There are no users in the workspace {context.workspace!r} yet. To add one: interlock users add NAME")
 
 
 @command(app, open_database)
 async def remove(
     context: CommandContext,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would end with it.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Skip the confirmation prompt (implied without a terminal).")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be revoked.")] = False,
 ) -> None:
-    """Remove a person, and end all that stands for them, at once.
+    """Remove a user and revoke their grants, keys, sessions and delegations.
 
-    That are their grants, keys, sessions and links, and their delegations and votes of pending approvals. What was
-    approved before stays approved, and what they decided stays in the record.
+    Also revokes their sign-in links, and their votes on pending approvals. Calls that were approved stay approved, and
+    their decisions stay in the ledger.
     """
     author, accounts = await _author(context)
     if dry_run or (is_interactive() and not yes):
@@ -108,7 +113,7 @@ async def remove(
         if dry_run and context.json:
             print_json({"name": name, "dry_run": True, "ended": asdict(ended)})
             return
-        _print_ended(f"Removing {visible(name)} ends:", ended)
+        _print_ended(f"Removing {visible(name)} revokes:", ended)
     if dry_run:
         return
     if is_interactive() and not yes:
@@ -118,7 +123,7 @@ async def remove(
         removed_at = rfc3339(change.user.removed_at or 0)
         print_json({**_user_json(change.user), "removed_at": removed_at, "ended": asdict(change.effects)})
     else:
-        _print_ended(f"Removed {visible(name)}. With them ended:", change.effects)
+        _print_ended(f"Removed {visible(name)}. Revoked with them:", change.effects)
 
 
 @command(app, open_database)
@@ -126,15 +131,15 @@ async def link(
     context: CommandContext,
     name: Name,
     role: Annotated[
-        UserRole | None, typer.Option(show_default=False, help="For somebody who is not there yet.")
+        UserRole | None, typer.Option(show_default=False, help="Role for a user who does not exist yet.")
     ] = None,
     team: Team = None,
-    lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is good.")] = "1h",
+    lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is valid.")] = "1h",
     url: Annotated[
-        str, typer.Option(metavar="URL", show_default="server.public_url", help="Where people reach the server.")
+        str, typer.Option(metavar="URL", show_default="server.public_url", help="Address of the server.")
     ] = "",
 ) -> None:
-    """Print a link with which a person signs in, once, and can set a password."""
+    """Print a one-time sign-in link, with which a user can also set a password."""
     author, accounts = await _author(context)
     there = {user.name for user in await context.services.store.users(context.workspace) if user.removed_at is None}
     token = await accounts.create_link(
@@ -152,27 +157,27 @@ async def link(
     if context.json:
         print_json({"user": name, "link": address, "lasts": lasts})
     else:
-        say(f"Good for one sign-in as {visible(name)}, within {lasts}:")
+        say(f"Valid for one sign-in as {visible(name)}, within {lasts}:")
         typer.echo(address)
         if not named:
-            typer.echo(f"No address of the server is set, so this is {base}. {OTHER_ADDRESS}", err=True)
+            typer.echo(f"The server's address is not set; this link uses {base}. {OTHER_ADDRESS}", err=True)
 
 
 @command(app, open_database)
 async def password(context: CommandContext, name: Name) -> None:
-    """Set a person's password, from the terminal or a line of standard input. Ends their sessions and own keys."""
+    """Set a user's password, from a prompt or a line of standard input. Ends their sessions and personal keys."""
     secret = _read_password()
     author, accounts = await _author(context)
     await accounts.set_password(context.workspace, name, secret, author)
     if context.json:
         print_json({"user": name})
     else:
-        say(f"{visible(name)} has a new password, and is signed out everywhere; keys of their own have ended.")
+        say(f"{visible(name)} has a new password and is signed out everywhere; their personal keys were revoked.")
 
 
 @command(app, open_database, "sign-out")
 async def sign_out(context: CommandContext, name: Name) -> None:
-    """End all sessions of a person, and their own keys."""
+    """End all sessions of a user, and revoke their personal keys."""
     author, accounts = await _author(context)
     sessions, keys = await accounts.sign_out_everywhere(context.workspace, name, author)
     if context.json:
@@ -190,11 +195,14 @@ async def _author(context: CommandContext) -> tuple[str, Accounts]:
 
 def _print_ended(title: str, ended: RemovalEffects) -> None:
     say(title)
-    for line in _ended_lines(ended) or ["nothing: they had no grants, keys, sessions, links, delegations or votes"]:
+    for line in _ended_lines(ended) or ["nothing: no grants, keys, sessions, links, delegations or votes"]:
         say(f"  {line}")
     if ended.made_keys:
         kept = join_or_none([f"{key_id} ({visible(name)})" for key_id, name in ended.made_keys])
-        say(f"Keys that they made for others stay: {kept}. To replace one: interlock keys rotate ID", style="yellow")
+        say(
+            f"Keys that they created for others stay valid: {kept}. To replace one: interlock keys rotate ID",
+            style="yellow",
+        )
 
 
 def _ended_lines(ended: RemovalEffects) -> list[str]:
@@ -203,9 +211,9 @@ def _ended_lines(ended: RemovalEffects) -> list[str]:
         "keys": [f"{key_id} ({visible(name)})" for key_id, name in ended.keys],
         "votes in pending approvals": ended.votes,
         "delegations in pending approvals": ended.delegations,
-        "stand-in for": [visible(name) for name in ended.away],
+        "delegate of": [visible(name) for name in ended.away],
     }
-    counts = {"sessions": ended.sessions, "sign-in links": ended.links, "accounts elsewhere": ended.identities}
+    counts = {"sessions": ended.sessions, "sign-in links": ended.links, "linked accounts": ended.identities}
     lines = [f"{what}: {join_or_none(list(found))}" for what, found in named.items() if found]
     return lines + [f"{what}: {count}" for what, count in counts.items() if count]
 
@@ -221,7 +229,7 @@ def _read_password() -> str:
         except UnicodeDecodeError:
             raise InvalidRequest("The password on standard input is not UTF-8.") from None
         if not text:
-            raise InvalidRequest("There is no password on standard input. Write it there, on one line.")
+            raise InvalidRequest("There is no password on standard input. Pass it as one line.")
     check_password(text)
     return text
 

@@ -17,25 +17,27 @@ app = typer.Typer()
 @command(app, open_or_create_database)
 async def add(
     context: CommandContext,
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="1 to 63 of a-z, 0-9 and -.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", show_default=False, help="Name: 1 to 63 characters of a-z, 0-9 and -.")
+    ],
 ) -> None:
-    """Make a workspace. Safe to run again."""
+    """Create a workspace. Safe to run again."""
     accounts = context.services.accounts
     there = name in dict(await accounts.workspaces())
     await accounts.add_workspace(name)
     if context.json:
         print_json({"name": name, "added": not there})
     else:
-        say(f"The workspace {name} is there already." if there else f"Added the workspace {name}.")
+        say(f"The workspace {name} already exists." if there else f"Added the workspace {name}.")
 
 
 @command(app, open_database, "list")
 async def list_workspaces(context: CommandContext) -> None:
-    """Which workspaces there are."""
+    """List workspaces."""
     found = await context.services.accounts.workspaces()
     if context.json:
         print_json({"items": [{"name": name, "created_at": rfc3339(at)} for name, at in found], "next": None})
     elif found:
         show(table(("NAME", "SINCE"), [(visible(name), local_time(at)) for name, at in found]))
     else:
-        say("There is no workspace yet. Make one: interlock workspaces add NAME")
+        say("There are no workspaces yet. To create one: interlock workspaces add NAME")

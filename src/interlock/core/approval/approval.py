@@ -205,7 +205,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
         return record_refusal(approval, "undo", reviewer, Forbidden(message, approval_id=approval.id))
     _refuse_if_behind(moment)
     if moment.now >= (approval.deadlines.release_at or 0) or moment.now >= approval.deadlines.expires_at:
-        raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
+        raise Expired("Too late to undo: the agent already has the rejection.", approval_id=approval.id)
     pending = next_version(
         approval, status="pending", decision=None, deadlines=approval.deadlines._replace(release_at=None)
     )
@@ -505,7 +505,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
 
 def _refuse_if_behind(moment: Moment) -> None:
     if moment.is_clock_behind:
-        raise ClockBehind("The clock stands before the ledger's last entry. Nothing is approved until it is set right.")
+        raise ClockBehind("The clock is behind the ledger's last entry. Nothing is approved until it is corrected.")
 
 
 def make_change(

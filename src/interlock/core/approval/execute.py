@@ -71,7 +71,7 @@ def start(
     if start_error is not None and not repeated:
         return _refuse_start(approval, start_error, moment)
     if moment.is_clock_behind:
-        raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
+        raise ClockBehind("The clock is behind the ledger's last entry. Nothing starts until it is corrected.")
     _check_binding(stored, spec_sha256)
     if repeated:
         return Change(approval)

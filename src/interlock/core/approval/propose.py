@@ -148,7 +148,7 @@ def _allow_proposal(
     proposal: Proposal, terms: Ask, decision_record: DecisionRecord, data: Mapping[str, object], moment: Moment
 ) -> Change[Approval]:
     if moment.is_clock_behind:
-        raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
+        raise ClockBehind("The clock is behind the ledger's last entry. Nothing is allowed until it is corrected.")
     start_by = moment.now + terms.start_within
     born = _new_approval(proposal, terms, "approved", moment.now, start_by)
     approval = fast_replace(born, decision=decision_record, grant_id=str(data.get("grant", "")))

@@ -253,7 +253,7 @@ def release(delivery: Delivery, now: int) -> Delivery:
 
 def retry(delivery: Delivery, now: int) -> Delivery:
     if delivery.status not in ("parked", "due"):
-        raise Conflict(f"Only what waits or was given up can be sent again; this is {delivery.status}.")
+        raise Conflict(f"Only due deliveries and dead letters can be retried; this one is {delivery.status}.")
     return replace(delivery, status="due", attempts=0, error="", pending_since=now, due_at=now)
 
 

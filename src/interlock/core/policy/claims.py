@@ -1,6 +1,6 @@
 """Claims of callers: what a program says about its own call can only tighten the policy's verdict.
 
-Tool and arguments are the question. Everything else in a call that comes with an agent's key is a claim. Such a call is
+Only tool and arguments are taken as given; every other field of a call with an agent's key is a claim. Such a call is
 judged as its program describes it and as the server knows it, and the stricter verdict holds. There is one exception,
 while the policy trusts declared effects: the declared effect of an unknown tool counts in both, unless the policy names
 the tool.

@@ -215,7 +215,7 @@ class Policy:
     second_policy: Policy | None = None  # judged by as well: the stricter verdict holds
 
     def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
-        """Judge one call, taken at its word; `effect` is the effect to assume, None for `trusted_effect`."""
+        """Evaluate the rules for one call, without checking its claims; `effect` None assumes `trusted_effect`."""
         believed = self.trusted_effect(spec) if effect is None else effect
         found = self._match_cache.get(
             (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)

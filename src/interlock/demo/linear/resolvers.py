@@ -67,7 +67,7 @@ def _query(transaction: ToolItemTransaction, name: str, args: Mapping[str, Any])
         case "searchIssues":
             return _search(transaction, args)
         case _:
-            raise input_error(f"The demo's stand-in for Linear does not answer {name}.")
+            raise input_error(f"The demo's simulated Linear does not answer {name}.")
 
 
 def _field(transaction: ToolItemTransaction, thing: Entity, name: str, args: Mapping[str, Any]) -> object:
@@ -97,7 +97,7 @@ def _page(transaction: ToolItemTransaction, all_of: Iterable[Entity], args: Mapp
     """Documented: 50 at a time, the newest first; archived or trashed ones only on request."""
     first = args.get("first") or USUAL_PAGE
     if not 1 <= first <= LARGEST_PAGE or args.get("before") or args.get("last"):
-        raise input_error(f"The demo's stand-in for Linear takes first: 1 to {LARGEST_PAGE}, and after.")
+        raise input_error(f"The demo's simulated Linear takes first: 1 to {LARGEST_PAGE}, and after.")
     order = args.get("orderBy") or "createdAt"
     fitting = [thing for thing in all_of if _is_listed(transaction, thing, args)]
     fitting.sort(key=lambda thing: (str(thing.get(order) or ""), float(thing.get("number") or 0)), reverse=True)
@@ -191,7 +191,7 @@ def _condition_holds(transaction: ToolItemTransaction, thing: Entity, name: str,
     if name in SINGLE_RELATIONS:
         return _related_holds(transaction, thing.get(name), SINGLE_RELATIONS[name], condition)
     if name not in FILTERABLE_FIELDS:
-        raise input_error(f"The demo's stand-in for Linear does not filter by {name}.")
+        raise input_error(f"The demo's simulated Linear does not filter by {name}.")
     value = field_value(transaction, thing, name)
     return all(_compare(how, value, other) for how, other in condition.items())
 
@@ -208,7 +208,7 @@ def _related_holds(transaction: ToolItemTransaction, related: str | None, kind: 
 
 def _compare(how: str, value: Any, other: Any) -> bool:
     if how not in COMPARISONS:
-        raise input_error(f"The demo's stand-in for Linear does not compare by {how}.")
+        raise input_error(f"The demo's simulated Linear does not compare by {how}.")
     if how == "null":
         return (value is None) is bool(other)
     return value is not None and COMPARISONS[how](value, other)
@@ -269,7 +269,7 @@ ISSUE_INPUTS = {"title", "description", "priority", "labelIds", *REFERENCES}
 
 def apply_mutation(transaction: ToolItemTransaction, name: str, args: Args) -> object:
     if name not in MUTATIONS:
-        raise input_error(f"The demo's stand-in for Linear does not do {name}.")
+        raise input_error(f"The demo's simulated Linear does not do {name}.")
     return {"success": True, "lastSyncId": float(transaction.now), **MUTATIONS[name](transaction, args)}
 
 
@@ -431,7 +431,7 @@ def _viewer(transaction: ToolItemTransaction) -> Entity:
 
 def _check_known_fields(new: Args, known: set[str]) -> None:
     if unknown := sorted(name for name, value in new.items() if name not in known and value is not None):
-        raise input_error(f"The demo's stand-in for Linear does not take {', '.join(unknown)}.")
+        raise input_error(f"The demo's simulated Linear does not take {', '.join(unknown)}.")
 
 
 def _check_length(name: str, value: str | None, most: int) -> None:

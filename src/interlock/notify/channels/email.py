@@ -158,7 +158,7 @@ class EmailChannel:
             return self._to
         if not to.person:
             raise DeliveryRejected(
-                "This channel writes to people, and this is for nobody in particular. Set `to` for a list."
+                "This channel sends to individual users, and this message has no recipient. Set `to` to a list address."
             )
         if not to.email:
             raise DeliveryRejected(f"{to.person} has no e-mail address. An admin can add it to their account.")
@@ -244,33 +244,31 @@ def _to_misconfiguration(error: aiosmtplib.SMTPException) -> DeliveryDelayed:
     match error:
         case aiosmtplib.SMTPAuthenticationError():
             return DeliveryDelayed(
-                "The mail server did not take user and password. Check both in the configuration.", MISCONFIGURED_RETRY
+                "The mail server rejected user and password. Check both in the configuration.", MISCONFIGURED_RETRY
             )
         case aiosmtplib.SMTPSenderRefused(code=code) if code >= 500:
-            return DeliveryDelayed(
-                f"The mail server does not take mails from this sender ({code}). Check `from`.", MISCONFIGURED_RETRY
-            )
+            return DeliveryDelayed(f"The mail server rejects this sender ({code}). Check `from`.", MISCONFIGURED_RETRY)
         case _ if type(error) in (aiosmtplib.SMTPException, aiosmtplib.SMTPNotSupported):
             return DeliveryDelayed(
-                "The mail server does not offer what the channel needs. Check `tls` and `user`.", MISCONFIGURED_RETRY
+                "The mail server lacks a feature that the channel needs. Check `tls` and `user`.", MISCONFIGURED_RETRY
             )
         case aiosmtplib.SMTPResponseException(code=code):
             return DeliveryDelayed(f"The mail server is not ready ({code}).")
         case _ if isinstance(error.__cause__, ssl.SSLError):
             return _certificate_error()
         case _:
-            return DeliveryDelayed("The mail server cannot be reached, or ended the conversation.")
+            return DeliveryDelayed("The mail server cannot be reached, or closed the connection.")
 
 
 def _certificate_error() -> DeliveryDelayed:
     return DeliveryDelayed(
-        "The mail server's certificate does not hold. Check `host`, `tls` and `ca_file`.", MISCONFIGURED_RETRY
+        "The mail server's certificate is not trusted. Check `host`, `tls` and `ca_file`.", MISCONFIGURED_RETRY
     )
 
 
 def _refusal_error(code: int, what: str) -> DeliveryDelayed | DeliveryRejected:
     if code < 500:
-        return DeliveryDelayed(f"The mail server does not take {what} now ({code}).")
+        return DeliveryDelayed(f"The mail server temporarily rejects {what} ({code}).")
     return DeliveryRejected(f"The mail server refused {what} ({code}).")
 
 
@@ -282,13 +280,13 @@ def _read_smtp_server(settings: Mapping[str, object], sender: str) -> SmtpServer
     if tls not in PORTS:
         raise Misconfigured(f"tls is one of {', '.join(PORTS)}")
     if tls == "none" and host not in LOCAL_HOSTS:
-        raise Misconfigured("tls is none only for a mail server on this machine; else everybody on the way reads along")
+        raise Misconfigured("tls: none is only for a mail server on this machine; otherwise mails could be intercepted")
     port = settings.get("port", PORTS[tls])
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65_535:
         raise Misconfigured("port is a number from 1 to 65535")
     user, password = text_setting(settings, "user", ""), text_setting(settings, "password", "")
     if bool(user) != bool(password):
-        raise Misconfigured("user and password go together; without both, nobody signs in at the mail server")
+        raise Misconfigured("user and password must be set together, or not at all")
     context = None if tls == "none" else _tls_context(text_setting(settings, "ca_file", ""))
     return SmtpServer(host=host, port=port, tls=tls, context=context, user=user, password=password, sender=sender)
 
@@ -358,11 +356,11 @@ def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool =
 def code_mail(code: str, person: str) -> MailContent:
     return MailContent(
         "Your sign-in code",
-        f"Somebody, and we hope it was you, opened the link of a mail and wants to sign in as {visible(person)}.",
+        f"Somebody, hopefully you, opened a link in a mail to sign in as {visible(person)}.",
         code=code,
-        foot=f"The code counts for {CODE_LIFETIME // MINUTE} minutes, once, and only in the browser that asked for it. "
-        "Give it to nobody. "
-        "If it was not you, do nothing: without the code nobody gets in.",
+        foot=f"The code is valid for {CODE_LIFETIME // MINUTE} minutes, once, and only in the browser that requested "
+        "it. Do not share it. "
+        "If it was not you, do nothing: without the code nobody can sign in.",
     )
 
 
@@ -378,7 +376,7 @@ def defuse_links(text: str) -> str:
 def _mail_without_approval(message: Notification) -> MailContent:
     title = message_text.title(message)
     if message.purpose == "group":
-        lead = f"{title}. They came faster than they could be told one by one."
+        lead = f"{title}. They arrived faster than they could be sent one by one."
         return MailContent(title, lead, action="Open the inbox", link=message.link)
     return MailContent(title, "If you can read this, the channel works. There is nothing to decide.")
 
@@ -396,7 +394,7 @@ def _open_approval_mail(message: Notification, approval_view: ApprovalView, *, i
             (message_text.shorten(name, MAX_NAME), value) for name, value in message_text.arguments(approval_view)
         ),
         claims=tuple(message_text.claims(approval_view)),
-        action="Look at it and decide",
+        action="Review and decide",
         link=message.link,
     )
 
@@ -409,7 +407,7 @@ def _ended_approval_mail(message: Notification, approval_view: ApprovalView) -> 
         f"{said} {approval_view.result}".strip(),
         why="There is nothing left to decide.",
         facts=(("Call", message_text.shorten(approval_view.card.sentence, MAX_SENTENCE)), *_facts(approval_view)),
-        action="Look at it",
+        action="View it",
         link=message.link.partition("?")[0],
     )
 
@@ -419,11 +417,11 @@ def _why(message: Notification, *, is_personal: bool) -> str:
         return "This goes to a list: anybody on it who may decide can sign in and do so."
     match message.purpose:
         case "remind" if message.revised:
-            return "You get this again because its arguments were changed since you were told."
+            return "You get this again because its arguments have changed since the last message."
         case "remind":
-            return "You get this again because you may decide it and nobody has."
+            return "You get this again because you may decide it and nobody has decided yet."
         case "escalate":
-            return "You get this because nobody has decided it yet and it was passed on to you."
+            return "You get this because nobody has decided it yet and it was escalated to you."
         case _:
             return "You get this because you may decide it."
 
@@ -445,7 +443,7 @@ def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
     ways = "as usual, or with a code that is mailed to you" if has_codes else "as usual"
     return (
         f"The link shows the call and decides nothing by itself. To decide, you sign in: {ways}. "
-        "Forwarding this mail lets nobody else decide."
+        "Forwarding this mail does not let anybody else decide."
     )
 
 
@@ -464,7 +462,7 @@ def _lines(content: MailContent) -> Iterator[str]:
 
 def _details(content: MailContent) -> Iterator[str]:
     if content.warnings:
-        yield from ("", "Look twice:", *(f"  ! {defuse_links(each)}" for each in content.warnings))
+        yield from ("", "Check carefully:", *(f"  ! {defuse_links(each)}" for each in content.warnings))
     if content.facts:
         yield from ("", *(f"{label}: {defuse_links(value)}" for label, value in content.facts))
     if content.arguments:
@@ -509,7 +507,7 @@ def _parts(content: MailContent) -> Iterator[str]:
         listed = "".join(f"<li>{_text(each)}</li>" for each in content.warnings)
         yield (
             '<div class="warn" style="margin:0 0 12px;padding:8px 12px;background:#fff3d6;color:#5c3b00;'
-            f'word-break:break-word"><strong>Look twice:</strong><ul style="margin:4px 0 0;padding-left:20px">'
+            f'word-break:break-word"><strong>Check carefully:</strong><ul style="margin:4px 0 0;padding-left:20px">'
             f"{listed}</ul></div>"
         )
     yield from _tables(content)

@@ -91,7 +91,7 @@ class PagerDutyChannel:
                 "component": message_text.shorten(approval_view.card.tool, MAX_NAME),
                 "custom_details": _details(approval_view),
             }
-            event["links"] = [{"href": message.link, "text": "Look at it and decide"}]
+            event["links"] = [{"href": message.link, "text": "Review and decide"}]
         return event
 
 

@@ -117,4 +117,4 @@ def _runs(piece: str, look: Element) -> Iterable[Element]:
 
 def _button(message: Notification) -> str:
     is_open = message.approval_view is None or message.approval_view.is_open
-    return "Look at it and decide" if is_open else "Look at it"
+    return "Review and decide" if is_open else "View it"

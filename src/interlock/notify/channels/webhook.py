@@ -91,7 +91,7 @@ class WebhookChannel:
 
     async def _answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
         if not self._acts_as:
-            raise NotFound("Nothing is taken at this address.")
+            raise NotFound("This address accepts no requests.")
         message_id = self._signer.verify(request.headers, request.body, inbound.now())
         body = _read_body(request.body)
         workspace, approval_id = _text(body, "workspace", inbound.workspace), _text(body, "approval_id")

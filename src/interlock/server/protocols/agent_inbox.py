@@ -584,7 +584,7 @@ def _lines(card: Card, blocked_reason: str, link: str) -> Iterator[str]:
         yield from ("**It cannot be accepted here:**", f"- {code_span(visible(blocked_reason))}", "")
     if card.findings:
         yield from (
-            "**Look twice:**",
+            "**Check carefully:**",
             *(f"- {code_span(f'{visible(each.pointer)}: {each.message}')}" for each in card.findings),
             "",
         )
@@ -598,7 +598,7 @@ def _lines(card: Card, blocked_reason: str, link: str) -> Iterator[str]:
     ):
         yield from (f"**{title}:**", f"- {_shorten(text)}", "") if text else ()
     yield from ("**About it:**", *(f"- {label}: {code_span(text)}" for label, text in card.facts), "")
-    yield f"[Look at it in Interlock]({link})"
+    yield f"[View it in Interlock]({link})"
 
 
 def _field(field: CardField) -> str:

@@ -253,7 +253,7 @@ RequestKind = Literal["function_call", "contact_request"]
 ALLOWED_DECISIONS = ("approve", "reject")  # the program runs its own arguments: an edit could not reach them
 HANDED_OVER = "Handed over to the agent's program, which runs it and does not say what came of it."
 ALREADY_DELIVERED = (
-    "A yes is told once, and this one was told already. Ask again under a new call_id if the function did not run."
+    "An approval is delivered once, and this one already was. If the function did not run, use a new call_id."
 )
 
 router = APIRouter(prefix="/humanlayer/v1", tags=["HumanLayer"])

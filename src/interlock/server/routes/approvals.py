@@ -333,7 +333,7 @@ def _delegates(body: DelegateBody, services: WorkspaceServices) -> People:
     for kind, names in (("users", body.users), ("teams", body.teams)):
         for name in names:
             if name not in known[kind]:
-                raise InvalidRequest(f"There is nobody of this name among the {kind}: {name!r}. See /api/users.")
+                raise InvalidRequest(f"There is no {name!r} among the {kind}. See GET /api/users.")
     if not body.users and not body.teams:
         raise InvalidRequest("Name the users or teams to delegate to.")
     return People(frozenset(body.users), frozenset(body.teams))
@@ -413,7 +413,7 @@ class DecisionRoutes:
         try:
             delivery = (await self._state.notifications.verify_link_token(given.decode("latin-1"))).delivery
         except NotFound:
-            return Forbidden("This link does not hold. Open the call from the inbox, and decide it there.")
+            return Forbidden("This link is invalid or expired. Open the approval in the inbox and decide it there.")
         except Expired as error:
             return error
         meant = delivery.workspace, delivery.approval_id, delivery.target.person

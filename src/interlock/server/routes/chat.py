@@ -265,7 +265,7 @@ async def show_thread(
 async def stop_thread(
     thread_id: str, state: StateDep, principal: PrincipalDep, body: EmptyBody | None = None
 ) -> Response:
-    """End the turn and withdraw its pending approvals. A call that has started is not undone; its result is kept."""
+    """End the turn and cancel its pending approvals. A call that has started is not undone; its result is kept."""
     services = await state.workspaces.services(principal.workspace)
     return to_starlette(json_response(_thread_info(await state.assistant.threads.stop(services, principal, thread_id))))
 

@@ -118,7 +118,7 @@ async def list_grants(
 async def make_grant(body: GrantBody, state: StateDep, principal: PrincipalDep, request: RequestDep) -> CreatedGrant:
     """Make a grant: calls of a tool that it covers are approved in your name, without asking."""
     if not body.reason.strip():
-        raise InvalidRequest("The reason is empty. Say in a few words why nobody needs to be asked.")
+        raise InvalidRequest("The reason is empty. Say briefly why no approval is needed.")
     inbox = (await state.workspaces.services(principal.workspace)).inbox
     definition = await inbox.definition(principal.workspace, body.tool, body.agent)
     draft = _draft(body, principal, state, definition.spec.sha256, _grant_id(request, principal, state))

@@ -114,7 +114,7 @@ class NamedItem(BaseModel):
 class RemovalEffectsJson(BaseModel):
     """What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
 
-    `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay
+    `away` are the people who had named them as a delegate. `made_keys` are keys that they made for others: those stay
     valid, so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
     """
 
@@ -264,7 +264,7 @@ async def set_user_away(
 async def set_me_away(body: AwayBody, state: StateDep, principal: PrincipalDep, response: Response) -> Person:
     """Set until when you are away, and who decides in your place.
 
-    A key with fewer rights than its owner cannot. Viewers have no stand-ins, and those that a key names end with it.
+    A key with fewer rights than its owner cannot. Viewers have no delegates, and those that a key names end with it.
     """
     check_full_rights(principal)
     if body.users or body.teams:
@@ -314,7 +314,7 @@ async def _user(state: ServerState, principal: Principal, name: str) -> User:
     for user in await state.accounts.users(principal.workspace):
         if user.name == name and user.removed_at is None:
             return user
-    raise NotFound("There is nobody of this name here. GET /api/users lists everybody.", user=name)
+    raise NotFound("There is no user with this name. See GET /api/users.", user=name)
 
 
 async def _user_if_match(state: ServerState, principal: Principal, name: str, request: HttpRequest) -> User | None:

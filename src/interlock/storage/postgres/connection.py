@@ -174,7 +174,7 @@ _ERROR_MESSAGES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
 def to_store_error(error: psycopg.Error, name: str) -> Error:
     reason = _error_reason(error)
     if isinstance(error, errors.SerializationFailure):
-        return Stale("The approval changed meanwhile; nothing was written. Reload it and try again.")
+        return Stale("The approval changed in the meantime; nothing was written. Reload it and try again.")
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):
         return InvalidRequest("A text holds the character NUL, which cannot be kept.")
     if "illegal transition" in reason:

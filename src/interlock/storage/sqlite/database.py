@@ -261,7 +261,9 @@ class SqliteDatabase:
             self._read_counter.restore(counts)
             self._roll_back()
             if isinstance(error, LostRace):
-                raise Stale("The approval changed meanwhile; nothing was written. Reload it and try again.") from None
+                raise Stale(
+                    "The approval changed in the meantime; nothing was written. Reload it and try again."
+                ) from None
             raise
         return results, transaction.after_commit()
 
@@ -473,7 +475,7 @@ def _copy_pages(source: Path, part: Path, report_progress: BackupProgress) -> tu
     with translate_errors(source), closing(connect(source)) as origin:
         origin.execute("begin")  # one snapshot; else every write of others would restart the copy
         if origin.execute("pragma application_id").fetchall()[0][0] != APPLICATION_ID:
-            raise Misconfigured(f"{source} is not a database of Interlock. Name the right one with --database.")
+            raise Misconfigured(f"{source} is not a database of Interlock. Give the right one with --database.")
         origin.execute("select count(*) from heads").fetchall()
         with translate_errors(part), closing(sqlite3.connect(part, isolation_level=None)) as copy:
             origin.backup(

@@ -121,7 +121,7 @@ def transition_by(workspace: str, approval_id: str, by: Reviewer, step: Reviewer
 
 
 def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
-    """After a rejection is undone, withdraw participation that people no longer have the right to, as if pending."""
+    """After an undo, remove votes and delegations of people who lost the right to them in the meantime."""
     state = change.state
     names = {name for vote in state.votes for name in (vote.by, vote.seat)} | {state.discussion.claimed_by} - {""}
     for delegation in state.delegations:
@@ -362,7 +362,7 @@ def _is_gone(user: User | None) -> bool:
 
 def _check_version(version: int, expected: int | None) -> None:
     if expected is not None and expected != version:
-        raise Stale("It was changed meanwhile. Reload it, then change the current version.", version=version)
+        raise Stale("It was changed in the meantime. Reload it, then change the current version.", version=version)
 
 
 def _previous_minute(now: int) -> str:

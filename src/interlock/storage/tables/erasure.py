@@ -282,6 +282,6 @@ async def _mention_batches(fetch: Fetch, workspace: str, person: str) -> AsyncIt
 
 
 def _mentions(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
-    """Return whether an entry names a person: requester, failed sign-in, recipient, changed account or stand-in."""
+    """Return whether an entry names a person: requester, failed sign-in, recipient, changed account or delegate."""
     named = (content.get("requester"), content.get("name"), content.get("person"), data.get("user"))
     return person in (*named, *content.get("to", {}).get("users", ()), *content.get("users", ()))

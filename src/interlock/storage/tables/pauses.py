@@ -311,7 +311,7 @@ def _claim_rows(tx: Transaction, scope: PauseScope, holder: LeaseHolder, ids: Se
 
 def _check_owner(row: _PauseRow | None, owner: str) -> None:
     if row is not None and owner not in ("", row.owner):
-        raise Conflict("A run with this id was paused with another key. Name yours otherwise.", run_id=row.run_id)
+        raise Conflict("A run with this id was paused with another key. Use a different id.", run_id=row.run_id)
 
 
 def _ready_values(scope: PauseScope, now: int, limit: int) -> tuple[object, ...]:

@@ -135,7 +135,7 @@ function Warnings({ lines }: { lines: string[] }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="warnings" className={css.warnings}>
       <Title order={2} size="h5" id="warnings">
-        Settings without effect
+        Settings that are overridden
       </Title>
       <List size="sm">
         {lines.map((line) => (

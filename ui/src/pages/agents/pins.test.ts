@@ -46,11 +46,11 @@ describe("pinning all tools of an agent", () => {
 
 describe("declared tools", () => {
   it("are counted when the policy trusts declared effects", () => {
-    expect(describeTrust(list(0))).toBe("No tool runs on its declared effect alone.");
+    expect(describeTrust(list(0))).toBe("No tool is trusted on its declaration alone.");
     expect(describeTrust(list(1))).toContain(
-      "1 tool runs on its declared effect alone: only agents state what it does. Pin it",
+      "1 tool is trusted on its declaration alone: only agents state what it does. Pin it",
     );
-    expect(describeTrust(list(20))).toContain("20 tools run on their declared effects alone");
+    expect(describeTrust(list(20))).toContain("20 tools are trusted on their declaration alone");
     expect(describeTrust(list(0, false))).toContain("declared tools need approval until they are pinned");
     expect(describeTrust(list(0, true, ["Some are not listed."]))).toMatch(/alone\. Some are not listed\.$/);
   });

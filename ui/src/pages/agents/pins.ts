@@ -80,11 +80,11 @@ export function describeTrust(list: ListedTools): string {
 function trustSentence({ on_word, trust_declared }: ListedTools): string {
   if (!trust_declared)
     return "The policy does not trust declared effects: declared tools need approval until they are pinned.";
-  if (on_word === 0) return "No tool runs on its declared effect alone.";
+  if (on_word === 0) return "No tool is trusted on its declaration alone.";
   const [tools, them] =
     on_word === 1
-      ? ["1 tool runs on its declared effect alone", "it"]
-      : [`${on_word} tools run on their declared effects alone`, "them"];
+      ? ["1 tool is trusted on its declaration alone", "it"]
+      : [`${on_word} tools are trusted on their declaration alone`, "them"];
   return `${tools}: only agents state what ${them === "it" ? "it does" : "they do"}. Pin ${them}, or set trust_declared: false in the policy.`;
 }
 

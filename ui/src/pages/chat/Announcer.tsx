@@ -31,7 +31,7 @@ function announcementFor(item: TranscriptItem): string {
     case "reply":
       return `Agent: ${item.text}`;
     case "card":
-      return "A request needs a decision.";
+      return "An approval needs a decision.";
     case "confirmation":
       return `Question: ${item.message}`;
     case "end":

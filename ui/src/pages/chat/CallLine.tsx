@@ -14,7 +14,7 @@ const STATUS_LABELS: Record<string, [label: string, color: string]> = {
   rejected: ["rejected", "red"],
   denied: ["denied", "red"],
   expired: ["timed out", "red"],
-  cancelled: ["withdrawn", "gray"],
+  cancelled: ["cancelled", "gray"],
   failed: ["failed", "red"],
   invalid: ["not run: invalid arguments", "red"],
   unknown: ["outcome unknown", "red"],

@@ -17,7 +17,7 @@ export function Composer({
 }: {
   thread: string;
   sender: MessageSender;
-  /** Number of open requests that a message would withdraw. */
+  /** Number of pending approvals that a message would cancel. */
   withdrawnCount: number;
   /** The thread's reader while the agent is working. */
   workingReader: ThreadReader | null;
@@ -90,8 +90,8 @@ export function Composer({
 
 function withdrawNotice(count: number): string {
   return count === 1
-    ? "Sending this withdraws the open request."
-    : `Sending this withdraws ${count} open requests.`;
+    ? "Sending this cancels the pending approval."
+    : `Sending this cancels ${count} pending approvals.`;
 }
 
 /** Does not undo calls that have already started. */

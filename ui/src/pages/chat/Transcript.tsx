@@ -121,7 +121,7 @@ function WorkingIndicator({
   if (cards > 0)
     return (
       <div className={css.working}>
-        {cards === 1 ? "1 request needs a decision." : `${cards} requests need a decision.`}
+        {cards === 1 ? "1 approval needs a decision." : `${cards} approvals need a decision.`}
       </div>
     );
   return (
@@ -154,7 +154,7 @@ function CardItem({
   onChanged: () => void;
 }) {
   const [container, isNear] = useNearScreen<HTMLDivElement>();
-  const line = <Text size="sm">A request{decided ? `, ${decided.status}` : ""}</Text>;
+  const line = <Text size="sm">An approval{decided ? `, ${decided.status}` : ""}</Text>;
   return (
     <div ref={container} data-card={asked.approval}>
       {asked.path.length > 1 && (

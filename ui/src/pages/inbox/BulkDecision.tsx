@@ -54,14 +54,16 @@ export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
     <section className={css.panel} aria-label="Bulk decision">
       <Group justify="space-between" wrap="nowrap" align="start">
         <Title order={2} size="h4" ref={heading} tabIndex={-1} className={css.heading}>
-          {done ? "Results" : `Decide ${calls.length} together`}
+          {done
+            ? "Results"
+            : `Decide ${calls.length} ${calls.length === 1 ? "approval" : "approvals"} at once`}
         </Title>
         <Button variant="default" size="compact-md" mih={36} onClick={onClose}>
           {done ? "Close" : "Back"}
         </Button>
       </Group>
       {!done && ids.length === 0 && (
-        <EmptyState title="Nothing selected">Select requests in the list first.</EmptyState>
+        <EmptyState title="Nothing selected">Select approvals in the list first.</EmptyState>
       )}
       {done ? (
         <BulkResults {...done} onRetry={() => setDone(null)} undo={undo} />
@@ -109,7 +111,7 @@ function ToolLine({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   if (!first) return null;
   return (
     <Text>
-      All requests call{" "}
+      All approvals call{" "}
       <Text span ff="monospace" fw={700}>
         {first.card.tool}
       </Text>
@@ -171,7 +173,7 @@ function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
   const button = (kind: BulkAnswer["kind"]) => ({
     loading: sending === kind,
     disabled: !isReady || !allAllow(kind),
-    title: allAllow(kind) ? undefined : `Not all of these requests allow ${kind}.`,
+    title: allAllow(kind) ? undefined : `Not all of these approvals allow ${kind}.`,
     onClick: () => onSend(reason.trim() ? { kind, reason: reason.trim() } : { kind }),
   });
   return (

@@ -39,7 +39,7 @@ export function BulkResults({ answer, results, calls, onRetry, undo }: Props) {
       <Group gap="sm">
         {failed > 0 && (
           <Button mih={44} onClick={onRetry}>
-            {failed === 1 ? "Review the failed request" : `Review the ${failed} failed requests`}
+            {failed === 1 ? "Review the failed approval" : `Review the ${failed} failed approvals`}
           </Button>
         )}
         {answer.kind === "reject" && succeeded > 0 && undone !== "sent" && left > 0 && (

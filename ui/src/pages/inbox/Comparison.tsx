@@ -16,7 +16,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
       {same.length > 0 && (
         <section aria-labelledby="bulk-same">
           <Title order={3} size="sm" id="bulk-same">
-            Identical in all requests
+            Identical in all approvals
           </Title>
           <dl className={css.same}>
             {same.map((leaf) => (
@@ -36,7 +36,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
         <caption>{different.length ? "Differences" : "No differences except the sentence"}</caption>
         <thead>
           <tr>
-            <th scope="col">Request</th>
+            <th scope="col">Approval</th>
             {different.map(({ pointer, name }) => (
               <th scope="col" key={pointer}>
                 <VisibleText text={name} />

@@ -35,7 +35,7 @@ export function FilterBar({ filters, feed, onChange, search }: Props) {
   const active = activeFilters(filters);
   const folded = active.filter(([name]) => name !== "q" && name !== "mine").length;
   return (
-    <search className={css.bar} aria-label="Filter requests">
+    <search className={css.bar} aria-label="Filter approvals">
       <div className={css.first}>
         <TextFilter
           ref={search}

@@ -113,7 +113,7 @@ export default function Inbox() {
           )}
         </div>
       </section>
-      <section className={css.card} aria-label="Request" data-open={isCardFullscreen || undefined}>
+      <section className={css.card} aria-label="Approval" data-open={isCardFullscreen || undefined}>
         <Suspense fallback={<Loading />}>
           {location.bulk && (
             <BulkDecision ids={selection.ids} onClose={close} onDone={handleBulk} undo={undo} />
@@ -122,8 +122,8 @@ export default function Inbox() {
             <CardPane id={location.id} card={card} onChanged={handleDecision} onBack={close} />
           )}
           {!location.bulk && !location.id && (
-            <EmptyState title="No request selected">
-              Select a request in the list, or press J. Press ? for all keyboard shortcuts.
+            <EmptyState title="No approval selected">
+              Select an approval in the list, or press J. Press ? for all keyboard shortcuts.
             </EmptyState>
           )}
         </Suspense>
@@ -148,7 +148,7 @@ function InboxHead({ listing: { feed, loading }, onReveal }: { listing: FeedList
       <NewRequestsButton count={feed.waiting.length} onReveal={onReveal} />
       {!loading && feed.ids.length > 0 && (
         <Text size="sm" data-count>
-          {count} {feed.ids.length === 1 ? "request" : "requests"}
+          {count} {feed.ids.length === 1 ? "approval" : "approvals"}
         </Text>
       )}
     </div>
@@ -180,7 +180,7 @@ function SelectionBar({ count, onCompare, onClear }: SelectionBarProps) {
         {count} selected
       </Text>
       <Button size="compact-md" mih={36} onClick={onCompare}>
-        Decide together
+        Bulk decision…
       </Button>
       <Button size="compact-md" mih={36} variant="default" onClick={onClear}>
         Clear
@@ -207,15 +207,15 @@ function EmptyInbox({
 }: EmptyInboxProps) {
   if (error) return <ErrorMessage error={error} onRetry={onRetry} />;
   if (feed.ids.length) return null;
-  if (loading && !isIndexBehind) return <Loading label="Loading requests" />;
+  if (loading && !isIndexBehind) return <Loading label="Loading approvals" />;
   if (isIndexBehind)
     return (
       <EmptyState title="No results yet">Recent changes are not searchable yet. Searching again…</EmptyState>
     );
   if (feed.next !== null)
     return (
-      <EmptyState title="Nothing yet">
-        None of the requests searched so far is waiting for you.{" "}
+      <EmptyState title="No matches so far">
+        None of the approvals searched so far is waiting for you.{" "}
         <Button size="xs" variant="default" mt="xs" onClick={onMore}>
           Search further
         </Button>
@@ -223,7 +223,7 @@ function EmptyInbox({
     );
   if (activeFilters(filters).length)
     return (
-      <EmptyState title="No requests match these filters">
+      <EmptyState title="No approvals match these filters">
         <Button size="xs" variant="default" mt="xs" onClick={onClearFilters}>
           Clear all filters
         </Button>
@@ -231,11 +231,13 @@ function EmptyInbox({
     );
   if (filters.status === "all")
     return (
-      <EmptyState title="No requests yet">Requests from your agents appear here, newest first.</EmptyState>
+      <EmptyState title="No approvals yet">
+        Approvals requested by your agents appear here, newest first.
+      </EmptyState>
     );
   return (
-    <EmptyState title="No pending requests">
-      New requests appear here automatically. Decided requests are in the history.
+    <EmptyState title="No pending approvals">
+      New approvals appear here automatically. Decided calls are in the history.
     </EmptyState>
   );
 }

@@ -71,7 +71,7 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
 
   return (
     <div ref={scroller} className={css.scroller} data-rows={ids.length}>
-      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label="Requests">
+      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label="Approvals">
         {shown.map(({ index, start }) => {
           const row = rows.get(ids[index] ?? "");
           if (!row) return null;

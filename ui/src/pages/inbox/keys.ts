@@ -16,9 +16,9 @@ export type InboxAction =
 
 /** The keyboard shortcuts, in the order of the help. */
 export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = [
-  ["J or ↓", "Next request"],
-  ["K or ↑", "Previous request"],
-  ["O or Enter", "Open the request and focus its card"],
+  ["J or ↓", "Next approval"],
+  ["K or ↑", "Previous approval"],
+  ["O or Enter", "Open the approval and focus its card"],
   ["A", "Approve"],
   ["R", "Reject"],
   ["C", "Respond to the agent"],

@@ -60,7 +60,7 @@ function describeDecision({ status, quorum }: ApprovalItem): string {
   if (status === "rejected") return "Rejected. Press Z to undo.";
   if (status === "pending" && quorum.need > 1) return `Approved: ${quorum.have} of ${quorum.need} approvals.`;
   return status === "pending"
-    ? "Undone. The request is open again."
+    ? "Undone. The approval is pending again."
     : `${status.charAt(0).toUpperCase()}${status.slice(1)}.`;
 }
 
@@ -111,7 +111,9 @@ function useUndo(announce: (text: string) => void, read: (item: ApprovalItem) =>
 
 function describeUndo(count: number, problems: string[]): string {
   const done =
-    count === 1 ? "Undone. The request is open again." : `${count} undone. The requests are open again.`;
+    count === 1
+      ? "Undone. The approval is pending again."
+      : `${count} undone. The approvals are pending again.`;
   if (!problems.length) return done;
   return `${count ? `${done} ` : ""}${problems.length} could not be undone: ${problems[0]}`;
 }

@@ -27,13 +27,13 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
     context;
   const moveBy = (step: 1 | -1) => {
     const id = neighbour(feed.ids, location.id, step);
-    if (!id) return announce(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
+    if (!id) return announce(feed.ids.length ? "No more approvals in this direction." : "The list is empty.");
     openRequest(id);
     list.current?.goTo(id);
   };
   const decide = (kind: DecisionKind) => {
     if (!canDecide) return announce(VIEW_ONLY);
-    if (!card.current) return announce("Open a request first: press J for the next one.");
+    if (!card.current) return announce("Open an approval first: press J for the next one.");
     const row = feed.rows.get(location.id);
     announce(row ? keyHint(row, kind) : "");
     card.current[kind]();
@@ -46,7 +46,7 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
     open: () => (location.id ? focusCard() : moveBy(1)),
     select: () => {
       if (!canDecide) return announce(VIEW_ONLY);
-      if (!location.id) return announce("Go to a request first: press J for the next one.");
+      if (!location.id) return announce("Go to an approval first: press J for the next one.");
       selection.toggle(location.id, false);
     },
     approve: () => decideAll("approve"),
@@ -63,13 +63,13 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
   };
 }
 
-const VIEW_ONLY = "Your role can view requests but not decide them.";
+const VIEW_ONLY = "Your role can view approvals but not decide them.";
 
 /** Why a shortcut may not be enough. */
 function keyHint(row: FeedRow, kind: DecisionKind): string {
-  if (row.status !== "pending") return `This request is already ${row.status}.`;
+  if (row.status !== "pending") return `This approval is already ${row.status}.`;
   if (!row.may_decide.includes(kind))
-    return `You cannot ${kind === "respond" ? "respond to" : kind} this request.`;
+    return `You cannot ${kind === "respond" ? "respond to" : kind} this approval.`;
   if (kind !== "approve") return "";
   if (row.alarms.length) return "Check each finding in the card first.";
   return row.risk === "high" ? "High risk: hold the Approve button in the card." : "";

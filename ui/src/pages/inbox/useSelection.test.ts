@@ -14,7 +14,7 @@ function row(id: string, more: Partial<FeedRow> = {}): FeedRow {
 }
 
 describe("bulk selection", () => {
-  it("allows pending requests of one tool without findings or high risk", () => {
+  it("allows pending approvals of one tool without findings or high risk", () => {
     expect(blockedReason(row("a"), [row("b")])).toBe("");
     expect(blockedReason(row("a"), [row("b", { tool: "send" })])).toContain("you selected send");
     expect(blockedReason(row("a", { risk: "high" }), [])).toContain("one by one");
@@ -22,7 +22,7 @@ describe("bulk selection", () => {
     expect(blockedReason(row("a", { status: "approved" }), [])).toContain("already decided");
   });
 
-  it("allows only requests that the user may approve or reject", () => {
+  it("allows only approvals that the user may approve or reject", () => {
     expect(blockedReason(row("a", { may_decide: [] }), [])).toContain("may not");
     expect(blockedReason(row("a", { may_decide: ["respond"] }), [])).toContain("question");
   });
@@ -47,7 +47,7 @@ describe("a range", () => {
     expect(found).toEqual({
       added: ["a", "c"],
       refused: 2,
-      why: "High-risk requests are decided one by one.",
+      why: "High-risk approvals are decided one by one.",
     });
   });
 

@@ -61,10 +61,10 @@ export const MAX_SELECTED = 100; // more than a person can compare
 /** The reason why this row cannot be decided with the others; "" if it can. */
 export function blockedReason(row: FeedRow, selected: readonly FeedRow[]): string {
   const first = selected[0];
-  if (row.status !== "pending") return "This request is already decided.";
-  if (row.risk === "high") return "High-risk requests are decided one by one.";
+  if (row.status !== "pending") return "This approval is already decided.";
+  if (row.risk === "high") return "High-risk approvals are decided one by one.";
   if (row.alarms.length) return "It has findings. Review it individually.";
-  if (!row.may_decide.length) return "You may not decide this request.";
+  if (!row.may_decide.length) return "You may not decide this approval.";
   if (!row.may_decide.some((kind) => kind === "approve" || kind === "reject"))
     return "This is a question. Answer it individually.";
   if (first && first.tool !== row.tool) return `One tool at a time: you selected ${first.tool}.`;

@@ -71,7 +71,7 @@ export function DefaultsCard({ defaults, counts }: { defaults: Record<string, st
         {defaults.unknown_tools === "deny" ? "is denied" : "needs approval"}.
       </Text>
       <Text size="sm">
-        Unless a rule says otherwise, a request expires after {defaults.expires_in}, and a rejection can be
+        Unless a rule says otherwise, an approval expires after {defaults.expires_in}, and a rejection can be
         undone for {defaults.undo_window}.
       </Text>
       <Text size="sm" c="dimmed">

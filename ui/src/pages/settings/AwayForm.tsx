@@ -14,7 +14,7 @@ interface AwayFormProps {
   owner: "mine" | "theirs";
 }
 
-/** A person's absence and their deputies (out of office). */
+/** A person's absence and their delegates (out of office). */
 export function AwayForm({ person, everybody, owner }: AwayFormProps) {
   const setAway = useSendMutation(
     (body: Schemas["AwayBody"]) => sendRequest("put", awayUrl(owner, person.name), { body }),
@@ -80,19 +80,19 @@ function AbsenceForm({ person, everybody, sending, onSend }: AbsenceFormProps) {
           defaultValue={person.away && isAway(person) ? toLocalInput(new Date(person.away.until)) : ""}
         />
         <NamePicker
-          legend="Deputies (people)"
+          legend="Delegates (people)"
           names={others.map(({ name }) => name)}
           selected={users}
           onSelect={setUsers}
         />
         <NamePicker
-          legend="Deputies (teams)"
+          legend="Delegates (teams)"
           names={listTeams(everybody)}
           selected={teams}
           onSelect={setTeams}
         />
         {hasNoDeputies && (
-          <Text size="sm">No deputies: requests that only this person may decide stay pending.</Text>
+          <Text size="sm">No delegates: approvals that only this person may decide stay pending.</Text>
         )}
         <Group>
           <Button type="submit" loading={sending}>
@@ -104,12 +104,12 @@ function AbsenceForm({ person, everybody, sending, onSend }: AbsenceFormProps) {
   );
 }
 
-/** "Deputies: bob and the team finance." */
+/** "Delegates: bob and the team finance." */
 export function describeDeputies({ users, teams }: { users: string[]; teams: string[] }): string {
   const names = [...users, ...teams.map((team) => `the team ${team}`)];
-  if (!names.length) return "No deputies.";
+  if (!names.length) return "No delegates.";
   const listed = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
-  return names.length > 1 ? `Deputies: ${listed}.` : `Deputy: ${listed}.`;
+  return names.length > 1 ? `Delegates: ${listed}.` : `Delegate: ${listed}.`;
 }
 
 function awayUrl(owner: "mine" | "theirs", name: string): string {

@@ -75,7 +75,7 @@ describe("a removal", () => {
     expect(describeRemoval(ended)).toEqual([
       "Keys: laptop (ilk_a)",
       "Votes in pending approvals: 1",
-      "Deputy for: eve",
+      "Delegate of: eve",
     ]);
     expect(describeRemoval({ ...none, away: [], made_keys: [] })).toEqual([]);
   });
@@ -108,10 +108,10 @@ describe("people", () => {
   });
 
   it.each([
-    [{ users: ["bob"], teams: [] }, "Deputy: bob."],
-    [{ users: ["bob", "eve"], teams: ["finance"] }, "Deputies: bob, eve and the team finance."],
-    [{ users: [], teams: [] }, "No deputies."],
-  ])("names the deputies: %j", (away, said) => {
+    [{ users: ["bob"], teams: [] }, "Delegate: bob."],
+    [{ users: ["bob", "eve"], teams: ["finance"] }, "Delegates: bob, eve and the team finance."],
+    [{ users: [], teams: [] }, "No delegates."],
+  ])("names the delegates: %j", (away, said) => {
     expect(describeDeputies(away)).toBe(said);
   });
 });

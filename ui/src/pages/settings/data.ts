@@ -59,7 +59,7 @@ export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] 
     ["Keys", named(ended.keys)],
     ["Votes in pending approvals", ended.votes.length ? String(ended.votes.length) : ""],
     ["Delegations in pending approvals", ended.delegations.length ? String(ended.delegations.length) : ""],
-    ["Deputy for", ended.away.join(", ")],
+    ["Delegate of", ended.away.join(", ")],
     ["Sessions", ended.sessions ? String(ended.sessions) : ""],
     ["Sign-in links", ended.links ? String(ended.links) : ""],
     ["Linked accounts", ended.identities ? String(ended.identities) : ""],

@@ -11,7 +11,7 @@ export const OUTCOMES = [
   { name: "responded", label: "Answered", color: "var(--responded)" },
   { name: "rejected", label: "Rejected", color: "var(--rejected)" },
   { name: "expired", label: "Expired", color: "var(--expired)" },
-  { name: "cancelled", label: "Withdrawn", color: "var(--cancelled)" },
+  { name: "cancelled", label: "Cancelled", color: "var(--cancelled)" },
   { name: "allowed", label: "Allowed without approval", color: "var(--allowed)" },
 ] as const;
 

@@ -107,7 +107,7 @@ def note_block(text: str) -> Json:
 def link_block(message: Notification) -> Json:
     """Link without a button, since a button needs an app that handles clicks."""
     is_over = message.approval_view is not None and not message.approval_view.is_open
-    return markup_block(f"<{escape(message.link)}|{'Look at it' if is_over else 'Look at it and decide'}>")
+    return markup_block(f"<{escape(message.link)}|{'View it' if is_over else 'Review and decide'}>")
 
 
 def markup_block(text: str) -> Json:

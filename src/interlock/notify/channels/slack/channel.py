@@ -190,8 +190,8 @@ DONE = InboundResponse(200)
 CHANGED = "The arguments changed since you saw them. Reload the card."
 NOTHING_DECIDED = "Nothing was decided."
 NOT_SHOWN_IN_FULL = "This message does not show all of the call. Open the page to review it."
-GONE = "Interlock does not know this message any more. Look at the inbox."
-SLOW = "This takes longer than Slack waits, and goes on. Look at the message, or try again."
+GONE = "This message is no longer known to Interlock. Open the inbox."
+SLOW = "This takes longer than Slack waits; it continues in the background. Check the message, or try again."
 _ID = re.compile(r"[A-Z0-9]{1,32}")
 _VALUE = re.compile(r"(\S{1,400}) ([0-9a-f]{64})")
 
@@ -281,7 +281,7 @@ class InteractionHandler:
         """Approve it; any refusal comes from the server, which also records it."""
         await inbound.decide(delivery.workspace, delivery.approval_id, Approve(Acknowledgement(seen_digest)), reviewer)
         if reviewer.name in {vote.by for vote in approval_view.approval.votes}:
-            return "You have agreed to this already. It waits for others."
+            return "You have already approved this. It needs approval by others."
         return ""
 
     async def _open(self, payload: Json, kind: str, approval_view: ApprovalView) -> str:
@@ -296,7 +296,7 @@ class InteractionHandler:
     async def _send_ephemeral(self, payload: Json, slack_user: SlackUser, text: str, link: str = "") -> InboundResponse:
         """Send a message that only the person who clicked sees; a failure is ignored."""
         blocks = [text_block(visible(text))]
-        blocks += [markup_block(f"<{escape(link)}|Say who you are in Interlock>, and click again.")] if link else []
+        blocks += [markup_block(f"<{escape(link)}|Link your Interlock account>, then click again.")] if link else []
         place = payload.get("channel") or {}
         try:
             await self._api.post(
@@ -352,7 +352,7 @@ class InteractionHandler:
         known = await inbound.find_reviewer(workspace, slack_user.external_id)
         known = known or await inbound.find_reviewer(workspace, slack_user.external_id, await self._email(slack_user))
         if known is None:
-            raise UnknownSlackUser("No account here has the e-mail address that you have in Slack.")
+            raise UnknownSlackUser("No Interlock user has your Slack e-mail address.")
         return known
 
     async def _email(self, slack_user: SlackUser) -> str:

@@ -85,7 +85,7 @@ def make_form(kind: str, approval_view: ApprovalView) -> DecisionForm | None:
         case "respond":
             return _respond_form(approval_view)
         case "reject":
-            reason = FormInput("Reason", "text", required=False, hint="The agent is told.")
+            reason = FormInput("Reason", "text", required=False, hint="Sent to the agent.")
             return DecisionForm(
                 kind="reject",
                 title="Reject the call",
@@ -163,7 +163,7 @@ def _edit_form(approval_view: ApprovalView) -> DecisionForm | None:
         return None
     intro = [text_block(approval_view.card.sentence)]
     intro += (
-        [note_block(f"These stay as they are, and can be changed on the page: {', '.join(cut_names(left))}.")]
+        [note_block(f"These stay unchanged; they can be edited in the web app: {', '.join(cut_names(left))}.")]
         if left
         else []
     )
@@ -181,7 +181,7 @@ def _edit_form(approval_view: ApprovalView) -> DecisionForm | None:
 def _respond_form(approval_view: ApprovalView) -> DecisionForm:
     intro = [text_block(approval_view.card.sentence)]
     if approval_view.approval.subject.tool != QUESTION_TOOL:
-        message = FormInput("Message", "text", required=True, hint="The agent is told this, and the call is not made.")
+        message = FormInput("Message", "text", required=True, hint="Sent to the agent; the call does not run.")
         return DecisionForm(kind="respond", title="Answer", submit="Answer", inputs=[message], intro=intro)
     arguments = call_arguments(approval_view)
     choices, schema = arguments.get("choices"), arguments.get("schema")
@@ -386,7 +386,7 @@ class FormInput:
 
     def _chosen(self, value: str) -> object:
         if not value.isascii() or not value.isdigit() or int(value) >= len(self.options):
-            raise InvalidInput("This is none of the choices.")
+            raise InvalidInput("This is not one of the choices.")
         return self.options[int(value)]
 
     def _parsed(self, typed: str) -> object:
@@ -397,7 +397,7 @@ class FormInput:
         if self.kind == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InvalidInput("This is not a number.")
         if value is MISSING:
-            raise InvalidInput("This is not JSON. Texts stand between quotation marks.")
+            raise InvalidInput("This is not JSON. Put text in quotation marks.")
         return value
 
 

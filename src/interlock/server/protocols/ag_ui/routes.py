@@ -267,7 +267,7 @@ def _message_slot(request: HttpRequest, user_message: UserMessage, message: Post
 def _check_same_text(digest: str, message: PostedMessage) -> None:
     if digest != _sha256(message.text):
         raise IdempotencyMismatch(
-            "A message with this id was sent before, with other words. Give each an id of its own."
+            "A message with this id was already sent with different text. Use a new id for each message."
         )
 
 

@@ -73,7 +73,7 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
   return (
     <Section
       title="Dead letters"
-      about="Messages that were refused, or could not be sent for a day. The requests themselves are still in the inbox."
+      about="Messages that were refused, or could not be sent for a day. The approvals themselves are still in the inbox."
     >
       {deadLetters.isPending && <Loading />}
       {deadLetters.error && (
@@ -124,7 +124,7 @@ function DeadLetterRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"];
             <>
               {", about "}
               <Anchor component={Link} href={`/a/${delivery.approval_id}`} size="sm" underline="always">
-                this request
+                this approval
               </Anchor>
             </>
           )}

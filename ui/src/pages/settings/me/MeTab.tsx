@@ -30,7 +30,7 @@ import { Section } from "../Section";
 const ConfirmIdentity = lazy(() => import("./ConfirmIdentity"));
 const ROLES: UserRole[] = ["viewer", "reviewer", "admin"];
 const STATE_LABELS: Record<NotificationState, string> = {
-  on: "On in this browser, for requests that need your decision and are not visible on any of your screens.",
+  on: "On in this browser, for approvals that need your decision and are not visible on any of your screens.",
   off: "Off in this browser.",
   denied: "Blocked by this browser. Allow notifications for this site in its settings, then return here.",
   impossible: "This browser does not support notifications here.",
@@ -61,7 +61,7 @@ function OutOfOffice({ me }: { me: CurrentUser }) {
   return (
     <Section
       title="Out of office"
-      about="While you are away, your deputies decide on your behalf. The ledger records who voted, and on whose behalf."
+      about="While you are away, your delegates decide on your behalf. The ledger records who voted, and on whose behalf."
     >
       {users.isPending && <Loading />}
       {users.error && !users.data && (
@@ -203,7 +203,7 @@ function BrowserNotifications() {
   return (
     <Section
       title="Notifications"
-      about="They name the tool and the requester, never the arguments. A click opens the request."
+      about="They name the tool and the requester, never the arguments. A click opens the approval."
     >
       <Group justify="space-between">
         <Text role="status">{STATE_LABELS[now]}</Text>
