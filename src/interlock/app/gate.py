@@ -184,9 +184,21 @@ class Gate:
         )
 
     async def get_outcome(self, workspace: str, approval_id: str) -> Outcome:
-        stored = await self._store.get(workspace, approval_id)
-        self._require_visible(stored.approval)
-        return await self._resolve_outcome(stored)
+        """Read the arguments and the result only if the outcome has them: thousands of waiters look again and again."""
+        approval = self._require_visible(await self._store.get_approval(workspace, approval_id))
+        outcome = self._outcome_without_payload(approval)
+        return outcome or await self._resolve_outcome(await self._store.get(workspace, approval_id))
+
+    def _outcome_without_payload(self, approval: Approval) -> Outcome | None:
+        """The outcome, unless a timer has to be fired first or it has arguments or a result."""
+        now = self._clock()
+        approval = self.in_force.defer_approval(approval, now)
+        dead = approval.status == "running" and self._is_dead(approval.lease.runner)
+        overdue = approval.status == "pending" and now >= approval.deadlines.expires_at
+        if dead or overdue:
+            return None
+        outcome = self.in_force.wait_if_frozen(approval_outcome(approval, Payload(), now), approval)
+        return outcome if isinstance(outcome, Waiting | Refused) else None
 
     async def wait(
         self, workspace: str, approval_id: str, timeout: float | None = None, *, last_seen_question: int | None = None
