@@ -1,4 +1,7 @@
-"""Ports: small protocols that the rules and services need, each for one user; the storage implements them."""
+"""Ports: small protocols that the rules and services need, each for one user; the storage implements them.
+
+It is long because all ports are read together: what a store has to do is one list.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from interlock.core.identity import ApiKey, OneTimeLink, UserSession
 from interlock.core.ledger.chain import Entry, Head
 from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Change, Event, Moment, Stored
+from interlock.core.ledger.invariants import Violation
 from interlock.core.pins import Pin
 from interlock.core.policy.analysis import RecordedCall
 from interlock.core.policy.policy import Condition, People
@@ -214,6 +218,8 @@ class AuditReader(Protocol):
     async def rows(self, table: str, workspace: str, after: str, limit: int) -> AuditPage: ...
     async def statements(self, workspace: str, after: int, until: int, limit: int) -> Sequence[Entry]: ...
     async def has_used(self, workspace: str, key: str, agent: str) -> bool: ...
+    async def tallies(self, workspace: str) -> tuple[int, Mapping[str, int]]: ...
+    async def schema_violations(self) -> Sequence[Violation]: ...
 
 
 class ApprovalReader(Protocol):

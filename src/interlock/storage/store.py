@@ -1,4 +1,7 @@
-"""The Store port, over a database that reads and runs batch items inside a transaction."""
+"""The Store port, over a database that reads and runs batch items inside a transaction.
+
+It is long because the port is one class, with a few lines for each method.
+"""
 
 from __future__ import annotations
 
