@@ -7,6 +7,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.core.approval.discussion import Question
+from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Forbidden, NotFound
 from interlock.core.outcome import Proceed, Waiting
@@ -20,6 +21,7 @@ from tests.support import (
     START,
     Clock,
     approve,
+    call,
     event_kinds,
     ledger_violations,
     open_services,
@@ -157,3 +159,20 @@ async def test_a_delegate_decides_while_somebody_is_away(database: Database, clo
             await approve(services, other, back)
         assert await status(services, other) == "pending"
         assert await ledger_violations(services) == []
+
+
+async def test_what_an_agent_says_about_a_call_is_stored_without_its_secrets(services: AppServices) -> None:
+    """Also of the chat's own agents: the prompt of an answer has the arguments as the model wrote them."""
+    spec = ToolSpec("delete_file", "destructive", secret=("token",))
+    outcome = await services.gate.check(call("delete_file", {"path": "/x", "token": "open sesame"}), spec)
+    assert isinstance(outcome, Waiting)
+    approval_id = outcome.approval_id
+    await services.inbox.ask("default", approval_id, "Why?", BOB)
+    await services.gate.answer("default", approval_id, 1, "The token is open sesame.", "helper")
+    await services.gate.remark("default", approval_id, "Hurry: open%20sesame", "agent:helper")
+    cancelled = await services.gate.cancel("default", approval_id, "agent:helper", "open sesame is old.")
+    assert cancelled.decision is not None
+    assert cancelled.decision.reason == "[hidden] is old."
+    contents = [(e.content or b"").decode() for e in await services.store.timeline("default", approval_id)]
+    assert [json.loads(each).get("text") for each in contents[-3:-1]] == ["The token is [hidden].", "Hurry: [hidden]"]
+    assert not [each for each in contents if "sesame" in each]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.app.bootstrap import AppServices, build_services
+from interlock.app.freezes import Freezes
 from interlock.cli.commands.doctor import run_checks
 from interlock.cli.commands.hook import LocalBackend
 from interlock.cli.context import CommandOptions
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
+from interlock.core.decision import Reviewer
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
 from interlock.policy.explain import explain
 from interlock.policy.file import ConfiguredPolicy
@@ -229,3 +233,25 @@ async def test_a_switch_of_a_program_counts_for_both_of_its_policies(database: D
         assert isinstance(await lock.check(call(1, agent="a"), WRITE), Proceed)
         lock.agent("a", {WRITE.name: True})
         assert isinstance(await lock.check(call(2, agent="a"), WRITE), Waiting)
+
+
+async def test_a_policy_and_a_freeze_count_while_programs_keep_the_shared_threads_busy(services: AppServices) -> None:
+    """An agent fills the shared pool with long arguments; nothing that stops it may wait for that pool."""
+    state = await start_server(services, ALLOW)
+    assert isinstance(await judge_call(state, 1), Proceed)
+    done, loop = threading.Event(), asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    slow = loop.run_in_executor(None, done.wait, 60)
+    try:
+        async with asyncio.timeout(20):
+            await state.workspaces.put_policy("default", DENY, "ada")
+            assert isinstance(await judge_call(state, 2), Refused)
+            await state.workspaces.put_policy("default", ALLOW, "ada")
+            ada = Reviewer("ada", "admin", via="test")
+            await Freezes(services.store.freezes, services.clock).freeze("default", "workspace", "", "Stop.", ada)
+            await state.workspaces.refresh("default")
+            assert isinstance(await judge_call(state, 3), Refused)
+        assert not slow.done()
+    finally:
+        done.set()
+        await slow

@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.decision import Acknowledgement, Approve, Respond, Reviewer
 from interlock.core.errors import Expired
-from interlock.core.outcome import Answered, Proceed
+from interlock.core.outcome import Answered, Proceed, Refused
 from interlock.core.ports import Watch
 from tests.databases import Database
 from tests.support import BOB, WRITE, Clock, approve, call, ledger_violations, open_services, propose_pending, status
@@ -122,3 +123,31 @@ async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(datab
         assert await ledger_violations(services) == []
     finally:
         await services.store.close()
+
+
+async def test_a_wait_reads_the_arguments_only_with_the_answer(
+    services: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,500 long polls of a call with 1 MB of arguments stalled the event loop for seconds."""
+    queries: list[str] = []
+    looked_often = asyncio.Event()
+    fetch = services.store._database.fetch
+
+    async def counted(query: str, *values: Any) -> Any:
+        queries.append(query)
+        if len(queries) >= 5:
+            looked_often.set()
+        return await fetch(query, *values)
+
+    pending, answered, cancelled = [await propose_pending(services, call_id) for call_id in ("p", "a", "c")]
+    await services.inbox.decide("default", answered, Respond("use the other one"), BOB)
+    await services.gate.cancel("default", cancelled, "agent", "changed my mind")
+    monkeypatch.setattr(services.store._database, "fetch", counted)
+    services.gate._poll_interval = 0.001
+    waiting = asyncio.create_task(services.gate.wait("default", pending))
+    await asyncio.wait_for(looked_often.wait(), 10)
+    waiting.cancel()
+    assert await services.gate.wait("default", cancelled) == Refused("changed my mind", "cancelled", cancelled)
+    assert set(queries) <= {"approval", "terms"}
+    assert await services.gate.wait("default", answered) == Answered("use the other one", answered)
+    assert queries.count("stored") == 1

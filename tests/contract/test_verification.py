@@ -24,6 +24,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.ledger.invariants import Violation
 from interlock.core.policy.policy import People
 from interlock.storage.engine import transaction
+from interlock.storage.schema_check import ALTERED
 from tests.databases import Database
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, open_services, propose_pending
 
@@ -619,3 +620,77 @@ async def test_a_glance_compares_the_newest_rows_and_all_people_keys_policies_an
     assert ("approvals", "sentence") not in [
         (fault.table, fault.field) for fault in await audit.quick_check(services.store, "default", 2)
     ]
+
+
+@pytest.mark.parametrize(("status", "n"), [("pending", 5), ("succeeded", 1), ("approved", -1)])
+async def test_a_tally_that_the_ledger_does_not_give_is_told(
+    services: AppServices, database: Database, status: str, n: int
+) -> None:
+    assert (await audit.verify(services.store, "default")).violations == ()
+    ((counted,),) = database.sql("select count(*) from approvals where workspace = 'default' and status = ?", status)
+    n += counted
+    database.sql("delete from tallies where status = ?", status)
+    database.sql("insert into tallies (workspace, status, n) values ('default', ?, ?)", status, n)
+    message = f"tally {status}: It is {n}, by the ledger {counted}."
+    found = (await audit.verify(services.store, "default")).violations
+    assert found == (Violation(0, message, "tallies", status, "n"),)
+
+
+async def test_tallies_that_are_gone_are_told(services: AppServices, database: Database) -> None:
+    statuses = database.sql("select distinct status from approvals order by status")
+    database.sql("delete from tallies")
+    found = (await audit.verify(services.store, "default")).violations
+    assert [(each.table, each.row) for each in found] == [("tallies", status) for (status,) in statuses]
+
+
+async def test_a_dropped_trigger_is_told(services: AppServices, database: Database) -> None:
+    await propose_pending(services)
+    database.sql("drop trigger approvals_begin" + (" on approvals" if database.kind == "postgres" else ""))
+    found = (await audit.verify(services.store, "default")).violations
+    assert [(each.table, each.row) for each in found] == [("triggers", "approvals_begin")]
+    assert "missing" in found[0].message
+    assert await audit.quick_check(services.store, "default") == list(found)
+
+
+ALTERED_TRIGGERS = {
+    "sqlite": [
+        "drop trigger approvals_move; create trigger approvals_move before update of status on approvals when 0 "
+        "begin select 1; end;",
+    ],
+    "postgres": [
+        "alter table approvals disable trigger approvals_move",
+        "create or replace function interlock_refuse() returns trigger language plpgsql as 'begin return new; end'",
+        "create or replace trigger approvals_move before update on approvals for each row when (false) "
+        "execute function interlock_refuse()",
+    ],
+}
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_an_altered_trigger_is_told(services: AppServices, database: Database, number: int) -> None:
+    await propose_pending(services)
+    statements = ALTERED_TRIGGERS[database.kind]
+    for statement in statements[number % len(statements)].split("; create"):
+        database.sql(statement if statement.startswith(("drop", "alter", "create")) else f"create{statement}")
+    found = (await audit.verify(services.store, "default")).violations
+    assert "approvals_move" in [each.row for each in found]
+    assert {(each.table, each.message.partition(": ")[2]) for each in found} == {("triggers", ALTERED)}
+
+
+async def test_transitions_that_are_not_the_state_machines_are_told(services: AppServices, database: Database) -> None:
+    if database.kind == "postgres":
+        pytest.skip("PostgreSQL has them in the condition of a trigger.")
+    await propose_pending(services)
+    database.sql("insert into transitions (old, new) values ('rejected', 'approved')")
+    database.sql("delete from transitions where old = 'approved' and new = 'cancelled'")
+    found = (await audit.verify(services.store, "default")).violations
+    assert [(each.table, each.row) for each in found] == [
+        ("transitions", "approved cancelled"),
+        ("transitions", "rejected approved"),
+    ]
+
+
+async def test_the_guards_of_a_newer_version_are_not_compared(services: AppServices, database: Database) -> None:
+    database.sql("insert into migrations (number, name, sha256, applied_at, since) values (999, 'new', 'x', 0, 1)")
+    database.sql("drop trigger approvals_begin" + (" on approvals" if database.kind == "postgres" else ""))
+    assert (await audit.verify(services.store, "default")).violations == ()

@@ -63,6 +63,57 @@ async def test_a_secret_that_a_program_repeats_in_its_report_is_hidden_everywher
     assert ("[hidden]" in text) == (not late or not report["ok"])
 
 
+async def test_a_secret_that_an_agent_repeats_in_the_reason_of_a_cancel_is_hidden(
+    client: ClientFactory, keys: dict[str, str]
+) -> None:
+    agent = client(keys["agent"])
+    told = await propose(agent, **LOGIN)
+    path = f"/api/calls/{told['approval_id']}"
+    assert (await agent.post(f"{path}/cancel", json={"reason": f"{PASSWORD} is wrong."})).status_code == 200
+    text = await everything_said(client, keys, told)
+    assert "[hidden] is wrong." in text
+    assert "correct" not in text
+
+
+async def test_a_secret_that_an_agent_repeats_in_an_answer_is_hidden(
+    client: ClientFactory, keys: dict[str, str]
+) -> None:
+    agent = client(keys["agent"])
+    told = await propose(agent, **LOGIN)
+    asked = await client(keys["reviewer"]).post(
+        f"/api/approvals/{told['approval_id']}/ask", json={"question": "Which password?"}
+    )
+    assert asked.status_code == 200, asked.text
+    answer = {"number": 1, "text": f"It is {PASSWORD}!"}
+    assert (await agent.post(f"/api/calls/{told['approval_id']}/answer", json=answer)).status_code == 200
+    text = await everything_said(client, keys, told)
+    assert "It is [hidden]!" in text
+    assert "correct" not in text
+
+
+async def test_an_answer_that_the_masks_make_too_long_is_hidden_as_a_whole(
+    client: ClientFactory, keys: dict[str, str]
+) -> None:
+    agent = client(keys["agent"])
+    told = await propose(agent, **{**LOGIN, "args": {"user": "ann", "password": "5ecr"}})
+    await client(keys["reviewer"]).post(f"/api/approvals/{told['approval_id']}/ask", json={"question": "Which?"})
+    answer = {"number": 1, "text": "5ecr" * 5_000}
+    assert (await agent.post(f"/api/calls/{told['approval_id']}/answer", json=answer)).status_code == 200
+    text = await everything_said(client, keys, told)
+    assert '"text":"[hidden]"' in text.replace(" ", "")
+    assert "5ecr" not in text
+
+
+async def everything_said(client: ClientFactory, keys: dict[str, str], told: dict[str, Any]) -> str:
+    seen = [
+        await client(keys["reviewer"]).get(f"/api/approvals/{told['approval_id']}"),
+        await client(keys["agent"]).get(f"/api/calls/{told['approval_id']}"),
+        await client(keys["admin"]).get("/api/audit/export"),
+    ]
+    assert all(each.status_code == 200 for each in seen), [each.text for each in seen]
+    return "".join(each.text for each in seen)
+
+
 async def test_a_report_is_masked_outside_the_transaction(
     client: ClientFactory, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

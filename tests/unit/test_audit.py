@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.ledger.chain import Entry, Head, Verifier, sign, skeleton
 from interlock.core.ledger.erasure import Erasure
+from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import AuditPage, AuditReader, Store
 from interlock.storage import store as stores
 from tests.databases import SqliteFile
@@ -74,9 +75,10 @@ def violations(report: AuditReport) -> list[tuple[int, str]]:
 
 
 def tamper(database: SqliteFile, *statements: str) -> None:
-    for (name,) in database.sql("select name from sqlite_master where type = 'trigger'"):
+    triggers = database.sql("select name, sql from sqlite_master where type = 'trigger'")
+    for name, _ in triggers:
         database.sql(f"drop trigger {name}")
-    for statement in statements:
+    for statement in (*statements, *(made for _, made in triggers)):
         database.sql(statement)
 
 
@@ -383,6 +385,13 @@ class ConcurrentVerificationReader:
     async def has_used(self, *wanted: Any) -> bool:
         return await self._checking.has_used(*wanted)
 
+    async def tallies(self, *wanted: Any) -> tuple[int, Mapping[str, int]]:
+        await self._answering("tallies")
+        return await self._checking.tallies(*wanted)
+
+    async def schema_violations(self) -> Sequence[Violation]:
+        return await self._checking.schema_violations()
+
 
 WRITES_BETWEEN = [
     ("head", 1),
@@ -393,7 +402,14 @@ WRITES_BETWEEN = [
     ("approvals", 1),
     ("approvals", 2),
 ]
-WRITES_BETWEEN += [("checked entries", 1), ("checked entries", 2), ("rows", 1), ("rows", 2), ("rows", 3)]
+WRITES_BETWEEN += [
+    ("checked entries", 1),
+    ("checked entries", 2),
+    ("rows", 1),
+    ("rows", 2),
+    ("rows", 3),
+    ("tallies", 1),
+]
 
 
 @pytest.mark.usefixtures("small_pages")

@@ -706,3 +706,31 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     text = unit * (200_000 // len(unit.encode())) + "é"
     head, tail = head_and_tail(build_card({"a": text, text: 1}).fields[0].text)
     assert (head[0], tail[-1]) == ('"', '"')
+
+
+@pytest.mark.parametrize(
+    "text", ["pay\u2d7fpal", "pay\u17d2pal", "pay\u1039pal", "\u652f\u2d7f\u4ed8", "a\u0301\u17d2", "a \u1a60b"]
+)
+def test_a_mark_of_one_script_after_a_letter_of_another_is_shown_and_an_alarm(text: str) -> None:
+    assert re.search(r"\\u\{(2d7f|17d2|1039|1a60)\}", visible(text))
+    assert unescape_visible(visible(text)) == text
+    found = find_findings({"to": text, text: 1})
+    assert [(each.kind, each.level) for each in found] == [("lookalike", "alarm")] * 2
+    assert all("marks of one script on letters of another: U+" in each.message for each in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u1781\u17d2\u1798\u17c2\u179a",  # Khmer
+        "\u1000\u1019\u1039\u1018\u102c",  # Burmese
+        "\u0939\u093f\u0928\u094d\u0926\u0940 A",  # Hindi
+        "\u0e17\u0e35\u0e48\u0e19\u0e35\u0e48",  # Thai
+        "\u2d5c\u2d7f\u2d4f",  # Tifinagh
+        "ti\u1ebfng Vi\u1ec7t, x\u0301",
+    ],
+)
+def test_marks_of_a_script_on_its_own_letters_are_shown_as_they_are(text: str) -> None:
+    assert visible(text) == text
+    assert find_findings({"to": text}) == ()
+    assert [each.kind for each in find_findings({"to": "\u0627\u0644\u0633\u0651\u064e\u0644"})] == ["right_to_left"]

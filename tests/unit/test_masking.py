@@ -1,6 +1,7 @@
 """Masking: a stored report contains no secret argument that it repeats."""
 
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -37,12 +38,64 @@ def masked_result(value: object, stored: Payload = STORED) -> object:
         "s3cret/p%c3%a4ss%0a%22word%22",
         b64encode(SECRET.encode()).decode(),
         b64encode(SECRET.encode()).decode().rstrip("="),
+        SECRET.encode().hex(),
+        SECRET.encode().hex().upper(),
+        "".join(f"%{byte:02x}" for byte in SECRET.encode()),
+        "".join(f"%{byte:02X}" for byte in SECRET.encode()),
     ],
 )
 def test_every_spelling_of_a_secret_is_hidden_in_error_and_result(spelled: str) -> None:
     result = mask_report(Payload(error=f"401 for {spelled}."), STORED)
     assert result.error == f"401 for {MASK}."
     assert masked_result({"log": [f"-> {spelled} <-", 1]}) == {"log": [f"-> {MASK} <-", 1]}
+
+
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("after", ["", "z", "zy", "zyx"])
+@pytest.mark.parametrize("secret", ["correct horse", "correct?>horse", "correct!>?horse", "four"])
+def test_a_secret_inside_of_what_was_encoded_in_base64_is_hidden(
+    encode: Callable[[bytes], bytes], before: str, after: str, secret: str
+) -> None:
+    """At most one character on each side is left, which also holds bits of what is around the secret."""
+    text = encode(f"{before}{secret}{after}".encode()).decode()
+    result = mask_report(Payload(error=f"Basic {text}"), stored_payload({"key": secret}, "key")).error or ""
+    head, tail = result.removeprefix("Basic ").split(MASK)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(head) <= -(-4 * len(before) // 3)
+    assert len(tail.rstrip("=")) <= -(-4 * len(after) // 3) + 1
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["it's%20(so)!%2F%26", "it's%20(so)!/&", "it%27s+%28so%29%21%2F%26"],
+    ids=["encodeURIComponent", "encodeURI", "form"],
+)
+def test_a_secret_in_an_address_as_browsers_write_it_is_hidden(spelled: str) -> None:
+    assert mask_text(f"?{spelled}#", *both({"key": "it's (so)!/&"}, "key")) == f"?{MASK}#"
+
+
+def test_names_inside_of_a_secret_object_are_hidden() -> None:
+    stored = stored_payload({"tokens": {"tok-4711": {"t1": True}}, "plain": {"name": 1}}, "tokens")
+    assert masked_result({"tok-4711": 1, "name": "tok-4711 t1 name"}, stored) == {MASK: 1, "name": f"{MASK} t1 name"}
+    assert masked_result({"t1": "t1"}, stored) == {MASK: MASK}
+
+
+def test_field_names_of_a_secret_object_are_not_secret() -> None:
+    stored = stored_payload({"card": {"number": "4000-1", "expiry_month": 7, "a" * 33: 1}}, "card")
+    report = f"The number 4000-1 does not fit expiry_month of {'a' * 33}."
+    assert mask_report(Payload(error=report), stored).error == f"The number {MASK} does not fit expiry_month of {MASK}."
+
+
+def test_names_that_repeat_count_once() -> None:
+    stored = stored_payload({"cards": [{"owner 1": True, "number 1": False}] * MAX_SECRETS}, "cards")
+    assert mask_report(Payload(error="quiet"), stored).error == "quiet"
+
+
+def both(args: dict[str, object], *secret: str) -> tuple[bytes, bytes]:
+    stored = stored_payload(args, *secret)
+    return stored.args or b"", stored.shown or b""
 
 
 def test_names_in_a_result_are_hidden_as_well_and_stay_apart() -> None:

@@ -172,7 +172,7 @@ async def quick_check(store: Store, workspace: str, newest: int = QUICK_CHECK_AP
     for stored in page.items:
         name = stored.approval.id
         found += [violation async for violation in check.approvals(name[:-1], name)]
-    return found
+    return [*found, *await store.audit_reader.schema_violations()]
 
 
 async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violation]:
@@ -186,11 +186,29 @@ async def compare_rows(store: Store, verifier: Verifier) -> AsyncIterator[Violat
                     break
         return verifier.head.seq
 
-    check = RowCheck(store.audit_reader, verifier.workspace, verifier.tables, verifier.erasures, read_up_to)
-    async for violation in check.approvals():
+    reader = store.audit_reader
+    check = RowCheck(reader, verifier.workspace, verifier.tables, verifier.erasures, read_up_to)
+    for found in (check.approvals(), check.tables(), _compare_tallies(reader, verifier, read_up_to)):
+        async for violation in found:
+            yield violation
+    for violation in await reader.schema_violations():
         yield violation
-    async for violation in check.tables():
-        yield violation
+
+
+async def _compare_tallies(reader: AuditReader, verifier: Verifier, read_up_to: ReadUpTo) -> AsyncIterator[Violation]:
+    """Differences between the stored numbers and the statuses by the ledger, both as of the same entry.
+
+    An altered ledger gives no statuses to compare with.
+    """
+    newest, tallies = await reader.tallies(verifier.workspace)
+    if await read_up_to(newest) != newest or verifier.violations:
+        return
+    counted = verifier.invariants.count_statuses()
+    for status in sorted(tallies.keys() | counted.keys()):
+        stored, expected = tallies.get(status, 0), counted.get(status, 0)
+        if stored != expected:
+            message = f"tally {status}: It is {stored}, by the ledger {expected}."
+            yield Violation(0, message, "tallies", status, "n")
 
 
 PAGE_SIZE = 500  # rows

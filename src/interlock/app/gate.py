@@ -27,6 +27,7 @@ from interlock.core.call import ANY_OWNER, Args, RedactedArgs, ToolCall, ToolSpe
 from interlock.core.canonical import read_canonical
 from interlock.core.card import Finding
 from interlock.core.chat.thread import is_thread_id
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.core.declared import call_findings, call_sentence, stored_preview
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
 from interlock.core.fast_dataclasses import fast_replace
@@ -34,7 +35,7 @@ from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Change, Moment, Payload, Stored
-from interlock.core.masking import mask_report, mask_text
+from interlock.core.masking import MASK, mask_report, mask_text
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, approval_outcome
 from interlock.core.policy import claims
 from interlock.core.policy.claims import FillTerms, Judgement
@@ -54,6 +55,8 @@ from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
 MAX_INLINE_SECRETS = 1_000  # characters of a call with secret arguments that are masked on the event loop
 MAX_CACHED_TOOLS = 1_000  # tools whose grant conditions are cached
+ReportStep = Callable[[Approval, Moment, Payload], Change[Approval]]
+TextStep = Callable[[Approval, Moment, str], Change[Approval]]
 POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also polls
 
 
@@ -182,9 +185,21 @@ class Gate:
         )
 
     async def get_outcome(self, workspace: str, approval_id: str) -> Outcome:
-        stored = await self._store.get(workspace, approval_id)
-        self._require_visible(stored.approval)
-        return await self._resolve_outcome(stored)
+        """Read the arguments and the result only if the outcome has them: thousands of waiters look again and again."""
+        approval = self._require_visible(await self._store.get_approval(workspace, approval_id))
+        outcome = self._outcome_without_payload(approval)
+        return outcome or await self._resolve_outcome(await self._store.get(workspace, approval_id))
+
+    def _outcome_without_payload(self, approval: Approval) -> Outcome | None:
+        """The outcome, unless a timer has to be fired first or it has arguments or a result."""
+        now = self._clock()
+        approval = self.in_force.defer_approval(approval, now)
+        dead = approval.status == "running" and self._is_dead(approval.lease.runner)
+        overdue = approval.status == "pending" and now >= approval.deadlines.expires_at
+        if dead or overdue:
+            return None
+        outcome = self.in_force.wait_if_frozen(approval_outcome(approval, Payload(), now), approval)
+        return outcome if isinstance(outcome, Waiting | Refused) else None
 
     async def wait(
         self, workspace: str, approval_id: str, timeout: float | None = None, *, last_seen_question: int | None = None
@@ -255,34 +270,47 @@ class Gate:
         ok: bool,
         late: Callable[[LateReport], bool],
     ) -> Approval:
-        def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
-            return execute.finish(self._require_visible(approval), fence, report, moment, ok=ok, late=late)
-
-        if not self._masks_reports:
-            return await self._store.transition(workspace, approval_id, step)
-        try:
-            return await self._finish_masked(workspace, approval_id, step, partial(_check_no_secrets, payload))
-        except _HasSecrets as found:  # a program sizes secrets and report, and a transaction must not wait for that
-            args, masked = found.stored.args, await asyncio.to_thread(mask_report, payload, found.stored)
-
-        def mask(stored: Payload) -> Payload:
-            return masked if stored.args == args else mask_report(payload, stored)  # erased meanwhile: all is masked
-
-        return await self._finish_masked(workspace, approval_id, step, mask)
-
-    async def _finish_masked(
-        self,
-        workspace: str,
-        approval_id: str,
-        step: Callable[[Approval, Moment, Payload], Change[Approval]],
-        mask: Callable[[Payload], Payload],
-    ) -> Approval:
-        stored = await self._store.transition_stored(
+        return await self._report(
             workspace,
             approval_id,
-            lambda old, moment, _: step(self._require_visible(old.approval), moment, mask(old.payload)),
+            payload,
+            lambda approval, moment, report: execute.finish(approval, fence, report, moment, ok=ok, late=late),
         )
-        return stored.approval
+
+    async def _report(self, workspace: str, approval_id: str, report: Payload, step: ReportStep) -> Approval:
+        """Run a step with the report of a call; of an external program, its secret arguments are masked."""
+        if self._masks_reports:
+            return await self._run_masked(workspace, approval_id, report, step)
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: step(self._require_visible(approval), moment, report)
+        )
+
+    async def _say(self, workspace: str, approval_id: str, text: str, limit: int, step: TextStep) -> Approval:
+        """Run a step with a text of an agent about a call; its secret arguments are masked, whoever the agent is."""
+
+        def say(approval: Approval, moment: Moment, report: Payload) -> Change[Approval]:
+            said = report.error or ""
+            return step(approval, moment, MASK if len(text) <= limit < len(said) else said)  # masks can be longer
+
+        return await self._run_masked(workspace, approval_id, Payload(error=text), say)
+
+    async def _run_masked(self, workspace: str, approval_id: str, report: Payload, step: ReportStep) -> Approval:
+        """Mask outside the transaction: a program sizes secrets and report, and no transaction must wait for that."""
+
+        async def run(mask: Callable[[Payload], Payload]) -> Approval:
+            stored = await self._store.transition_stored(
+                workspace,
+                approval_id,
+                lambda old, moment, _: step(self._require_visible(old.approval), moment, mask(old.payload)),
+            )
+            return stored.approval
+
+        try:
+            return await run(partial(_check_no_secrets, report))
+        except _HasSecrets as found:
+            args, masked = found.stored.args, await asyncio.to_thread(mask_report, report, found.stored)
+        # if the arguments were erased meanwhile, all is masked
+        return await run(lambda stored: masked if stored.args == args else mask_report(report, stored))
 
     async def _new_evidence(self, workspace: str, approval_id: str) -> Callable[[LateReport], bool]:
         """Accept a late report only once, and a few per call: a late runner can repeat it without limit."""
@@ -308,10 +336,12 @@ class Gate:
         )
 
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
-        return await self._store.transition(
+        return await self._say(
             workspace,
             approval_id,
-            lambda approval, moment: cancel(self._require_visible(approval), actor, reason, moment),
+            reason,
+            MAX_COMMENT,
+            lambda approval, moment, said: cancel(approval, actor, said, moment),
         )
 
     async def questions(self, workspace: str, approval_id: str) -> Sequence[Question]:
@@ -325,19 +355,23 @@ class Gate:
 
     async def answer(self, workspace: str, approval_id: str, number: int, text: str, agent: str = "") -> Approval:
         actor = f"agent:{agent}" if agent else "agent"
-        return await self._store.transition(
+        return await self._say(
             workspace,
             approval_id,
-            lambda approval, moment: discussion.reply(self._require_visible(approval), number, text, actor, moment),
+            text,
+            MAX_MESSAGE,
+            lambda approval, moment, said: discussion.reply(approval, number, said, actor, moment),
         )
 
     async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
         said = [each for each in await self._store.timeline(workspace, approval_id) if each.kind == "commented"]
         discussion.check_remark_limit(sum(each.actor == actor for each in said), approval_id)
-        return await self._store.transition(
+        return await self._say(
             workspace,
             approval_id,
-            lambda approval, moment: discussion.remark(self._require_visible(approval), text, actor, moment),
+            text,
+            discussion.MAX_QUESTION,
+            lambda approval, moment, said: discussion.remark(approval, said, actor, moment),
         )
 
     async def find_approval(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
@@ -526,7 +560,7 @@ class _HasSecrets(Stale):
 
 
 def _check_no_secrets(report: Payload, stored: Payload) -> Payload:
-    if stored.args is not None and stored.shown is not None:
+    if stored.args is not None and stored.shown is not None and (report.error or report.result is not None):
         raise _HasSecrets(stored)
     return mask_report(report, stored)  # everything, if the arguments were erased
 

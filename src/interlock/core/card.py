@@ -1,6 +1,7 @@
 """Cards: a call as people see it, escaped, typed and with findings; two different calls never look alike."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -119,6 +120,7 @@ def visible(text: str) -> str:
     hidden = {ch for ch in chars if not ch.isprintable() or ch == "\\" or _BLANK.match(ch)}
     if _marks_deceive(text):
         hidden |= {ch for ch in chars if not _stands_alone(ch)}
+    hidden |= _foreign_marks(text)
     return text.translate({ord(ch): _escape(ch) for ch in hidden}) if hidden else text
 
 
@@ -239,6 +241,32 @@ def _stands_alone(ch: str) -> bool:
     return is_normalized("NFC", ch) and not ("\u1160" <= ch <= "\u11ff" or category(ch)[0] == "M")
 
 
+def _foreign_marks(text: str) -> set[str]:
+    """Marks of one script that follow a letter of another, where most fonts draw nothing for some of them."""
+    scripts = {ch: _script(ch) for ch in set(text) if ch >= "\u0300"}
+    marks = {ch for ch, script in scripts.items() if script and category(ch)[0] == "M"}
+    if not marks:
+        return marks
+    found, base = set[str](), 0
+    for ch in text:
+        if ch not in marks:
+            base = base if _joins(ch) else scripts.get(ch, 0)
+        elif scripts[ch] != base:
+            found.add(ch)
+    return found
+
+
+def _script(ch: str) -> int:
+    """The number of the script that has combining marks of its own, else 0."""
+    _, end, script = _SCRIPTS[bisect(_SCRIPT_STARTS, ord(ch)) - 1]
+    return script if ord(ch) <= end else 0
+
+
+def _joins(ch: str) -> bool:
+    """Whether it is no base of the marks after it: a mark of any script, or a joiner."""
+    return ch in "\u200c\u200d" or (ch >= "\u0300" and category(ch)[0] == "M")
+
+
 def _escape(ch: str) -> str:
     return ch.encode("unicode_escape").decode() if ch in "\\\n\r\t" else f"\\u{{{ord(ch):x}}}"
 
@@ -303,6 +331,8 @@ def _letter_anomalies(words: list[str]) -> Iterator[_Anomaly]:
     text = " ".join(words)
     reasons = [f"{what}: {_quote(text, match)}" for what, pattern in _LOOKALIKES if (match := pattern.search(text))]
     imitation = islice(filter(_imitates, words), 1)
+    if foreign := _foreign_marks(text):
+        reasons.append(f"puts marks of one script on letters of another: {_code_points(sorted(foreign))}")
     reasons += [f'imitates Latin letters: {_code_points(word)} in "{visible(word[:60])}"' for word in imitation]
     # a dotted word may be a file as well, so without other reasons only what is written like a host counts as one
     names = (match[0] for match in (_DOTTED if reasons else _HOST).finditer(text) if not match[0].isascii())
@@ -371,6 +401,35 @@ _HARMLESS_INVISIBLE: Final = re.compile(
     rf"|(?<=[{_PICTURE}\ufe0f]\u200d)(?=[{_PICTURE}{_SIGN}])|(?<=\r)(?=\n)"
     r"|(?<=[\u0620-\u0dff\u0f40-\u109f\u1780-\u17ff][\u200c\u200d])(?![\u200b-\u200f\u2060-\u206f]))"
 )
+# Blocks of the scripts with combining marks of their own, one script up to each semicolon; the same in visible.ts.
+_MARKED_SCRIPTS: Final = (
+    "3e2-3ef 2c80-2cff 102e0-102ff; 400-52f 1c80-1c8f 2de0-2dff a640-a69f 1e030-1e08f; 591-5ff fb1d-fb4f; "
+    "600-77f 860-8ff fb50-fdff fe70-fefe 10ec0-10eff 1ee00-1eeff; 780-7bf; 7c0-7ff; 800-83f; 840-85f; 900-97f "
+    "a8e0-a8ff 11b00-11b5f; 980-9ff; a00-a7f; a80-aff; b00-b7f; b80-bff 11fc0-11fff; c00-c7f; c80-cff; d00-d7f; "
+    "d80-dff 111e1-111ff; e00-e7f; e80-eff; f00-fff; 1000-109f a9e0-a9ff aa60-aa7f 116d0-116ff; 1100-11ff "
+    "302e-302f 3130-318f a960-a97f ac00-d7ff; 1200-139f 2d80-2ddf ab00-ab2f 1e7e0-1e7ff; 1700-171f; 1720-173f; "
+    "1740-175f; 1760-177f; 1780-17ff 19e0-19ff; 1800-18af 11660-1167f; 1900-194f; 1a00-1a1f; 1a20-1aaf; "
+    "1b00-1b7f; 1b80-1bbf 1cc0-1ccf; 1bc0-1bff; 1c00-1c4f; 2c00-2c5f 1e000-1e02f; 2d30-2d7f; 3005-3007 "
+    "3021-302d 3038-303b 3100-312f 31a0-31bf 3400-4dbf 4e00-9fff f900-faff 16ff0-16ff1 20000-3ffff; 3031-3035 "
+    "3041-30ff 31f0-31ff ff66-ff9f 1aff0-1b16f; a6a0-a6ff 16800-16a3f; a800-a82f; a880-a8df; a900-a92f; "
+    "a930-a95f; a980-a9df; aa00-aa5f; aa80-aadf; aae0-aaff abc0-abff; 101d0-101ff; 10350-1037f; 10a00-10a5f; "
+    "10ac0-10aff; 10d00-10d3f; 10d40-10d8f; 10e80-10ebf; 10f30-10f6f; 10f70-10faf; 11000-1107f; 11080-110cf; "
+    "11100-1114f; 11150-1117f; 11180-111df; 11200-1124f; 112b0-112ff; 11300-1137f; 11380-113ff; 11400-1147f; "
+    "11480-114df; 11580-115ff; 11600-1165f; 11680-116cf; 11700-1174f; 11800-1184f; 11900-1195f; 119a0-119ff; "
+    "11a00-11a4f; 11a50-11aaf; 11c00-11c6f; 11c70-11cbf; 11d00-11d5f; 11d60-11daf; 11ee0-11eff; 11f00-11f5f; "
+    "16100-1613f; 16ad0-16aff; 16b00-16b8f; 16d40-16d7f; 16f00-16f9f; 1bc00-1bc9f; 1cf00-1cfcf; 1d100-1d1ff; "
+    "1d200-1d24f; 1d800-1daaf; 1e100-1e14f; 1e290-1e2bf; 1e2c0-1e2ff; 1e4d0-1e4ff; 1e5d0-1e5ff; 1e800-1e8df; "
+    "1e900-1e95f"
+)
+_SCRIPTS: Final = sorted(
+    [(0, -1, 0)]
+    + [
+        (int(first, 16), int(last, 16), number)
+        for number, script in enumerate(_MARKED_SCRIPTS.split("; "), 1)
+        for first, last in (block.split("-") for block in script.split())
+    ]
+)
+_SCRIPT_STARTS: Final = [first for first, _, _ in _SCRIPTS]
 _MARK: Final = _char_class("300-36f 483-489 1ab0-1aff 1dc0-1dff 20d0-20ff fe20-fe2f")
 _LATIN: Final = _char_class("41-5a 61-7a c0-d6 d8-f6 f8-2af 1e00-1eff 2c60-2c7f a722-a7ff ab30-ab64")
 _CYRILLIC: Final = _char_class("400-481 48a-52f 1c80-1c88 a640-a66e a680-a69d")

@@ -6,7 +6,8 @@ Work is bounded, since the program sizes the arguments and the report: past the 
 from __future__ import annotations
 
 import json
-from base64 import b64encode, urlsafe_b64encode
+import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 from urllib.parse import quote, quote_plus
@@ -17,9 +18,14 @@ from interlock.core.ledger.event import Payload
 
 MASK = "[hidden]"
 MIN_SECRET_LENGTH = 4  # characters of a secret that is searched inside texts; a shorter one has to be the whole text
-MAX_SCANNED = 64_000_000  # characters to search, for all spellings of all secrets
-MAX_SECRETS = 2_000  # texts and numbers inside the secret arguments
+MAX_SCANNED = 128_000_000  # characters to search, for all spellings of all secrets
+MAX_SECRETS = 2_000  # different texts, names and numbers inside the secret arguments
 PADDED_LENGTH = 30_000  # Python searches longer texts in linear time, and shorter ones in the time of their product
+
+_FIELD_NAME = re.compile("[A-Za-z_-]{1,32}")  # the names of most objects; they are not secret with their values
+_URL_SAFE = str.maketrans("+/", "-_")
+_URI_COMPONENT = "!*'()"  # what encodeURIComponent of JavaScript leaves as it is
+_URI = _URI_COMPONENT + ";,/?:@&=+$#"  # and encodeURI
 
 
 def mask_report(report: Payload, stored: Payload) -> Payload:
@@ -28,7 +34,7 @@ def mask_report(report: Payload, stored: Payload) -> Payload:
         return _mask_all(report)
     if stored.shown is None:
         return report
-    secrets = list(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
+    secrets = dict.fromkeys(_secrets(read_canonical(stored.args), read_canonical(stored.shown)))
     if len(secrets) > MAX_SECRETS:
         return _mask_all(report)
     spellings = _secret_spellings(secrets)
@@ -53,17 +59,15 @@ class _Spellings(NamedTuple):
     exact_texts: frozenset[str]
     numbers: frozenset[str]
 
-    @property
-    def all(self) -> Sequence[str]:
-        return (*self.substrings, *self.exact_texts, *self.numbers)
+    sought: Sequence[str]  # all of them, as they are and as the canonical JSON of a result spells them
 
     def search_work(self, text: str) -> int:
-        """The characters that are searched, at most: each spelling is sought as it is, as JSON, and to replace it."""
-        return 3 * sum(min(len(text) * len(each), len(text) + PADDED_LENGTH) for each in self.all)
+        """The characters that are searched, at most: to find each spelling, and to replace it."""
+        spellings = (*self.sought, *self.substrings)
+        return sum(min(len(text) * len(each), len(text) + PADDED_LENGTH) for each in spellings)
 
     def is_in(self, text: str) -> bool:
-        """Whether the text holds one, also as the canonical JSON of a result spells it."""
-        return any(_find(text, each) or _find(text, json.dumps(each, ensure_ascii=False)[1:-1]) for each in self.all)
+        return any(_find(text, each) for each in self.sought)
 
     def mask_text(self, text: str) -> str:
         return MASK if text in self.exact_texts else self._mask_substrings(text)
@@ -163,7 +167,9 @@ def _secrets(value: object, shown: object) -> Iterator[object]:
 def _leaves(value: object) -> Iterator[object]:
     match value:
         case Mapping():
-            for inner in value.values():
+            for name, inner in value.items():
+                if _FIELD_NAME.fullmatch(name) is None:  # "number" of a card is no secret, an address as a name may be
+                    yield from _leaves(name)
                 yield from _leaves(inner)
         case list():
             for inner in value:
@@ -186,17 +192,29 @@ def _secret_spellings(secrets: Iterable[object]) -> _Spellings:
             whole.add(text)
         else:
             inside.update(_spellings(text))
-    return _Spellings(sorted(inside, key=len, reverse=True), frozenset(whole), frozenset(numbers))
+    found = (*inside, *whole, *numbers)
+    sought = dict.fromkeys((*found, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in found)))
+    return _Spellings(sorted(inside, key=len, reverse=True), frozenset(whole), frozenset(numbers), tuple(sought))
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """A secret as it is, inside JSON, percent-encoded and in base64."""
+    """A secret as it is, inside JSON, percent-encoded, in base64 and in hexadecimal."""
     yield secret
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    for encoded in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+    percent = (quote(secret, safe=safe) for safe in ("", "/", _URI_COMPONENT, _URI))
+    for encoded in (*percent, quote_plus(secret), quote_plus(secret, safe="*").replace("~", "%7E")):
         yield from (encoded, _lower_case(encoded))
-    for data in (b64encode(secret.encode()), urlsafe_b64encode(secret.encode())):
-        yield from (data.decode(), data.decode().rstrip("="))
+    data = secret.encode()
+    for plain in (b64encode(data), *(_base64_inside(data, offset) for offset in range(3))):
+        for text in (plain.decode(), plain.decode().rstrip("=")):
+            yield from (text, text.translate(_URL_SAFE))
+    for digits in (data.hex(), data.hex().upper()):
+        yield from (digits, re.sub("..", r"%\g<0>", digits))
+
+
+def _base64_inside(data: bytes, offset: int) -> bytes:
+    """The characters of base64 that do not depend on the bytes around these, which begin so many after a triple."""
+    return b64encode(bytes(offset) + data)[-(-8 * offset // 6) : 8 * (offset + len(data)) // 6]
 
 
 def _lower_case(encoded: str) -> str:

@@ -1,8 +1,11 @@
-"""The Store port, over a database that reads and runs batch items inside a transaction."""
+"""The Store port, over a database that reads and runs batch items inside a transaction.
+
+It is long because the port is one class, with a few lines for each method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property, partial
 from typing import cast
@@ -154,6 +157,14 @@ class SqlStore:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         return found[0]
 
+    async def get_approval(self, workspace: str, approval_id: str) -> Approval:
+        """Return an approval without its payload, which can be large."""
+        found = await self._database.fetch("approval", workspace, approval_id)
+        if not found:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+        terms = await self._terms(found)
+        return rows.read_approval(found[0], terms.__getitem__)
+
     async def list(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
         check_statuses(query)
         if needs_text_search(query):
@@ -223,15 +234,20 @@ class SqlStore:
         return cast(Stored, await self._database.write(approvals.transition_stored(workspace, approval_id, step)))
 
     async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
-        """Read rows of approvals with their payloads; terms that are not cached are read first."""
-        interned, known = self._database.interned, dict[str, Ask]()
-        for sha256 in {row[rows.TERMS_COLUMN] for row in found}:  # copied: another thread may clear the cache
-            terms = interned.terms.get(sha256)
-            known[sha256] = terms or intern_terms(sha256, await self._database.fetch("terms", sha256), interned)
+        """Read rows of approvals with their payloads."""
+        known = await self._terms(found)
         return [
             Stored(rows.read_approval(row, known.__getitem__), rows.read_payload(row[rows.APPROVAL_COLUMN_COUNT :]))
             for row in found
         ]
+
+    async def _terms(self, found: Sequence[Row]) -> Mapping[str, Ask]:
+        """Return the terms of approvals; those that are not cached are read."""
+        interned, known = self._database.interned, dict[str, Ask]()
+        for sha256 in {row[rows.TERMS_COLUMN] for row in found}:  # copied: another thread may clear the cache
+            terms = interned.terms.get(sha256)
+            known[sha256] = terms or intern_terms(sha256, await self._database.fetch("terms", sha256), interned)
+        return known
 
     async def spec(self, sha256: str) -> ToolSpec | None:
         """Return a tool definition. It never changes, so a small one is read once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
@@ -127,6 +128,11 @@ class InvariantChecker:
     def state(self, approval_id: str) -> ReplayState | None:
         ended = self._ended.get(approval_id)
         return self._open.get(approval_id) if ended is None else _unpack(ended)
+
+    def count_statuses(self) -> Mapping[str, int]:
+        """How many approvals have each status."""
+        ended = (text.partition(" ")[0] for text in self._ended.values())
+        return Counter(state.status for state in self._open.values()) + Counter(ended)
 
     def check(self, entry: Entry) -> None:
         """Check an entry; fast for the usual one: known arguments, a known ending, a legal transition."""

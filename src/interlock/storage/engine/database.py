@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from interlock.core.call import ToolSpec
+    from interlock.core.ledger.invariants import Violation
     from interlock.core.ports import Clock
     from interlock.storage.engine.cache import Interned
     from interlock.storage.engine.metrics import CheckResult, WriterStats
@@ -22,6 +23,7 @@ class DatabaseReader(Protocol):
     async def fetch_in_thread(self, statement: str, values: Any) -> list[Row]: ...
     async def due(self, now: int, limit: int) -> list[Row]: ...
     async def check_health(self) -> Sequence[CheckResult]: ...
+    async def find_schema_violations(self) -> Sequence[Violation]: ...
 
 
 class Database(DatabaseReader, Protocol):

@@ -364,6 +364,10 @@ from freezes f where f.workspace = ? and f.id > ? order by f.id limit ?
 select coalesce((select seq from heads where workspace = ?), 0), p.tool, p.definition, p.agent, p.pinned_by, p.at
 from pins p where p.workspace = ? and p.tool > ? order by p.tool limit ?
 
+-- name: checked_tallies
+select h.seq, t.status, t.n from heads h left join tallies t on t.workspace = h.workspace and t.n <> 0
+where h.workspace = ? order by t.status limit 1000
+
 -- name: statements
 select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq

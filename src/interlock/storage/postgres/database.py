@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
+from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import Clock
 from interlock.core.search import SearchTerms
 from interlock.storage.engine.cache import Interned
@@ -35,6 +36,7 @@ from interlock.storage.postgres.connection import (
 from interlock.storage.postgres.notifications import Listener, Notifier
 from interlock.storage.postgres.pipeline import ColumnTypes, array_literal, placeholders
 from interlock.storage.postgres.read_pool import ReadPool
+from interlock.storage.schema_check import find_postgres_violations
 from interlock.storage.tables.search import MARK, DocumentRange, FullTextIndex, IndexBatch, SearchDatabase
 
 WRITER_SETTINGS = {
@@ -198,6 +200,9 @@ class PostgresDatabase:
     async def due(self, now: int, limit: int) -> list[Row]:
         """Claim due approvals for a moment, by the server's clock, so that several workers share them."""
         return await self._slow_pool.fetch(_CLAIM, (limit, CLAIM_LEASE))
+
+    async def find_schema_violations(self) -> Sequence[Violation]:
+        return await find_postgres_violations(self.fetch_text)
 
     async def check_health(self) -> list[CheckResult]:
         version = (await self.fetch_text("select current_setting('server_version')", ()))[0][0]

@@ -1,4 +1,7 @@
-"""SQLite: one writer thread with group commit, reader connections of their own, a file lock between processes."""
+"""SQLite: one writer thread with group commit, reader connections of their own, a file lock between processes.
+
+It is long because opening, writing, reading and backing up share the connections and the lock.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +22,7 @@ from urllib.parse import quote
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ledger.chain import Head
+from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import Clock
 from interlock.storage.engine.cache import MAX_CACHED_APPROVALS, BatchCache, Interned
 from interlock.storage.engine.metrics import CheckResult, WriterStats
@@ -29,6 +33,7 @@ from interlock.storage.engine.transaction import LostRace, Transaction
 from interlock.storage.engine.watch import ChangeReader, WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, BatchResult, Writer, run_item
 from interlock.storage.migrate import APPLICATION_ID, migrate_sqlite
+from interlock.storage.schema_check import find_sqlite_violations
 from interlock.storage.tables.search import Fts5Index, FullTextIndex
 
 POLL_INTERVAL = 0.004  # seconds between checks for other processes' commits, while anything waits
@@ -180,6 +185,9 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise to_store_error(error, self.path.name) from error
         return found
+
+    async def find_schema_violations(self) -> Sequence[Violation]:
+        return await find_sqlite_violations(self.fetch_text)
 
     async def check_health(self) -> list[CheckResult]:
         version = str((await self.fetch_text("select sqlite_version()", ()))[0][0])

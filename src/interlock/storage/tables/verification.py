@@ -16,6 +16,7 @@ from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger.chain import PARSE_ERRORS, Entry
 from interlock.core.ledger.event import Stored
 from interlock.core.ledger.expected_tables import STATED_KIND, TABLES, FreezeRow, KeyRow, stated_event
+from interlock.core.ledger.invariants import Violation
 from interlock.core.ledger.row_digests import shown_texts_sha256, subject_sha256
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import AgentVersion, AuditPage, AuditRow
@@ -77,6 +78,15 @@ class SqlAuditReader:
     async def has_used(self, workspace: str, key: str, agent: str) -> bool:
         """Return whether it is recorded that a key has used an agent's name, as names are compared."""
         return bool(await self._database.fetch("key_agent", workspace, agent, key))
+
+    async def tallies(self, workspace: str) -> tuple[int, dict[str, int]]:
+        """Return how many approvals have each status, as stored with the newest entry, which comes first."""
+        found = await self._database.fetch("checked_tallies", workspace)
+        return (int(found[0][0]) if found else 0), {str(row[1]): int(row[2]) for row in found if row[1] is not None}
+
+    async def schema_violations(self) -> Sequence[Violation]:
+        """Return what is not as the migrations made it."""
+        return await self._database.find_schema_violations()
 
     def _read(self, row: Row, terms: dict[str, Ask | str]) -> AuditRow:
         known = terms[str(row[rows.TERMS_COLUMN])]
