@@ -142,13 +142,13 @@ class Statistics:
         self._queries = load_queries()
 
     async def over_time(self, ledger_range: LedgerRange, step: int) -> Sequence[TimeBucketCount]:
-        return [TimeBucketCount(*row) for row in await self._fetch("told_over_time", step, *ledger_range)]
+        return [TimeBucketCount(*row) for row in await self._fetch("event_counts_by_time", step, *ledger_range)]
 
     async def by_tool(self, ledger_range: LedgerRange) -> Sequence[NamedEventCount]:
-        return [NamedEventCount(*row) for row in await self._fetch("told_by_tool", *ledger_range)]
+        return [NamedEventCount(*row) for row in await self._fetch("event_counts_by_tool", *ledger_range)]
 
     async def by_agent(self, ledger_range: LedgerRange) -> Sequence[NamedEventCount]:
-        return [NamedEventCount(*row) for row in await self._fetch("told_by_agent", *ledger_range)]
+        return [NamedEventCount(*row) for row in await self._fetch("event_counts_by_agent", *ledger_range)]
 
     async def times(self, ledger_range: LedgerRange, step: int = WHOLE_RANGE) -> Sequence[DecisionTimes]:
         return [DecisionTimes(*row) for row in await self._fetch("times_to_decide", step, *ledger_range)]

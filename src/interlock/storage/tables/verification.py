@@ -129,16 +129,16 @@ PAGE_SIZE = 1_000
 
 async def backfill_statements(database: Database) -> list[str]:
     """State the existing rows in ledgers of an earlier version, before any other write; return those workspaces."""
-    found = [str(row[0]) for row in await database.fetch("unstated")]
+    found = [str(row[0]) for row in await database.fetch("workspaces_without_baseline")]
     return [workspace for workspace in found if await database.write(backfill_statement(workspace))]
 
 
 def backfill_statement(workspace: str) -> BatchItem:
     def run(tx: Transaction) -> bool:
         tx.require_own_batch(f"stating of {workspace}")
-        if tx.fetch("mark", workspace, STATED_KIND):
+        if tx.fetch("consumer_offset", workspace, STATED_KIND):
             return False  # another process was faster
-        tx.write("write_mark", workspace, STATED_KIND, tx.head(workspace).seq)
+        tx.write("write_consumer_offset", workspace, STATED_KIND, tx.head(workspace).seq)
         if _is_stated(tx, workspace):
             return False
         found = {table: list(_read_rows(tx, table, workspace)) for table in TABLES}
@@ -149,8 +149,8 @@ def backfill_statement(workspace: str) -> BatchItem:
 
 
 def _is_stated(tx: Transaction, workspace: str) -> bool:
-    born = tx.fetch("first_birth", workspace)
-    return bool(tx.fetch("stated_entry", workspace)) or bool(born and '"subject":"' in born[0][0])
+    born = tx.fetch("first_approval_event", workspace)
+    return bool(tx.fetch("baseline_entry", workspace)) or bool(born and '"subject":"' in born[0][0])
 
 
 def _read_rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[str, Any]]:
@@ -163,7 +163,7 @@ def _read_rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[st
 
 def _open_approvals(tx: Transaction, workspace: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
     after = ""
-    while found := tx.fetch("stated_approvals", workspace, after, PAGE_SIZE):
+    while found := tx.fetch("baseline_approvals", workspace, after, PAGE_SIZE):
         for row in found:
             with suppress(*PARSE_ERRORS, StoreUnavailable):  # left out; a verifier reports why
                 approval = rows.read_approval(row, tx.terms)
