@@ -86,7 +86,7 @@ class Gate:
         """Resume a paused run, in any process. Saving the returned session is up to the program."""
         session = load_session(pause)
         response = await self.look_again(agent, session)
-        await self.agent.resumed(pause)
+        await self.agent.complete_pause(pause)
         return session, response
 
     async def look_again(self, agent: Any, session: AgentSession) -> AgentResponse:
@@ -113,7 +113,7 @@ class Gate:
         if pending_requests(session):
             notes[FENCE] = (await self.agent.pause(run_id, _dump_session(session).encode())).fence
         elif fence is not None:
-            await self.agent.resumed(
+            await self.agent.complete_pause(
                 Pause(run_id=run_id, agent=self.agent.path[0], state=b"", paused_at=0, fence=fence)
             )
 

@@ -208,7 +208,7 @@ class Segments:
 
     @property
     def _lease(self) -> float:
-        return self._agent.lock.program.lease / 1000
+        return self._agent.interlock.program.lease / 1000
 
 
 def segment_id(run_id: str, segment: int) -> str:

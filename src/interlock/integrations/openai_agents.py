@@ -77,7 +77,7 @@ class GatedAgent:
                 return None
             result = await agents.Runner.run(self.agent, state, **options)
             result = await self._continue(conversation, result, options)
-        await self.gate.resumed(pause)
+        await self.gate.complete_pause(pause)
         return result
 
     @asynccontextmanager
@@ -100,7 +100,7 @@ class GatedAgent:
         yield result
         await self._save_pause(conversation, result)
         if result.is_complete:
-            await self.gate.resumed(pause)
+            await self.gate.complete_pause(pause)
 
     @contextmanager
     def conversation(
@@ -351,7 +351,7 @@ class GatedInvoker:
         conversation = current_conversation(self.spec.name)
         try:
             call = await self._call(conversation, context, args, call_id)
-            outcome = await self.gate.lock.check(call, self.spec)
+            outcome = await self.gate.interlock.check(call, self.spec)
         except InvalidRequest:
             return False  # the error is returned to the model when the tool is invoked
         match outcome:

@@ -214,14 +214,14 @@ class _ToolsetCall:
         try:
             return await self.gate.wrapped.call_tool(self.name, args, self.ctx, self.tool)
         except (ApprovalRequired, CallDeferred) as error:
-            if self.gate.agent.lock.execution() is None:
+            if self.gate.agent.interlock.execution() is None:
                 raise
             said = (
                 f"{self.name} was approved, and then asked for itself. Leave that to the gate; only a read can defer."
             )
             raise UserError(said) from error
         except ModelRetry as error:
-            if self.gate.agent.lock.execution() is None or not _is_effect_unknown(error):
+            if self.gate.agent.interlock.execution() is None or not _is_effect_unknown(error):
                 raise
             raise EffectUnknown(error.message) from error
 

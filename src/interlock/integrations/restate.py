@@ -102,7 +102,7 @@ async def _finish_if_cancelled(work: Awaitable[T]) -> T:
 async def _withdraw(agent: Agent, approval_id: str) -> dict[str, Any]:
     """Cancel the approval: nobody should approve a call that will not run. A started or finished call is left alone."""
     try:
-        await agent.lock.cancel(approval_id, WORKFLOW_ENDED)
+        await agent.interlock.cancel(approval_id, WORKFLOW_ENDED)
     except Error as error:
         if error.status >= 500:
             raise

@@ -86,7 +86,7 @@ class Tools:
         A started or finished call is left alone.
         """
         with suppress(Conflict, Expired, NotFound):
-            await self._agent.lock.cancel(approval_id, CANCELLED)
+            await self._agent.interlock.cancel(approval_id, CANCELLED)
 
 
 # In the workflow: deterministic, with no input but the results of the activity

@@ -99,7 +99,7 @@ async def attempt_recorded(
         try:
             return await tool(args)
         except Exception as error:
-            if agent.lock.execution() is not None:
+            if agent.interlock.execution() is not None:
                 recorded.append(error)
             raise
 

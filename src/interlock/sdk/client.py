@@ -225,7 +225,7 @@ class Client:
         body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
         return codec.parse_pause(await self._transport.post("/api/pauses", body, max_bytes=MAX_BODY), state)
 
-    async def paused(self, agent: str = "") -> Sequence[Pause]:
+    async def list_pauses(self, agent: str = "") -> Sequence[Pause]:
         """Paused runs without their state, the longest pause first; at most 10,000."""
         found: list[Pause] = []
         cursor: str | None = ""
@@ -235,7 +235,7 @@ class Client:
             cursor = response["next"]
         return found
 
-    async def claim(
+    async def acquire_ready_pauses(
         self,
         agent: str,
         runner: str,
@@ -267,7 +267,7 @@ class Client:
         body = {"run_id": run_id, "fence": fence, "lease_seconds": self._lease}
         await self._transport.post("/api/pauses/renew", body, patience=self._lease / 3)
 
-    async def let_go(self, run_id: str, fence: int, *, failed: bool) -> float:
+    async def release_pause(self, run_id: str, fence: int, *, failed: bool) -> float:
         """Release the lease; returns the seconds until another process may acquire the run."""
         body = {"run_id": run_id, "fence": fence, "failed": failed}
         seconds: float = (await self._transport.post("/api/pauses/release", body, patience=BEST_EFFORT_TIMEOUT))[
@@ -275,7 +275,7 @@ class Client:
         ]
         return seconds
 
-    async def resumed(self, run_id: str, fence: int) -> bool:
+    async def complete_pause(self, run_id: str, fence: int) -> bool:
         """Delete the pause; False if the run was paused again meanwhile."""
         response = await self._transport.post("/api/pauses/complete", {"run_id": run_id, "fence": fence})
         return bool(response["over"])

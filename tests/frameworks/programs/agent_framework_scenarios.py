@@ -65,9 +65,9 @@ async def resumed_twice(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="twice")
     await agent.run("Go.", session=session)
     await context.decide("twice", Approve())
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     ends = await asyncio.gather(*(gate.resume(agent, pause) for _ in range(2)))
-    left = await gate.agent.paused()
+    left = await gate.agent.list_pauses()
     return {"ran": context.calls, "told": [tool_results(session_messages(end[0])) for end in ends], "left": len(left)}
 
 
@@ -180,7 +180,7 @@ async def refused_by_the_client(context: ScenarioContext) -> Any:
     await agent.run(Message("user", answers), session=session)
     await context.decide("no", Approve())
     await agent.run("And now?", session=session)
-    return {"ran": context.calls, "left": len(pending_requests(session)), "paused": len(await gate.agent.paused())}
+    return {"ran": context.calls, "left": len(pending_requests(session)), "paused": len(await gate.agent.list_pauses())}
 
 
 async def streamed(context: ScenarioContext) -> Any:
@@ -189,9 +189,9 @@ async def streamed(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="streamed")
     async for _ in agent.run("Go.", stream=True, session=session):
         pass
-    before, kept = list(context.calls), [pause.run_id for pause in await gate.agent.paused()]
+    before, kept = list(context.calls), [pause.run_id for pause in await gate.agent.list_pauses()]
     await context.decide("streamed", Approve())
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     back, _ = await gate.resume(agent, pause)
     return {"before": before, "kept": kept, "after": context.calls, "told": tool_results(session_messages(back))}
 
@@ -204,7 +204,7 @@ async def the_same_id_again(context: ScenarioContext) -> Any:
     for _ in range(3):
         await context.decide("ids", Approve())
         await gate.look_again(agent, session)
-    return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": len(await gate.agent.paused())}
+    return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": len(await gate.agent.list_pauses())}
 
 
 async def sub_agent(context: ScenarioContext) -> Any:
@@ -245,7 +245,7 @@ async def sub_agents_pause(context: ScenarioContext) -> Any:
     await gate.look_again(staffed(), early)
     half = list(context.calls)
     await context.decide("subs", Reject("No."))
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     ends = await asyncio.gather(*(gate.resume(staffed(), pause) for _ in range(2)))
     said = [tool_results(session_messages(end[0])) for end in ends]
     statuses = sorted(context.statuses("subs"))
@@ -264,7 +264,7 @@ async def workflow(context: ScenarioContext) -> Any:
     first = built()
     (asked,) = (await first.run("Go.")).get_request_info_events()
     (thread,) = {row["thread"] for row in context.pending_approvals()}
-    paused = len(await context.lock.agent("clerk").paused())
+    paused = len(await context.lock.agent("clerk").list_pauses())
     await context.decide(thread, Approve())
     checkpoint = await storage.get_latest(workflow_name="flow")
     answer = {asked.request_id: asked.data.to_function_approval_response(approved=True)}
@@ -298,7 +298,11 @@ async def not_ours(context: ScenarioContext) -> Any:
     try:
         await gate.look_again(agent, session)
     except InvalidRequest as error:
-        return {"ours": len(pending_requests(session)), "paused": len(await gate.agent.paused()), "says": str(error)}
+        return {
+            "ours": len(pending_requests(session)),
+            "paused": len(await gate.agent.list_pauses()),
+            "says": str(error),
+        }
     return {}
 
 

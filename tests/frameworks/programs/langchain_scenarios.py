@@ -292,7 +292,7 @@ async def in_threads(lock: Interlock) -> Any:
         graph = create_agent(ScriptedModel(turns=[[MAIL]]), TOOLS, middleware=[gate], checkpointer=saver)
         found = await asyncio.to_thread(graph.invoke, GO, config)
         await lock.decide(found["__interrupt__"][0].value["approval_id"], Approve(), "ada")
-        (pause,) = await lock.agent("threads").ready(30)
+        (pause,) = await lock.agent("threads").acquire_ready_pauses(30)
         for _ in range(2):
             await resumer(graph)(pause)
         return {"ran": list(ran), "asked the model": len(asked), "next": list(graph.get_state(config).next)}
@@ -326,7 +326,7 @@ async def kept_switches(lock: Interlock) -> Any:
     await thread.decide(Approve())
     found: list[Pause] = []
     while not found:
-        found = [each for each in await agent.ready(30) if each.run_id == "kept switches"]
+        found = [each for each in await agent.acquire_ready_pauses(30) if each.run_id == "kept switches"]
     await resumer(thread.graph)(found[0])
     return {"ran": list(ran), "results": thread.results}
 

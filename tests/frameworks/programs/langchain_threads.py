@@ -48,7 +48,7 @@ async def resume_until_done(agent: Any, graph: Any) -> Any:
         stop.set()
 
     await agent.resume_all(one, stop)
-    return {"tried": tried, "left": len(await agent.paused())}
+    return {"tried": tried, "left": len(await agent.list_pauses())}
 
 
 def run_report(found: Any) -> Any:

@@ -212,7 +212,7 @@ async def streamed(context: ScenarioContext) -> Any:
     async with support.resume_streamed(await context.ready("streamed")) as result:
         async for event in result.stream_events():
             kinds.add(event.type)
-    left = [pause.run_id for pause in await support.gate.paused()]
+    left = [pause.run_id for pause in await support.gate.list_pauses()]
     return {"held": held, "said": result.final_output, "ran": context.calls, "left": left, "kinds": sorted(kinds)}
 
 
@@ -666,8 +666,8 @@ async def main(folder: Path) -> None:
     with Interlock(f"sqlite:///{folder / 'approvals.db'}", policy=POLICY) as lock:
         for scene in SCENARIOS:
             seen[scene.__name__] = await scene(ScenarioContext(lock, folder))
-            for pause in await lock.agent("support").ready(0):
-                await lock.agent("support").resumed(pause)  # the next scene begins with none
+            for pause in await lock.agent("support").acquire_ready_pauses(0):
+                await lock.agent("support").complete_pause(pause)  # the next scene begins with none
     print(json.dumps(seen))
 
 

@@ -198,8 +198,8 @@ class Gate:
 
     def _sync_async(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> SyncAsyncAction:
         def now() -> Any:
-            self.agent.lock.open()
-            return self.agent.lock.loop_thread.run(work())
+            self.agent.interlock.open()
+            return self.agent.interlock.loop_thread.run(work())
 
         return SyncAsyncAction(now, work)
 
@@ -221,7 +221,7 @@ class Gate:
             if not name or step.spec.secret:
                 return f"This answer cannot count here. {INBOX}"
             decision = parse_decision(given[-1], step.spec, shown)
-            lock = self.agent.lock
+            lock = self.agent.interlock
             yield self._sync_async(lambda: lock.decide(waiting.approval_id, decision, name))
             if decision.kind == "reject":
                 yield self._sync_async(lambda: self.agent.wait(waiting.approval_id, UNDO_SECONDS))
