@@ -133,7 +133,7 @@ async def run(run_state: KillRun, folder: Path, port: int, options: argparse.Nam
 
 async def start_program(run_state: KillRun, numbers: range) -> None:
     """So many agents share a client: one for each would be as right, and mostly measure how TLS is set up."""
-    async with Client(run_state.url, run_state.keys["agent"], patience=STUCK) as client:
+    async with Client(run_state.url, run_state.keys["agent"], retry_timeout=STUCK) as client:
         await client.me()
         await asyncio.gather(*(run_agent(run_state, client, number) for number in numbers))
 

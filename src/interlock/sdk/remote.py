@@ -63,8 +63,10 @@ class RemoteBackend:
     async def acquire_run(self, run_id: str | None) -> str:
         """Acquire the run. Reports dead runners of this machine, which the server cannot see, to skip their leases."""
         program = self._program
-        gone = await self._dead_runners() if run_id is None else ()
-        response = await self._run_on_loop(self._client.acquire_run(program.agent, program.runner, run_id or "", gone))
+        dead_runners = await self._dead_runners() if run_id is None else ()
+        response = await self._run_on_loop(
+            self._client.acquire_run(program.agent, program.runner, run_id or "", dead_runners)
+        )
         self._call_id_key = bytes.fromhex(response["key"])
         taken: str = response["run_id"]
         return taken
