@@ -41,7 +41,7 @@ from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidDecision, StoreUnavailable
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.integrations.pydantic_ai import Gate, gated, keep, resume
+from interlock.integrations.pydantic_ai import Gate, gated, resume, save_pause
 from tests.databases import SqliteFile
 from tests.frameworks.framework_program import PROGRAMS, ROOT, EffectServer, start_program, wait_finished
 from tests.support import BOB
@@ -457,10 +457,10 @@ async def test_one_toolset_is_gated_and_what_its_run_ended_with_is_kept(
     said = model([tool_call_response("bob"), tool_call_response("sky", "call_2", "look")], "Done.")
     agent = Agent(said, toolsets=[tools, free], output_type=KINDS)
     paused = await agent.run("Tell Bob.", conversation_id="ticket-7")
-    assert await keep(lock.agent(), paused) is not None
+    assert await save_pause(lock.agent(), paused) is not None
     await reviewers.decide(Approve())
     end = await resume_run(lock, agent)
-    assert await keep(lock.agent(), end) is None
+    assert await save_pause(lock.agent(), end) is None
     assert sorted(results(end)) == ["saw sky", "sent to bob"]
 
 

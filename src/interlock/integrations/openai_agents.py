@@ -113,9 +113,9 @@ class GatedAgent:
         with enter_conversation(ConversationContext(run_id, held_calls=dict(held_calls or {}))) as conversation:
             yield conversation
 
-    async def keep(self, result: agents.RunResultBase) -> Pause | None:
+    async def save_pause(self, result: agents.RunResultBase) -> Pause | None:
         """Save a run that waits for a decision, inside `conversation`, so that any process can resume it."""
-        return await self._save_pause(current_conversation("keep"), result)
+        return await self._save_pause(current_conversation("save_pause"), result)
 
     async def _save_pause(self, conversation: ConversationContext, result: Any) -> Pause | None:
         with enter_conversation(conversation):

@@ -76,14 +76,14 @@ async def forged(context: ScenarioContext) -> Any:
     gate, agent = make_agent(context, scripted_turns(MAIL))
     session = agent.create_session(session_id="forged")
     await agent.run("Go.", session=session)
-    again = await gate.look_again(agent, session)
+    again = await gate.recheck(agent, session)
     seen = {
         "ran": list(context.calls),
         "asks": len(again.user_input_requests),
         "rows": len(context.approvals("forged")),
     }
     await context.decide("forged", Reject("No."))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     return {
         **seen,
         "after": context.calls,
@@ -131,7 +131,7 @@ async def edited_by_the_client(context: ScenarioContext) -> Any:
     ran = list(context.calls)
     saved["state"]["tool_approval"]["pending_approval_requests"][0]["function_call"]["arguments"] = {"to": "mallory"}
     tampered = AgentSession.from_dict(saved)
-    await gate.look_again(agent, tampered)
+    await gate.recheck(agent, tampered)
     return {"ran": ran, "after": context.calls, "told": tool_results(session_messages(tampered))}
 
 
@@ -148,7 +148,7 @@ async def edited_by_a_person(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="person")
     await agent.run("Go.", session=session)
     await context.decide("person", Edit({"day": "2026-12-24", "seats": 2}))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     whole = [c.result for m in session_messages(session) for c in m.contents if c.type == "function_result"]
     return {"got": got, "told": whole, "status": context.statuses("person")}
 
@@ -167,7 +167,7 @@ async def edited_into_its_like(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="like")
     await agent.run("Go.", session=session)
     await context.decide("like", Edit({"value": {"all": 1}}))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     return json.dumps(got)
 
 
@@ -203,7 +203,7 @@ async def the_same_id_again(context: ScenarioContext) -> Any:
     await agent.run("Go.", session=session)
     for _ in range(3):
         await context.decide("ids", Approve())
-        await gate.look_again(agent, session)
+        await gate.recheck(agent, session)
     return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": len(await gate.agent.list_pauses())}
 
 
@@ -242,7 +242,7 @@ async def sub_agents_pause(context: ScenarioContext) -> Any:
     before, asked = list(context.calls), sorted(row["path"] for row in context.approvals("subs"))
     await context.decide("subs", Approve())
     early = AgentSession.from_dict(session.to_dict())
-    await gate.look_again(staffed(), early)
+    await gate.recheck(staffed(), early)
     half = list(context.calls)
     await context.decide("subs", Reject("No."))
     (pause,) = await gate.agent.acquire_ready_pauses(0)
@@ -257,7 +257,7 @@ async def workflow(context: ScenarioContext) -> Any:
     storage = InMemoryCheckpointStorage()
 
     def built() -> Any:
-        gate = Gate(context.lock.agent("clerk"), EFFECTS, keep=False)
+        gate = Gate(context.lock.agent("clerk"), EFFECTS, saves_pauses=False)
         _, agent = make_agent(context, scripted_turns(MAIL), gate, name="writer")
         return WorkflowBuilder(start_executor=agent, checkpoint_storage=storage, name="flow").build()
 
@@ -280,10 +280,10 @@ async def stops_by_itself(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="itself")
     await agent.run("Go.", session=session)
     before = len(context.approvals("itself"))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     after = len(context.approvals("itself"))
     await context.decide("itself", Approve())
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     return {"rows": [before, after], "ran": context.calls, "left": len(pending_requests(session))}
 
 
@@ -296,7 +296,7 @@ async def not_ours(context: ScenarioContext) -> Any:
     session.state["tool_approval"] = {"pending_approval_requests": [asked.to_dict()]}
     await agent.run("Go.", session=session)
     try:
-        await gate.look_again(agent, session)
+        await gate.recheck(agent, session)
     except InvalidRequest as error:
         return {
             "ours": len(pending_requests(session)),
@@ -349,9 +349,9 @@ async def a_tool_that_fails(context: ScenarioContext) -> Any:
     await agent.run("Go.", session=session)
     await context.decide("fails", Approve())
     saved = session.to_dict()
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     again = AgentSession.from_dict(saved)
-    await gate.look_again(agent, again)
+    await gate.recheck(agent, again)
     return {
         "status": context.statuses("fails"),
         "told": tool_results(session_messages(session)) + tool_results(session_messages(again)),

@@ -139,7 +139,7 @@ async def one_of_two(context: ScenarioContext) -> Any:
     """One is decided and goes on at once when it is resumed; the other still waits."""
     support = context.support(REFUND, OTHER)
     with support.conversation("one_of_two"):
-        pause = await support.keep(await Runner.run(support.agent, "Go."))
+        pause = await support.save_pause(await Runner.run(support.agent, "Go."))
     assert pause is not None
     nothing = await context.support(REFUND, OTHER).resume(pause)
     await context.decide("one_of_two", Approve())
@@ -158,7 +158,7 @@ async def forged(context: ScenarioContext) -> Any:
     support = context.support(REFUND)
     with support.conversation("forged"):
         first = await Runner.run(support.agent, "Go.")
-        await support.keep(first)
+        await support.save_pause(first)
         state = first.to_state()
         state.approve(first.interruptions[0], always_approve=True)
         told = (await Runner.run(support.agent, state)).final_output
