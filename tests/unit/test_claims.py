@@ -393,7 +393,7 @@ ask_verdicts = st.builds(
     decisions=st.lists(st.sampled_from(KINDS), min_size=1, unique=True).map(tuple),
     priority=st.sampled_from(["", "low", "high"]),
     on_expiry=st.sampled_from(["reject", "escalate", "approve"]),
-    ladder=st.sampled_from([(), (EscalationStep(5, FINANCE),)]),
+    escalation_steps=st.sampled_from([(), (EscalationStep(5, FINANCE),)]),
     undo_window=st.integers(0, 9),
     start_within=st.integers(1, 9),
 )

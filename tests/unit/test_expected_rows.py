@@ -27,7 +27,11 @@ from interlock.core.removal import UpdatedMember, withdraw_participation
 from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal, replace_fields
 
 TWO_STAGES = Ask(
-    "two", (Stage(FINANCE, 2),), remind=(1,), ladder=(EscalationStep(2, People(frozenset({"dave"}))),), undo_window=9
+    "two",
+    (Stage(FINANCE, 2),),
+    remind=(1,),
+    escalation_steps=(EscalationStep(2, People(frozenset({"dave"}))),),
+    undo_window=9,
 )
 ONE_APPROVER = Ask("one", (Stage(FINANCE),), undo_window=9)
 SILENCE_APPROVES = Ask("silent", on_expiry="approve")

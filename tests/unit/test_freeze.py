@@ -230,7 +230,7 @@ def test_what_has_ended_or_runs_is_not_deferred_unless_it_waits_for_another_star
 
 
 def test_reminders_and_rungs_move_along() -> None:
-    terms = Ask(remind=(100,), ladder=(EscalationStep(200),), expires_in=300)
+    terms = Ask(remind=(100,), escalation_steps=(EscalationStep(200),), expires_in=300)
     approval = approval_in_status("pending", terms=terms)
     assert next_timer_at(approval) == NOW + 100
     assert next_timer_at(defer_deadlines(approval, [freeze(at=NOW + 50)], at(NOW + 150)).state) == NOW + 200

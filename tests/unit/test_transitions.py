@@ -253,7 +253,7 @@ TERMS = (
         "stages",
         (Stage(FINANCE), Stage(LEGAL)),
         expires_in=300_000,
-        ladder=(EscalationStep(9_000, users("dave")),),
+        escalation_steps=(EscalationStep(9_000, users("dave")),),
         remind=(5_000,),
     ),
     Ask("auto", expires_in=20_000, on_expiry="approve", start_within=30_000),

@@ -155,10 +155,10 @@ def _routes_by_channel(routes: Routes, policy: Policy) -> dict[str, list[str]]:
     """The routes that lead to each channel, including rules of the policy."""
     found = channel_origins(routes)
     for rule in _asking_rules(policy):
-        for step in rule.ask.ladder:
+        for step in rule.ask.escalation_steps:
             _add(found, step.channels, f"escalation by the rule {visible(rule.name)}")
         _add(found, rule.ask.channels, f"the rule {visible(rule.name)}")
-    for step in policy.defaults.ladder:
+    for step in policy.defaults.escalation_steps:
         _add(found, step.channels, "escalation by the policy")
     return found
 

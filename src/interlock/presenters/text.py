@@ -22,7 +22,7 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
     if terms.channels:
         yield "told at", ", ".join(map(visible, terms.channels))
     yield "expires", f"after {format_duration(terms.expires_in)}; {_expiry_text(terms)}"
-    for step in terms.ladder:
+    for step in terms.escalation_steps:
         channels = f" by {', '.join(map(visible, step.channels))}" if step.channels else ""
         yield "escalates", f"after {format_duration(step.after)} to {people_text(step.to) or 'nobody new'}{channels}"
     if terms.remind:

@@ -238,8 +238,8 @@ async def _current_policy(context: CommandContext) -> Policy:
 def _teams(policy: Policy) -> set[str]:
     asks = [rule.ask for rule in policy.rules if rule.then == "ask"]
     deciding = [stage.approvers for ask in asks for stage in ask.stages if stage.approvers is not None]
-    climbed = [step.to for ask in asks for step in ask.ladder]
-    return {team for people in (*deciding, *climbed) for team in people.teams}
+    escalated = [step.to for ask in asks for step in ask.escalation_steps]
+    return {team for people in (*deciding, *escalated) for team in people.teams}
 
 
 async def _ledger(context: CommandContext) -> CheckResult:

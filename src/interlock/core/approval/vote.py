@@ -114,7 +114,9 @@ def stricter_terms(old: Ask, new: Ask) -> Ask:
         decisions=tuple(kind for kind in old.decisions if kind in new.decisions),
         priority=max(old.priority, new.priority, key=("low", "medium", "high").index),
         on_expiry=new.on_expiry if old.on_expiry == "approve" else old.on_expiry,
-        ladder=tuple(step if step in new.ladder else replace(step, to=People()) for step in old.ladder),
+        escalation_steps=tuple(
+            step if step in new.escalation_steps else replace(step, to=People()) for step in old.escalation_steps
+        ),
         undo_window=max(old.undo_window, new.undo_window),
         start_within=min(old.start_within, new.start_within),
         notes=tuple(dict.fromkeys((*old.notes, *new.notes))),
@@ -185,8 +187,8 @@ def _is_stage_approver(approval: Approval, name: str, role: str, teams: frozense
     approvers = approval.terms.stages[stage].approvers
     if approvers is None:
         return True
-    rungs = approval.terms.ladder[: approval.timers.escalated]
-    return approvers.include(name, teams) or any(step.to.include(name, teams) for step in rungs)
+    steps = approval.terms.escalation_steps[: approval.timers.escalated]
+    return approvers.include(name, teams) or any(step.to.include(name, teams) for step in steps)
 
 
 def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:

@@ -239,7 +239,7 @@ def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contac
     default_channels, priority = approval_channels(approval, routes), approval.terms.priority
     found: dict[DeliveryTarget, int] = {}
     for number in range(approval.timers.escalated, 0, -1):
-        step = approval.terms.ladder[number - 1]
+        step = approval.terms.escalation_steps[number - 1]
         step_voters = [each for each in others if step.to.include(each.name, each.teams)]
         targets = [
             *_targets_at(_escalation_channels(step, default_channels, routes), priority, routes, step_voters or others)

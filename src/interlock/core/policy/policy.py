@@ -68,7 +68,7 @@ class Ask:
     priority: str = "medium"
     expires_in: int = 86_400_000
     on_expiry: OnExpiry = "reject"
-    ladder: tuple[EscalationStep, ...] = ()
+    escalation_steps: tuple[EscalationStep, ...] = ()
     remind: tuple[int, ...] = ()
     undo_window: int = 8_000
     start_within: int = 3_600_000
@@ -88,7 +88,9 @@ class Ask:
                 "priority": self.priority,
                 "expires_in": self.expires_in,
                 "on_expiry": self.on_expiry,
-                "ladder": [{"after": r.after, "to": _people_json(r.to), "channels": r.channels} for r in self.ladder],
+                "ladder": [
+                    {"after": r.after, "to": _people_json(r.to), "channels": r.channels} for r in self.escalation_steps
+                ],
                 "remind": self.remind,
                 "undo_window": self.undo_window,
                 "start_within": self.start_within,
@@ -202,7 +204,7 @@ class Defaults:
     undo_window: int = 8_000
     start_within: int = 3_600_000
     remind: tuple[int, ...] = (HALF_TIME,)
-    ladder: tuple[EscalationStep, ...] = ()
+    escalation_steps: tuple[EscalationStep, ...] = ()
     trust_declared: bool = True
 
 
@@ -302,7 +304,7 @@ class Policy:
             start_within=d.start_within,
             on_expiry=d.on_expiry,
             remind=d.remind,
-            ladder=d.ladder,
+            escalation_steps=d.escalation_steps,
         )
 
     def default_terms(self, call: ToolCall, spec: ToolSpec) -> Ask:
@@ -440,18 +442,18 @@ def parse_terms(snapshot: bytes) -> Ask:
     """The inverse of `Ask.snapshot`."""
     body = cast(dict[str, object], read_canonical(snapshot))
     stages = cast(list[dict[str, object]], body["stages"])
-    rungs = cast(list[dict[str, object]], body["ladder"])
+    steps = cast(list[dict[str, object]], body.pop("ladder"))
     body["stages"] = tuple(Stage(_parse_people(s["approvers"]), cast(int, s["quorum"])) for s in stages)
-    body["ladder"] = tuple(
+    body["escalation_steps"] = tuple(
         EscalationStep(cast(int, r["after"]), _parse_people(r["to"]) or People(), tuple(cast(list[str], r["channels"])))
-        for r in rungs
+        for r in steps
     )
     body["exclude"] = frozenset(cast(list[str], body["exclude"]))
     body["decisions"] = tuple(cast(list[str], body["decisions"]))
     body["remind"] = tuple(cast(list[int], body["remind"]))
     for name in ("channels", "notes"):
         body[name] = tuple(cast(list[str], body.get(name, ())))
-    return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields
+    return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields; `ladder` is its word for the steps
 
 
 def call_facts(call: ToolCall, effect: str) -> Facts:

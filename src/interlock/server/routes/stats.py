@@ -338,6 +338,6 @@ def _current_approvers(approval: Approval) -> Iterator[tuple[str, str]]:
     if named is None:
         yield "anyone", ""
         return
-    people = (named, *(step.to for step in approval.terms.ladder[: approval.timers.escalated]))
+    people = (named, *(step.to for step in approval.terms.escalation_steps[: approval.timers.escalated]))
     yield from (("person", name) for name in sorted({name for each in people for name in each.users}))
     yield from (("team", name) for name in sorted({name for each in people for name in each.teams}))
