@@ -148,7 +148,7 @@ async def test_a_delegate_decides_while_somebody_is_away(database: Database, clo
         assert await approve(services, approval_id, BOB) == "pending"  # the seat is taken
         assert await approve(services, approval_id, EVE) == "approved"
         votes = (await services.store.get("default", approval_id)).approval.votes
-        assert [(vote.by, vote.seat) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
+        assert [(vote.by, vote.on_behalf_of) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
         clock.advance(1_000)
         back = await services.inbox.reviewer("default", "zoe", "test")
         assert back.delegations_to_me == ()

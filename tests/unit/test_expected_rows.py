@@ -136,7 +136,7 @@ def full_history(history: ApprovalHistory) -> ApprovalHistory:
 
 
 def edited_history(history: ApprovalHistory) -> ApprovalHistory:
-    proposed(history, ONE_APPROVER, misfits=(Problem("/to", "is odd"),))
+    proposed(history, ONE_APPROVER, schema_errors=(Problem("/to", "is odd"),))
     decision = Edit({"amount": 6}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
     history.apply(decide(history.row, decision, ALICE, at(), prepare_edit(history.row, {"amount": 6}, TWO_STAGES)))
     again = Edit({"amount": 7}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
@@ -322,13 +322,15 @@ ROWS: list[tuple[str, Callable[[ApprovalHistory], Stored]]] = [
     ("asked", lambda history: replace_approval(history, asked=0)),
     ("replied", lambda history: replace_approval(history, replied=())),
     ("alarms", lambda history: replace_approval(history, alarms=())),
-    ("misfits", lambda history: replace_approval(history, misfits=(Problem("", "odd"),))),
+    ("misfits", lambda history: replace_approval(history, schema_errors=(Problem("", "odd"),))),
     ("erased", lambda history: replace_approval(history, erasure=ErasureRecord(NOW, "mallory"))),
     ("delegations", lambda history: replace_approval(history, delegations=())),
     ("votes", lambda history: replace_approval(history, votes=history.row.votes[:1])),
     (
         "votes.seats",
-        lambda history: replace_approval(history, votes=tuple(each._replace(seat="x") for each in history.row.votes)),
+        lambda history: replace_approval(
+            history, votes=tuple(each._replace(on_behalf_of="x") for each in history.row.votes)
+        ),
     ),
     *(
         (f"decision.{name}", lambda history: replace_approval(history, decision=OTHER_VALUES))

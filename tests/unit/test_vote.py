@@ -56,7 +56,7 @@ def away_user(person: Reviewer, to: People) -> Delegation:
 
 
 def votes_by_stage(approval: Approval) -> list[tuple[str, str, int]]:
-    return [(vote.by, vote.seat, vote.stage) for vote in approval.votes]
+    return [(vote.by, vote.on_behalf_of, vote.stage) for vote in approval.votes]
 
 
 # --- who may decide

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from interlock.app.gate import uuid7
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
-from interlock.core.freeze import Freeze, Scope
+from interlock.core.freeze import Freeze, FreezeScope
 from interlock.core.identity import ADMIN
 from interlock.core.names import fold, fold_pattern, matches_pattern
 from interlock.core.ports import Clock, FirstSeenTool
@@ -40,7 +40,7 @@ class Freezes:
         draft = Freeze(
             id=uuid7(self._clock()),
             workspace=workspace,
-            scope=cast(Scope, scope),
+            scope=cast(FreezeScope, scope),
             name=name,
             reason=reason,
             by=person.name,

@@ -378,16 +378,16 @@ class Gate:
         policy = self.in_force.policy  # the policy and the epoch of the verdict, even if others are in force by the end
         epoch = self.epoch or self.in_force.epoch
         propose.check_approval_id(approval_id)
-        misfits = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
-        if misfits or spec.preview is not None or isinstance(verdict, Deny):
+        schema_errors = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
+        if schema_errors or spec.preview is not None or isinstance(verdict, Deny):
             known = await self._find_outcome(call, approval_id)
             if known is not None:
                 return known
-        if misfits and not accept_invalid:
-            raise schema_error(misfits)
-        if misfits and isinstance(verdict, Allow):
+        if schema_errors and not accept_invalid:
+            raise schema_error(schema_errors)
+        if schema_errors and isinstance(verdict, Allow):
             verdict = claims.default_terms(policy, call, spec)  # arguments that do not fit are never allowed
-        proposal = (await self._make_proposal(policy, call, spec, verdict, approval_id, misfits))._replace(
+        proposal = (await self._make_proposal(policy, call, spec, verdict, approval_id, schema_errors))._replace(
             effects=judgement.effects
         )
         match verdict:
@@ -470,7 +470,7 @@ class Gate:
         spec: ToolSpec,
         verdict: Verdict,
         approval_id: str,
-        misfits: tuple[Problem, ...],
+        schema_errors: tuple[Problem, ...],
     ) -> Proposal:
         key = await self._store.secret_key(call.workspace)
         is_small = len(call.args) < OFFLOAD_THRESHOLD
@@ -481,11 +481,11 @@ class Gate:
             is_small = len(call.args) + len(call.agent_says) < MAX_INLINE_SECRETS and not spec.declared
             masks = partial(mask_text, call.agent_says, call.args, shown.data)
             call = fast_replace(call, agent_says=masks() if is_small else await asyncio.to_thread(masks))
-        if misfits:
-            findings += schema_findings(misfits)
+        if schema_errors:
+            findings += schema_findings(schema_errors)
         chance = secrets.token_hex(26)
         preview = ""
-        if spec.preview is not None and isinstance(verdict, Ask) and not misfits:
+        if spec.preview is not None and isinstance(verdict, Ask) and not schema_errors:
             preview = await render_preview(spec, call)
         words = (spec, call.args, shown, preview)
         return Proposal(
@@ -502,7 +502,7 @@ class Gate:
             if len(call.args) <= policy.max_inline_bytes
             else await asyncio.to_thread(policy.shadow_verdicts, call, spec),
             has_caller_id=bool(approval_id),
-            misfits=misfits,
+            schema_errors=schema_errors,
         )
 
 

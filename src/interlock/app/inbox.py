@@ -404,7 +404,7 @@ def _approval_card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
         risk=risk_level(subject.effect, subject.priority),
         facts=tuple((label, text) for label, text in facts.items() if text),
         args=value,
-        findings=call_findings(spec, value, secrets) + schema_findings(approval.findings.misfits),
+        findings=call_findings(spec, value, secrets) + schema_findings(approval.findings.schema_errors),
         secrets=secrets,
         preview=said.preview,
         agent_says=payload.agent_says or "",

@@ -185,13 +185,16 @@ def _section(title: str, rows: Sequence[tuple[str, Text]]) -> Iterator[Renderabl
 
 def _votes(approval: Approval) -> list[tuple[str, Text]]:
     return [
-        (local_time(vote.at), Text(f"{visible(vote.by)} via {visible(vote.via)}" + _for_seat(vote.by, vote.seat)))
+        (
+            local_time(vote.at),
+            Text(f"{visible(vote.by)} via {visible(vote.via)}" + _on_behalf_text(vote.by, vote.on_behalf_of)),
+        )
         for vote in approval.votes
     ]
 
 
-def _for_seat(voter: str, seat: str) -> str:
-    return "" if voter == seat else f" for {visible(seat)}"
+def _on_behalf_text(voter: str, on_behalf_of: str) -> str:
+    return "" if voter == on_behalf_of else f" for {visible(on_behalf_of)}"
 
 
 def _decision(decision_record: DecisionRecord | None) -> list[tuple[str, Text]]:

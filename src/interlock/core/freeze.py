@@ -19,8 +19,8 @@ from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
 from interlock.core.names import fold, fold_pattern, matches_pattern
 
-Scope = Literal["workspace", "agent", "key", "tool"]
-SCOPES: tuple[str, ...] = get_args(Scope)
+FreezeScope = Literal["workspace", "agent", "key", "tool"]
+SCOPES: tuple[str, ...] = get_args(FreezeScope)
 ANY_AGENT = "*"  # in place of an agent: every name
 DEFERRABLE_STATUSES = frozenset({"pending", "approved", "rejected"})  # statuses with a deadline of their own
 
@@ -35,7 +35,7 @@ class Freeze:
 
     id: str
     workspace: str
-    scope: Scope
+    scope: FreezeScope
     name: str
     reason: str
     by: str

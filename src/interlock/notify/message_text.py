@@ -44,7 +44,7 @@ def status_sentence(approval_view: ApprovalView) -> str:
 
 def approvers_sentence(approval: Approval) -> str:
     """Return who has to approve, how many of them, and until when."""
-    have, need = len({vote.seat for vote in approval.votes}), total_quorum(approval)
+    have, need = len({vote.on_behalf_of for vote in approval.votes}), total_quorum(approval)
     votes = f" {have} of {need} have agreed." if need > 1 else ""
     return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.deadlines.expires_at)}.{votes}"
 

@@ -172,7 +172,7 @@ def approval_sentence(stored: Stored) -> str:
 
 
 def vote_count(approval: Approval) -> int:
-    return len({(vote.stage, vote.seat) for vote in approval.votes})
+    return len({(vote.stage, vote.on_behalf_of) for vote in approval.votes})
 
 
 def _seconds_left(approval: Approval, now: int) -> float | None:
@@ -187,7 +187,7 @@ def _stages_json(approval: Approval) -> list[dict[str, object]]:
         {
             "approvers": None if stage.approvers is None else _people_json(stage.approvers),
             "need": stage.quorum,
-            "have": len({vote.seat for vote in approval.votes if vote.stage == number}),
+            "have": len({vote.on_behalf_of for vote in approval.votes if vote.stage == number}),
             "done": number < current,
         }
         for number, stage in enumerate(approval.terms.stages)
@@ -203,7 +203,14 @@ def _people_json(people: People) -> dict[str, object]:
 
 
 def _vote_json(vote: Vote) -> dict[str, object]:
-    return {**vote._asdict(), "at": rfc3339(vote.at)}
+    return {
+        "by": vote.by,
+        "seat": vote.on_behalf_of,
+        "stage": vote.stage,
+        "args_sha256": vote.args_sha256,
+        "at": rfc3339(vote.at),
+        "via": vote.via,
+    }
 
 
 def _card_json(card: Card) -> dict[str, object]:

@@ -20,8 +20,8 @@ from interlock.core.policy.policy import Allow, Ask, Deny
 class Proposal(NamedTuple):
     """A checked call on its way into the store, with everything that was computed before the transaction.
 
-    `has_caller_id`: the caller chose its id, which may be taken. `misfits` are the places where its arguments do not
-    fit the tool's schema, `effects` the tool's possible effects by the judgement.
+    `has_caller_id`: the caller chose its id, which may be taken. `schema_errors` are the places where its arguments do
+    not fit the tool's schema, `effects` the tool's possible effects by the judgement.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Proposal(NamedTuple):
     policy_sha256: str = ""
     shadows: tuple[tuple[str, str], ...] = ()
     has_caller_id: bool = False
-    misfits: tuple[Problem, ...] = ()
+    schema_errors: tuple[Problem, ...] = ()
     effects: tuple[str, ...] = ()
 
 
@@ -140,7 +140,7 @@ def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int, start_b
         status=status,
         created_at=now,
         deadlines=ApprovalDeadlines(now + terms.expires_in, start_by=start_by),
-        findings=Findings(proposal.alarms, proposal.misfits),
+        findings=Findings(proposal.alarms, proposal.schema_errors),
     )
 
 
@@ -180,8 +180,8 @@ def _erasable_facts(proposal: Proposal) -> dict[str, object]:
         facts |= {"owner": call.caller.owner, "credential": call.caller.credential}
     if proposal.shadows:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
-    if proposal.misfits:
-        facts["misfits"] = [str(problem) for problem in proposal.misfits]
+    if proposal.schema_errors:
+        facts["misfits"] = [str(problem) for problem in proposal.schema_errors]
     return facts | _match_facts(call)
 
 

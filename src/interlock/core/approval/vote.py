@@ -22,10 +22,10 @@ DECIDING_ROLES = frozenset({"reviewer", "admin"})
 
 
 class Vote(NamedTuple):
-    """A vote; `seat` is the person it counts for: the voter, or the person who delegated to them."""
+    """A vote; `on_behalf_of` is the person it counts for: the voter, or the person who delegated to them."""
 
     by: str
-    seat: str
+    on_behalf_of: str
     stage: int
     args_sha256: str
     at: int
@@ -49,7 +49,7 @@ def effective_voter(approval: Approval, reviewer: Reviewer, stage: int) -> str |
     if reviewer.role in ("viewer", "agent") or _is_excluded(approval, reviewer.name):
         return None
     delegators = list(_delegators(approval, reviewer, stage))
-    taken = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    taken = {name for vote in approval.votes for name in (vote.by, vote.on_behalf_of)}
     return next((name for name in delegators if name not in taken), delegators[0] if delegators else None)
 
 
@@ -79,7 +79,7 @@ def open_stage(approval: Approval) -> int:
     if not approval.votes:
         return 0
     for number, stage in enumerate(approval.terms.stages):
-        if len({vote.seat for vote in approval.votes if vote.stage == number}) < stage.quorum:
+        if len({vote.on_behalf_of for vote in approval.votes if vote.stage == number}) < stage.quorum:
             return number
     return len(approval.terms.stages)
 

@@ -121,14 +121,14 @@ FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
     "decision.reason": lambda a: a.decision and a.decision.reason,
     "decision.comment": lambda a: a.decision and a.decision.comment,
     "votes": lambda a: [[vote.by, vote.stage, vote.at] for vote in a.votes],
-    "votes.seats": lambda a: [[vote.seat, vote.via] for vote in a.votes],
+    "votes.seats": lambda a: [[vote.on_behalf_of, vote.via] for vote in a.votes],
     "editors": lambda a: list(a.editors),
     "delegations": lambda a: [
         [d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations
     ],
     "replied": lambda a: list(a.discussion.replied),
     "alarms": lambda a: list(a.findings.alarms),
-    "misfits": lambda a: [str(problem) for problem in a.findings.misfits],
+    "misfits": lambda a: [str(problem) for problem in a.findings.schema_errors],
     "subject": subject_sha256,
     "terms": lambda a: a.terms.sha256,
     "start_by": lambda a: (
@@ -257,6 +257,10 @@ _GROUPS: Mapping[str, Any] = {
 }
 
 
+# Names that entries give to these attributes.
+_LEDGER_NAMES = {"lease.until": "lease_until", "findings.schema_errors": "misfits"}
+
+
 def _row_fields() -> Iterator[RowField]:
     for field in fields(Approval):
         group = _GROUPS.get(field.name)
@@ -265,8 +269,7 @@ def _row_fields() -> Iterator[RowField]:
             continue
         for part in group._fields:
             path = f"{field.name}.{part}"
-            name = "lease_until" if path == "lease.until" else part
-            yield RowField(name, path, attrgetter(path), group._field_defaults.get(part))
+            yield RowField(_LEDGER_NAMES.get(path, part), path, attrgetter(path), group._field_defaults.get(part))
 
 
 _ROW_FIELDS = {field.name: field for field in _row_fields()}

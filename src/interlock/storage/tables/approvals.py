@@ -123,7 +123,9 @@ def transition_by(workspace: str, approval_id: str, by: Reviewer, step: Reviewer
 def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
     """After a rejection is undone, withdraw participation that people no longer have the right to, as if pending."""
     state = change.state
-    names = {name for vote in state.votes for name in (vote.by, vote.seat)} | {state.discussion.claimed_by} - {""}
+    names = {name for vote in state.votes for name in (vote.by, vote.on_behalf_of)} | {state.discussion.claimed_by} - {
+        ""
+    }
     for delegation in state.delegations:
         names |= {delegation.by, *delegation.to.users}
     for name in sorted(names):
