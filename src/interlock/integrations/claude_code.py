@@ -16,7 +16,7 @@ from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused
 if TYPE_CHECKING:
     from interlock.sdk.agent import Agent
     from interlock.sdk.session import RunSession
-from interlock.core.names import matches_pattern
+from interlock.core.confusables import matches_pattern
 from interlock.presenters.model_message import plain_text
 
 __all__ = ["hooks"]

@@ -17,9 +17,9 @@ from typing import cast
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.config.yaml import Fields, YamlNode, YamlReader
 from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
+from interlock.core.confusables import matches_pattern
 from interlock.core.decision import KINDS
 from interlock.core.errors import Misconfigured
-from interlock.core.names import matches_pattern
 from interlock.core.notify.routing import DESTINATION_PREFIX
 from interlock.core.policy.policy import (
     Ask,

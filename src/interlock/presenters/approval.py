@@ -10,7 +10,7 @@ from interlock.app.inbox import ERASED_MESSAGE, ApprovalDetails
 from interlock.core.approval.approval import Approval, DecisionRecord, decision_blockers
 from interlock.core.approval.vote import Delegation, Vote, next_approvers_text, open_stage, total_quorum
 from interlock.core.canonical import read_canonical
-from interlock.core.card import Card, CardField, Finding, risk_level, visible
+from interlock.core.card import Card, CardField, Finding, escape_invisible, risk_level
 from interlock.core.decision import Reviewer
 from interlock.core.declared import shown_schema
 from interlock.core.ledger.chain import Entry
@@ -166,7 +166,7 @@ def shown_args(payload: Payload) -> object:
 
 def approval_sentence(stored: Stored) -> str:
     approval = stored.approval
-    return visible(
+    return escape_invisible(
         stored.payload.sentence or (ERASED_MESSAGE if approval.erasure else f"Execute {approval.subject.tool}?")
     )
 

@@ -13,12 +13,12 @@ from interlock.app.workspaces import WorkspaceSnapshot
 from interlock.chat.tool_registry import RegisteredTools
 from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core.call import MAX_TEXT_LENGTH, Caller, Objection, ToolCall, ToolSpec, propose
+from interlock.core.confusables import differs_only_in_case, looks_like, matches_pattern, mixed_scripts
 from interlock.core.decision import Kind
 from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.fast_dataclasses import fast_construct
 from interlock.core.identity import Principal, agents_owner
-from interlock.core.names import differs_only_in_case, looks_like, matches_pattern, mixed_alphabet
 from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import Pins, pin_mismatch_reason
 from interlock.core.policy.claims import FillTerms
@@ -337,13 +337,13 @@ def _mixed_script_refusal(
 ) -> str:
     """The reason to refuse a name that mixes alphabets within one word, unless that very name is known here."""
     agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
-    found = next(filter(None, map(mixed_alphabet, agents)), "") or (
-        "" if requester in directory.people else mixed_alphabet(requester)
+    found = next(filter(None, map(mixed_scripts, agents)), "") or (
+        "" if requester in directory.people else mixed_scripts(requester)
     )
     if not found and not body.tool.isascii():
         action = state.registered.action(body.tool)
         known = action or known_definition(body.tool, action, state, directory)
-        found = "" if known else mixed_alphabet(body.tool)
+        found = "" if known else mixed_scripts(body.tool)
     return mixed_alphabets_reason(found) if found else ""
 
 

@@ -8,7 +8,7 @@ import typer
 
 from interlock.cli.context import CommandContext, command, open_notifications
 from interlock.cli.output import local_time, print_json, say, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import NotFound
 from interlock.core.notify.routing import DASHBOARD
 from interlock.notify.service import NotificationService
@@ -30,7 +30,7 @@ async def list_channels(opened: tuple[CommandContext, NotificationService]) -> N
     show(table(("NAME", "KIND", "FOR", "STATE", "DUE", "PARKED", "LAST"), map(_row, found), spare=("LAST", "KIND")))
     for each in found:
         if each.error:
-            say(f"{each.name}: {visible(each.error)}")
+            say(f"{each.name}: {escape_invisible(each.error)}")
     if len(found) == 1:
         say("Nobody is told anywhere else. docs/channels.md says how to configure a channel.")
 
@@ -51,7 +51,7 @@ async def send_test(
     if context.json:
         print_json({"channel": name, "person": message.to.person})
     else:
-        say(f"Sent a test through {name}{f' to {visible(message.to.person)}' if message.to.person else ''}.")
+        say(f"Sent a test through {name}{f' to {escape_invisible(message.to.person)}' if message.to.person else ''}.")
 
 
 @command(app, open_notifications)
@@ -96,16 +96,24 @@ async def _check_member(context: CommandContext, channel: str, person: str) -> N
     members = {user.name for user in await context.services.store.users(context.workspace) if user.removed_at is None}
     if person not in members:
         raise NotFound(
-            f"{visible(person)} is nobody here, and {channel} tells people one by one. Name one: --user NAME"
+            f"{escape_invisible(person)} is nobody here, and {channel} tells people one by one. Name one: --user NAME"
         )
 
 
 def _row(state: ChannelState) -> tuple[str, ...]:
     led_here = [*state.priorities, *state.teams, *(("all else",) if state.is_default else ())]
     if state.name == DASHBOARD:
-        return (state.name, state.kind, visible(", ".join(led_here)), "on", "", "", "")
+        return (state.name, state.kind, escape_invisible(", ".join(led_here)), "on", "", "", "")
     stands = (
         f"off since {local_time(state.off.disabled_at)}" if state.off else "in trouble" if state.due_since else "on"
     )
     last = "never" if state.last_sent_at is None else local_time(state.last_sent_at)
-    return (state.name, state.kind, visible(", ".join(led_here)), stands, str(state.due), str(state.parked), last)
+    return (
+        state.name,
+        state.kind,
+        escape_invisible(", ".join(led_here)),
+        stands,
+        str(state.due),
+        str(state.parked),
+        last,
+    )

@@ -10,7 +10,7 @@ import typer
 from interlock.cli.cards import check_id_length
 from interlock.cli.context import CommandContext, command, open_database, open_notifications
 from interlock.cli.output import local_time, print_json, say, short_id, shorten, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.notify.service import NotificationService
@@ -82,7 +82,7 @@ async def _find_delivery_id(context: CommandContext, text: str) -> str:
     ids = [each.id for each in found if each.id.startswith(text) or each.id.endswith(text)]
     if len(ids) != 1:
         trouble = "could be several" if ids else "is none that waits or was given up"
-        raise NotFound(f"{visible(text)!r} {trouble}. See: interlock deliveries list", delivery_id=text)
+        raise NotFound(f"{escape_invisible(text)!r} {trouble}. See: interlock deliveries list", delivery_id=text)
     return ids[0]
 
 
@@ -93,6 +93,6 @@ def _row(delivery: Delivery) -> tuple[str, ...]:
         delivery.reason,
         local_time(delivery.pending_since),
         str(delivery.attempts),
-        shorten(visible(delivery.error)),
+        shorten(escape_invisible(delivery.error)),
     )
-    return (short_id(delivery.id), delivery.target.channel, visible(to), visible(about), *what)
+    return (short_id(delivery.id), delivery.target.channel, escape_invisible(to), escape_invisible(about), *what)

@@ -20,7 +20,7 @@ from interlock.cli.doctor import check_channels, check_chat, check_other_workspa
 from interlock.cli.output import duration_text, local_time, print_json, say, show
 from interlock.config.load import Settings
 from interlock.core.call import DEFAULT_WORKSPACE
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Policy
@@ -157,7 +157,7 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
             "Look at what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
         )
         yield CheckResult("warn", "pins", bound, todo)
-    believed = [visible(tool.name) for tool in tools if tool.is_declaration_trusted]
+    believed = [escape_invisible(tool.name) for tool in tools if tool.is_declaration_trusted]
     if believed:
         few = ", ".join(believed[:MAX_NAMED]) + (" and more" if len(believed) > MAX_NAMED else "")
         found = f"{declared_only_text(len(believed))}: {few}"
@@ -166,8 +166,13 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
         yield CheckResult("warn", "pins", found, f"Pin {them}: {how}")
     for tool in tools:
         if tool.changed:
-            found = f"an agent declares {visible(tool.name)} otherwise than it is pinned: {', '.join(tool.changed)}"
-            yield CheckResult("warn", "pins", found, f"If that is meant: interlock tools pin {visible(tool.name)}")
+            found = (
+                f"an agent declares {escape_invisible(tool.name)} "
+                f"otherwise than it is pinned: {', '.join(tool.changed)}"
+            )
+            yield CheckResult(
+                "warn", "pins", found, f"If that is meant: interlock tools pin {escape_invisible(tool.name)}"
+            )
 
 
 async def _clock(context: CommandContext) -> CheckResult:
@@ -207,8 +212,8 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
         yield CheckResult("warn", "keys", found, todo)
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
-        todo = f"Add somebody: interlock users add NAME --team {visible(team)}"
-        yield CheckResult("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
+        todo = f"Add somebody: interlock users add NAME --team {escape_invisible(team)}"
+        yield CheckResult("warn", "teams", f"nobody is in the team {escape_invisible(team)}, which has to decide", todo)
 
 
 async def _own_policy(context: CommandContext) -> list[CheckResult]:
@@ -254,7 +259,7 @@ async def _rows(context: CommandContext) -> CheckResult:
     compared = f"the newest {QUICK_CHECK_APPROVALS} approvals, all people, keys, policies and freezes"
     if not faults:
         return CheckResult("ok", "rows", f"{compared} are as the ledger says; this is a sample")
-    said = "; ".join(visible(violation.message) for violation in faults[:MOST_FAULTS])
+    said = "; ".join(escape_invisible(violation.message) for violation in faults[:MOST_FAULTS])
     more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
     todo = "Keep a copy of the database as it is, and see: interlock audit verify"
     return CheckResult("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)
@@ -262,9 +267,9 @@ async def _rows(context: CommandContext) -> CheckResult:
 
 def _print_checks(lines: list[CheckResult], public: dict[str, object] | None) -> None:
     for line in lines:
-        found = " / ".join(visible(part) for part in line.found.splitlines())
+        found = " / ".join(escape_invisible(part) for part in line.found.splitlines())
         show(Text.assemble((f"{line.state:4}", STYLES[line.state]), f"  {line.what:13}  {found}"))
         if line.todo:
             say(f"{'':21}{line.todo}", style="bold")
     for section, value in (public or {}).items():
-        say(f"      {section}: {visible(json.dumps(value, ensure_ascii=False))}", style="dim")
+        say(f"      {section}: {escape_invisible(json.dumps(value, ensure_ascii=False))}", style="dim")

@@ -16,7 +16,7 @@ from interlock.app.bootstrap import mask_password, missing_database_file
 from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
 from interlock.cli.output import duration_text, local_time, print_json, say, shorten, show, table
 from interlock.config.load import agent_key
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.run import Pause
 from interlock.runtime.durations import rfc3339
@@ -54,7 +54,7 @@ async def list_runs(
         if page.next is not None:
             say("There is more: --limit 1000.")
     else:
-        say(f"No run{f' of {visible(agent)}' if agent else ''} is paused.")
+        say(f"No run{f' of {escape_invisible(agent)}' if agent else ''} is paused.")
 
 
 @command(app, without_database)
@@ -76,11 +76,14 @@ async def resume(
 
     async def went_on(pause: Pause) -> None:
         await body(pause)
-        say(f"{visible(pause.run_id)} went on.")
+        say(f"{escape_invisible(pause.run_id)} went on.")
 
     try:
         with on_signal(stop.set):
-            say(f"Going on with the runs of {visible(resume_options.agent)} on {where}, by {visible(function)}.")
+            say(
+                f"Going on with the runs of {escape_invisible(resume_options.agent)} "
+                f"on {where}, by {escape_invisible(function)}."
+            )
             await lock.agent().resume_all(went_on, stop, resume_options.at_once)
     finally:
         await asyncio.to_thread(lock.close)
@@ -107,7 +110,9 @@ def _load_function(function: str) -> ResumeFunction:
     """Import the function from the working folder, as a program started here would."""
     module, _, name = function.partition(":")
     if not module or not name:
-        raise Misconfigured(f"{visible(function)!r} names no function. Say MODULE:FUNCTION, such as app.agent:resume.")
+        raise Misconfigured(
+            f"{escape_invisible(function)!r} names no function. Say MODULE:FUNCTION, such as app.agent:resume."
+        )
     sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = import_module(module)
@@ -116,11 +121,13 @@ def _load_function(function: str) -> ResumeFunction:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise Misconfigured(f"There is no module {visible(module)} here. Start it where your program starts.") from None
+        raise Misconfigured(
+            f"There is no module {escape_invisible(module)} here. Start it where your program starts."
+        ) from None
     except AttributeError:
-        raise Misconfigured(f"{visible(module)} has no {visible(name)}.") from None
+        raise Misconfigured(f"{escape_invisible(module)} has no {escape_invisible(name)}.") from None
     if not callable(found):
-        raise Misconfigured(f"{visible(function)} is not a function.")
+        raise Misconfigured(f"{escape_invisible(function)} is not a function.")
     return found if inspect.iscoroutinefunction(found) else _in_thread(found)
 
 
@@ -138,7 +145,7 @@ def _row(pause: Pause, now: int) -> tuple[str, ...]:
     waits = f"{pause.waiting} approval{'' if pause.waiting == 1 else 's'}"
     why = waits if pause.waiting else "nobody: it goes on now" if pause.runner else "nobody: it can go on"
     since = (local_time(pause.paused_at), duration_text(now - pause.paused_at))
-    return (shorten(visible(pause.run_id)), visible(pause.agent), why, *since, str(pause.attempts))
+    return (shorten(escape_invisible(pause.run_id)), escape_invisible(pause.agent), why, *since, str(pause.attempts))
 
 
 def _pause_json(pause: Pause) -> dict[str, object]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from interlock.core.approval.approval import Approval, ApprovalDeadlines, DecisionRecord, Findings
 from interlock.core.call import RedactedArgs, ToolCall, ToolSpec, agent_actor, caller_json, make_subject
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
 from interlock.core.fast_dataclasses import fast_construct, fast_replace
 from interlock.core.grant import Amounts, Grant, format_amount, use
@@ -95,7 +95,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
     }
     if call.objection.refusal:
         content["refusal"] = call.objection.refusal
-    data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
+    data = {"tool": escape_invisible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from interlock.core.confusables import fold_confusables
 from interlock.core.decision import KINDS, Reviewer
-from interlock.core.names import fold
 from interlock.core.policy.policy import Ask, Deny, People, Stage, Verdict
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from collections.abc import Mapping, Sequence
 
 from interlock.core.call import RedactedArgs
-from interlock.core.card import CardField, Finding, head_and_tail, make_card, visible
+from interlock.core.card import CardField, Finding, escape_invisible, head_and_tail, make_card
 from interlock.core.errors import InvalidRequest, Problem
 
 DECIDING_ROLES = frozenset({"reviewer", "admin"})
@@ -176,7 +176,7 @@ def _stage_text(stage: Stage) -> str:
 
 def _is_excluded(approval: Approval, name: str) -> bool:
     exclude = approval.terms.exclude
-    if "requester" in exclude and fold(name) == fold(approval.subject.requester):
+    if "requester" in exclude and fold_confusables(name) == fold_confusables(approval.subject.requester):
         return True
     return "editor" in exclude and name in approval.editors
 
@@ -227,7 +227,7 @@ def args_diff(old: RedactedArgs, new: RedactedArgs) -> dict[str, object]:
     """Each argument that was added, removed or changed; None where it is absent."""
     before, after = _leaves(old), _leaves(new)
     changed = [
-        {"name": visible(pointer), "before": before.get(pointer), "after": after.get(pointer)}
+        {"name": escape_invisible(pointer), "before": before.get(pointer), "after": after.get(pointer)}
         for pointer in {**before, **after}
         if before.get(pointer) != after.get(pointer)
     ]
@@ -259,7 +259,7 @@ def schema_findings(problems: Sequence[Problem]) -> tuple[Finding, ...]:
     """One alarm per place; unlike other alarms these cannot be acknowledged, only fixed by an edit."""
     by_place: dict[str, list[str]] = {}
     for problem in problems:
-        by_place.setdefault(problem.pointer, []).append(visible(problem.message))
+        by_place.setdefault(problem.pointer, []).append(escape_invisible(problem.message))
     return tuple(
         Finding(f"misfit:{pointer}", "misfit", "alarm", pointer, f"Does not fit the tool: {'; '.join(messages)}.")
         for pointer, messages in by_place.items()

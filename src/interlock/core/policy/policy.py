@@ -12,9 +12,9 @@ from typing import ClassVar, Literal, cast
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, canonical, digest, read_canonical
+from interlock.core.confusables import fold_confusables, fold_pattern, is_confusable_with, matches_pattern
 from interlock.core.decision import KINDS
 from interlock.core.declared import declared_effect_hint, unknown_tool_reason
-from interlock.core.names import fold, fold_pattern, imitates, matches_pattern
 from interlock.core.policy.condition_budget import call_budget
 from interlock.core.policy.rule_index import MatchKey, RuleIndex, RuleMatch, drop_unreachable
 
@@ -160,7 +160,9 @@ class Rule:
         """An allowing rule matches names exactly; the others also match names that look the same."""
         if not patterns or any(matches_pattern(name, pattern) for pattern in patterns):
             return True
-        return self.then != "allow" and any(matches_pattern(fold(name), fold_pattern(pattern)) for pattern in patterns)
+        return self.then != "allow" and any(
+            matches_pattern(fold_confusables(name), fold_pattern(pattern)) for pattern in patterns
+        )
 
     def names_tool(self, tool: str) -> bool:
         """Whether it names this tool specifically, not all tools."""
@@ -259,7 +261,9 @@ class Policy:
 
     def is_switched_on(self, path: tuple[str, ...], tool: str) -> bool:
         """Whether an agent of the path has its switch for this tool on, under a name that reads the same."""
-        return bool(self._switched_on) and any((fold(agent), fold(tool)) in self._switched_on for agent in path)
+        return bool(self._switched_on) and any(
+            (fold_confusables(agent), fold_confusables(tool)) in self._switched_on for agent in path
+        )
 
     def tightens_by_name(self, call: ToolCall, effects: tuple[str, ...]) -> bool:
         """Whether a rule or a switch that names the tool asks or denies, for any effect that the tool could have."""
@@ -278,7 +282,7 @@ class Policy:
             return ""
         given = ((self._names_in_rules["tools"], call.tool), (self._names_in_rules["users"], call.requester))
         for patterns, name in (*given, *((self._names_in_rules["agents"], agent) for agent in call.path)):
-            found = next((pattern for pattern in patterns if imitates(name, pattern)), "")
+            found = next((pattern for pattern in patterns if is_confusable_with(name, pattern)), "")
             if found:
                 return found
         return ""
@@ -393,7 +397,7 @@ class Policy:
     @cached_property
     def _switched_on(self) -> frozenset[tuple[str, str]]:
         on = [(agent, tool) for agent, tools in self.toggles.items() for tool, asks in tools.items() if asks]
-        return frozenset((fold(agent), fold(tool)) for agent, tool in on)
+        return frozenset((fold_confusables(agent), fold_confusables(tool)) for agent, tool in on)
 
     @cached_property
     def _names_in_rules(self) -> Mapping[str, tuple[str, ...]]:
@@ -489,7 +493,7 @@ def mixed_alphabets_reason(mixture: str) -> str:
 def folded_facts(facts: Facts) -> Facts:
     """The facts with names folded; the same object if folding changes nothing."""
     tool, agent, user = cast(tuple[str, str, str], (facts["tool"], facts["agent"], facts["user"]))
-    names = {"tool": fold(tool), "agent": fold(agent), "user": fold(user)}
+    names = {"tool": fold_confusables(tool), "agent": fold_confusables(agent), "user": fold_confusables(user)}
     return facts if (tool, agent, user) == tuple(names.values()) else {**facts, **names}
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import aiosmtplib
 
 from interlock.accounts.passwords import CODE_LIFETIME
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import ApprovalView, Notification, Recipient
 from interlock.core.notify.routing import ChannelCapabilities
@@ -358,7 +358,10 @@ def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool =
 def code_mail(code: str, person: str) -> MailContent:
     return MailContent(
         "Your sign-in code",
-        f"Somebody, and we hope it was you, opened the link of a mail and wants to sign in as {visible(person)}.",
+        (
+            "Somebody, and we hope it was you, opened the link of a "
+            f"mail and wants to sign in as {escape_invisible(person)}."
+        ),
         code=code,
         foot=f"The code counts for {CODE_LIFETIME // MINUTE} minutes, once, and only in the browser that asked for it. "
         "Give it to nobody. "

@@ -21,6 +21,7 @@ from interlock.core.approval.timers import next_timer_at
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
+from interlock.core.confusables import fold_confusables
 from interlock.core.errors import Problem
 from interlock.core.fast_dataclasses import fast_construct
 from interlock.core.freeze import Freeze
@@ -28,7 +29,6 @@ from interlock.core.grant import Grant
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, ApiKey
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Payload
-from interlock.core.names import fold
 from interlock.core.pins import Pin
 from interlock.core.policy.policy import Ask, People
 from interlock.core.ports import PolicyVersion, User
@@ -322,5 +322,5 @@ def _read_freeze(row: Row, keys: frozenset[str]) -> Freeze:
 
 
 def freeze_values(f: Freeze) -> tuple[object, ...]:
-    scope = (f.workspace, f.id, f.scope, f.name, fold(f.name), f.reason, f.by, f.at)
+    scope = (f.workspace, f.id, f.scope, f.name, fold_confusables(f.name), f.reason, f.by, f.at)
     return (*scope, f.released_at, f.released_by, f.settled_at)

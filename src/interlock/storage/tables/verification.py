@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from interlock.core.canonical import digest
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger.chain import PARSE_ERRORS, Entry
 from interlock.core.ledger.event import Stored
@@ -34,7 +34,7 @@ _ROW_READERS: dict[str, Callable[[Row], tuple[str, Any]]] = {
     "grants": lambda row: (str(row[1]), rows.read_grant(row)),
     "agents": lambda row: (str(row[0]), AgentVersion(*row)),
     "freezes": lambda row: (str(row[0]), FreezeRow(rows.read_freezes([row[:-1]])[0], row[-1])),
-    "pins": lambda row: (visible(str(row[0])), rows.read_pin(row)),
+    "pins": lambda row: (escape_invisible(str(row[0])), rows.read_pin(row)),
 }
 
 
