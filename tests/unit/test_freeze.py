@@ -30,7 +30,7 @@ from interlock.core.freeze import (
 )
 from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Event
-from interlock.core.ledger.row_digests import stamp_events
+from interlock.core.ledger.row_digests import add_row_digests
 from interlock.core.policy.policy import Ask, EscalationStep
 from interlock.core.rate_limit import ReadEntryLimiter
 from tests.unit.builders import LEASE, NOW, approval_in_status, at, call, pending_with_payload, proposal, store_row
@@ -320,7 +320,7 @@ def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
 
 def proposed_event(**more: Any) -> Event:
     """The first entry of a call, with all that a program writes there."""
-    return stamp_events(request_approval(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
+    return add_row_digests(request_approval(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
 
 
 # R59

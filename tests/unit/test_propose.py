@@ -19,7 +19,7 @@ from interlock.core.approval.vote import schema_error, schema_findings
 from interlock.core.call import (
     SECRET_MARKER,
     Caller,
-    Objection,
+    PreCheck,
     ToolSpec,
     agent_actor,
     fingerprint,
@@ -229,7 +229,7 @@ def test_a_denied_call_can_be_judged_again_from_its_event() -> None:
 # R35, R52
 def test_a_denied_call_says_what_its_key_proved() -> None:
     caller = Caller(owner="key:k", owners=frozenset({"key:k"}), agents=("a",), credential="k", teams=("ops",))
-    (event,) = deny(proposal(caller=caller, objection=Objection("It looks like ann.")), Deny("Not today.", "no")).events
+    (event,) = deny(proposal(caller=caller, pre_check=PreCheck("It looks like ann.")), Deny("Not today.", "no")).events
     assert event.content is not None
     content = json.loads(canonical(event.content))
     assert (content["refusal"], parse_caller(content["owner"], content["known"])) == ("It looks like ann.", caller)

@@ -330,13 +330,13 @@ class Gate:
             lambda approval, moment: discussion.reply(self._require_visible(approval), number, text, actor, moment),
         )
 
-    async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
+    async def agent_comment(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
         said = [each for each in await self._store.timeline(workspace, approval_id) if each.kind == "commented"]
-        discussion.check_remark_limit(sum(each.actor == actor for each in said), approval_id)
+        discussion.check_comment_limit(sum(each.actor == actor for each in said), approval_id)
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, moment: discussion.remark(self._require_visible(approval), text, actor, moment),
+            lambda approval, moment: discussion.agent_comment(self._require_visible(approval), text, actor, moment),
         )
 
     async def find_approval(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
@@ -455,7 +455,7 @@ class Gate:
     ) -> ProposalStep:
         def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
             """Find a grant in the transaction: of two calls that race for the rest of it, one is asked about."""
-            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.objection.doubt
+            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.pre_check.ask_reason
             found = None if doubted else find_covering_grant(proposal, terms, judgement, grants(), held, moment)
             if found is None:
                 return propose.request_approval(proposal, terms, moment)
@@ -607,10 +607,10 @@ async def evaluate_conditions(
     """Evaluate conditions within the call's time budget."""
 
     def held() -> ConditionResults:
-        ways = (judgement.readings, judgement.effects, compile_condition)
+        ways = (judgement.interpretations, judgement.effects, compile_condition)
         return {when: grant.condition_holds(when, *ways) for when in conditions}
 
-    return held() if len(judgement.readings[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
+    return held() if len(judgement.interpretations[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
 
 
 def find_covering_grant(
@@ -624,7 +624,9 @@ def find_covering_grant(
     """Find a grant inside the transaction, with conditions that were evaluated before it."""
     scope = (proposal.spec, terms, moment.now)
     meant = [
-        each for each in grants if all(grant.covers_scope(each, reading, *scope) for reading in judgement.readings)
+        each
+        for each in grants
+        if all(grant.covers_scope(each, interpretation, *scope) for interpretation in judgement.interpretations)
     ]
     conditions = {each.when for each in meant if each.when}
     if not conditions <= held.keys():

@@ -164,7 +164,7 @@ def covers_all(
     compile_condition: CompileCondition,
     now: int,
 ) -> bool:
-    """Whether the grant covers a call in every possible reading."""
+    """Whether the grant covers a call in every interpretation."""
     meant = all(covers_scope(grant, call, spec, terms, now) for call in calls)
     return meant and (not grant.when or condition_holds(grant.when, calls, effects, compile_condition))
 
@@ -184,7 +184,7 @@ def covers_scope(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: 
 def condition_holds(
     when: str, calls: Sequence[ToolCall], effects: Sequence[str], compile_condition: CompileCondition
 ) -> bool:
-    """Whether a grant's condition holds for a call in every possible reading."""
+    """Whether a grant's condition holds for a call in every interpretation."""
     try:
         condition = compile_condition(when)
         ways = (call_facts(call, effect) for call in calls for effect in effects)

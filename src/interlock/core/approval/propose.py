@@ -93,8 +93,8 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
         "priority": call.priority,
         "known": None if call.caller is None else caller_json(call.caller),
     }
-    if call.objection.refusal:
-        content["refusal"] = call.objection.refusal
+    if call.pre_check.deny_reason:
+        content["refusal"] = call.pre_check.deny_reason
     data = {"tool": escape_invisible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
@@ -104,7 +104,7 @@ def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -
 
     `approval_id` is the approval id that the caller wants, if any.
     """
-    if not approval.subject.same(call):
+    if not approval.subject.is_same_call(call):
         message = "This call id is known with another tool, other arguments or another agent. Use a new call id."
         raise CallMismatch(message)  # without its approval id, which could be another agent's
     if approval_id not in ("", approval.id):

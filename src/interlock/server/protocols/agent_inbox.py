@@ -540,11 +540,13 @@ def _coerce_value(name: str, value: object, shown: Mapping[str, object], schema:
         return value
     if name in shown and value == to_input_text(shown[name]):
         return shown[name]
-    readings, own = [value, *_json_readings(value)], _argument_schema(name, schema)
-    fitting = [each for each in readings if not validate(own, {name: each})]
+    interpretations, own = [value, *_json_readings(value)], _argument_schema(name, schema)
+    fitting = [each for each in interpretations if not validate(own, {name: each})]
     match fitting:
         case []:
-            return CoercionErrors([_problem_at_argument(name, each) for each in validate(own, {name: readings[-1]})])
+            return CoercionErrors(
+                [_problem_at_argument(name, each) for each in validate(own, {name: interpretations[-1]})]
+            )
         case [only]:
             return only
         case _:

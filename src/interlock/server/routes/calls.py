@@ -148,7 +148,7 @@ class CallRoutes:
                 make_tool_call(body, request.current_principal, self._state, services), body, definition
             ),
         )
-        spec, doubted = definition.spec, bool(call.objection.doubt)
+        spec, doubted = definition.spec, bool(call.pre_check.ask_reason)
         if doubted:
             self._state.store.note_tool(call.workspace, declared_spec(body), call.agent, call.key)
         fill = action_terms(definition.action, services)

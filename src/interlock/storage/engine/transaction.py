@@ -38,7 +38,7 @@ from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Entry, Head, make_entry
 from interlock.core.ledger.event import Change, Event, Moment, Payload, Stored
 from interlock.core.ledger.expected_tables import STATED_KIND
-from interlock.core.ledger.row_digests import stamp_events
+from interlock.core.ledger.row_digests import add_row_digests
 from interlock.core.pins import MAX_DECLARED
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import User
@@ -234,7 +234,7 @@ class Transaction:
         approval, payload = change.state, change.payload or Payload()
         subject = approval.subject
         key = (subject.workspace, approval.id)
-        entries = self._seal(subject.workspace, stamp_events(change))
+        entries = self._seal(subject.workspace, add_row_digests(change))
         self._intern(approval.terms)
         self.store_spec(spec)
         if self._is_new_tool(subject.workspace, spec, subject.agent):
@@ -259,7 +259,7 @@ class Transaction:
             entries = self._seal(workspace, change.events)  # a refusal changes no row
         else:
             changed = changed_fields(old, new)
-            entries = self._seal(workspace, stamp_events(change, old, changed))
+            entries = self._seal(workspace, add_row_digests(change, old, changed))
             self._write_approval(old, new, changed)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from interlock.core.call import Caller, Objection, ToolCall, ToolSpec, parse_caller
+from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_caller
 from interlock.core.canonical import canonical
 from interlock.core.policy.analysis import VERDICTS, RecordedCall
 from interlock.runtime.durations import MINUTE
@@ -72,7 +72,7 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
         switch=facts.get("switch", ""),
         aliases=(emails[requester],) if requester in emails else (),
         caller=caller,
-        objection=Objection(facts.get("refusal", "")),
+        pre_check=PreCheck(facts.get("refusal", "")),
     )
     verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # the policy asked; a grant covered it
     return RecordedCall(
