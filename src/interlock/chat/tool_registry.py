@@ -104,7 +104,7 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
 
 
 def _pack_functions(module: ModuleType) -> list[str]:
-    return [side for side in ("reads", "writes") if hasattr(module, side)]
+    return [side for side in ("read_tools", "write_tools") if hasattr(module, side)]
 
 
 def known_tools(tools: Iterable[Tool]) -> dict[str, AvailableTool]:
