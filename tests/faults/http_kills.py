@@ -2,7 +2,7 @@
 
     python -m tests.faults.http_kills [--database sqlite|postgresql] [--agents N] [--kills N] [--broken CONTROL]
 
-The agents are clients as programs have them (`interlock.client`), which go on by themselves; some calls have two
+The agents are clients as programs have them (`interlock.sdk.client`), which go on by themselves; some calls have two
 runners. What everybody was told and what was run is written down here: what was acknowledged has to be there right
 after each kill and at the end, nothing runs twice, and every approval comes to its end. Prints one JSON line.
 """

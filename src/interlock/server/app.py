@@ -102,18 +102,18 @@ def build_app(state: ServerState) -> RequestMiddleware:
 def _build_fastapi(state: ServerState) -> FastAPI:
     """The FastAPI app with all routes; ASGI routes are in it for the OpenAPI document only."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=framework_routes())
-    app.state.site, app.state.metrics = state, MetricsExporter(state)
-    app.state.plots, app.state.checks = StatsHistoryCache(state), VerificationJobs(state)
-    app.state.manual = ApiDocs(framework_routes(), state.auth.cookie_name)
+    app.state.server_state, app.state.metrics = state, MetricsExporter(state)
+    app.state.stats_history, app.state.verification_jobs = StatsHistoryCache(state), VerificationJobs(state)
+    app.state.api_docs = ApiDocs(framework_routes(), state.auth.cookie_name)
     app.state.provider = oidc.make_provider(state)
-    answers = (
+    handlers = (
         (Error, _handle_error),
         (RequestValidationError, _handle_validation_error),
         (HTTPException, _handle_http_exception),
         (Exception, _handle_unexpected_error),
     )
-    for failure, answered in answers:
-        app.add_exception_handler(failure, answered)
+    for failure, handler in handlers:
+        app.add_exception_handler(failure, handler)
     return app
 
 
@@ -136,13 +136,13 @@ def framework_routes() -> list[BaseRoute]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Poll for policy changes while the server runs."""
-    state: ServerState = app.state.site
+    state: ServerState = app.state.server_state
     following = asyncio.create_task(state.workspaces.poll_changes())
     try:
         yield
     finally:
         following.cancel()
-        await app.state.checks.stop()
+        await app.state.verification_jobs.stop()
 
 
 async def _handle_error(_: Request, error: Exception) -> Response:

@@ -159,7 +159,7 @@ class StatsHistoryCache:
 
 
 async def stats_history_cache(request: Request) -> StatsHistoryCache:
-    history_cache: StatsHistoryCache = request.app.state.plots
+    history_cache: StatsHistoryCache = request.app.state.stats_history
     return history_cache
 
 
