@@ -22,7 +22,7 @@ from interlock.core.call import ToolSpec, propose, redact
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.ledger.chain import Entry, Head, SignedHead, Verifier, make_entry
 from interlock.core.ledger.event import Event, Moment, Payload, Stored
-from interlock.core.ledger.row_digests import stamp_events
+from interlock.core.ledger.row_digests import add_row_digests
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import Store
 from interlock.storage.engine import rows
@@ -139,7 +139,7 @@ def _history(number: int, moment: Moment) -> HistoryRows:
     running = start(Stored(decided.state, Payload(call.args)), "runner:1", 60_000, "", moment, runner_is_dead=False)
     ended = finish(running.state, 1, Payload(result=b'"ok"'), moment, ok=True)
     changes = ((asked, None), (decided, asked.state), (running, decided.state), (ended, running.state))
-    events = tuple(event for change, old in changes for event in stamp_events(change, old))
+    events = tuple(event for change, old in changes for event in add_row_digests(change, old))
     assert len(events) == ENTRIES_EACH
     return HistoryRows(ended.state, Payload(call.args, None, "Delete a file", result=b'"ok"'), events)
 

@@ -142,11 +142,11 @@ def in_sqlite(path: Path, count: int) -> dict[str, float | str]:
         for number, chunk in enumerate(records(count)):
             connection.execute("begin")
             for name, values in zip(
-                ("insert_approval", "insert_payload", "insert_doc"), zip(*chunk, strict=True), strict=True
+                ("insert_approval", "insert_payload", "insert_search_document"), zip(*chunk, strict=True), strict=True
             ):
                 connection.executemany(statements[name], values)
             for place in range(CHUNK // BATCH_SIZE):  # the index merges its parts a little each time, as it would have
-                connection.execute(statements["write_mark"], ("default", "search", number * CHUNK + place))
+                connection.execute(statements["write_consumer_offset"], ("default", "search", number * CHUNK + place))
             connection.execute("commit")
         connection.execute(begin)
         for name, values in _remaining_rows(count):
@@ -171,7 +171,7 @@ def in_postgres(server: Server, count: int) -> dict[str, float | str]:
         statements = load_queries()
         for chunk in records(count):
             for name, values in zip(
-                ("insert_approval", "insert_payload", "insert_doc"), zip(*chunk, strict=True), strict=True
+                ("insert_approval", "insert_payload", "insert_search_document"), zip(*chunk, strict=True), strict=True
             ):
                 _copy(connection, statements[name], values)
         connection.execute("set maintenance_work_mem = '1GB'")
@@ -197,7 +197,7 @@ def _copy(connection: Any, statement: str, values: Iterable[tuple[object, ...]])
 def _remaining_rows(count: int) -> Iterator[tuple[str, tuple[object, ...]]]:
     yield "insert_terms", (TERMS.sha256, TERMS.snapshot)
     yield "write_head", ("default", count, Head("default").link, START + count * EVERY)
-    yield "write_mark", ("default", "search", count)
+    yield "write_consumer_offset", ("default", "search", count)
 
 
 async def _migrate(url: str) -> None:

@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from interlock import Interlock
 from interlock.core.run import Pause
-from interlock.integrations.langchain import InterlockMiddleware, resumer
+from interlock.integrations.langchain import InterlockMiddleware, make_resume_function
 
 
 def get_weather(city: str) -> str:
@@ -66,7 +66,7 @@ async def main(url: str, model: str = "") -> None:
             print("It pauses:", pause.value["action_requests"][0]["description"])
 
         # From here on nothing is needed in memory: this could be another process. See `interlock runs resume`.
-        over, resume = asyncio.Event(), resumer(graph)
+        over, resume = asyncio.Event(), make_resume_function(graph)
 
         async def go_on(pause: Pause) -> None:
             await resume(pause)

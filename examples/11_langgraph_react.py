@@ -28,7 +28,7 @@ from mcp.server.fastmcp import FastMCP
 
 from interlock import Interlock
 from interlock.core.run import Pause
-from interlock.integrations.langchain import Gate, each_call, resumer
+from interlock.integrations.langchain import Gate, make_resume_function, send_each_call
 
 TEXTS = [
     "Refunds are paid within 14 days of the return.",
@@ -110,12 +110,12 @@ async def main(url: str, model: Any) -> None:
         gate = Gate(agent, EFFECTS)
         built = StateGraph(MessagesState).add_node("model", think).add_node("tools", gate.tool_node(tools))
         built.add_edge(START, "model").add_edge("tools", "model")
-        built.add_conditional_edges("model", each_call("tools"), ["tools", END])
+        built.add_conditional_edges("model", send_each_call("tools"), ["tools", END])
         graph = built.compile(checkpointer=InMemorySaver())
 
         thread: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
         await graph.ainvoke({"messages": [HumanMessage("Close the tickets that may be closed.")]}, thread)
-        over, resume = asyncio.Event(), resumer(graph)
+        over, resume = asyncio.Event(), make_resume_function(graph)
 
         async def go_on(pause: Pause) -> None:
             await resume(pause)

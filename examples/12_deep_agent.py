@@ -21,7 +21,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from interlock import Interlock
 from interlock.core.run import Pause
-from interlock.integrations.langchain import InterlockMiddleware, gated_subagents, resumer
+from interlock.integrations.langchain import InterlockMiddleware, gated_subagents, make_resume_function
 
 EFFECTS = {"search_web": "read", "send_mail": "write"}
 
@@ -96,7 +96,7 @@ async def main(url: str, model: str = "") -> None:
         begun = await graph.ainvoke({"messages": [HumanMessage("Tell Ada what is new about Oslo.")]}, thread)
         for pause in begun.get("__interrupt__", ()):
             print("It pauses:", pause.value["action_requests"][0]["description"])
-        over, resume = asyncio.Event(), resumer(graph)
+        over, resume = asyncio.Event(), make_resume_function(graph)
 
         async def go_on(pause: Pause) -> None:
             await resume(pause)

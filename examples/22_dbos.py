@@ -48,12 +48,12 @@ async def main(url: str) -> None:
 
         DBOS.launch()
         stop = asyncio.Event()
-        keeping = asyncio.create_task(segments.keep(stop))
+        worker = asyncio.create_task(segments.run_worker(stop))
         await segments.begin(settle, RUN, 7)  # known by its id: begun again, it goes on
         for line in await segments.result(RUN):
             print(line)
         stop.set()
-        await keeping
+        await worker
         DBOS.destroy()
 
 

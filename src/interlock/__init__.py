@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interlock.presenters.model_message import refusal_message, to_model_message
     from interlock.sdk.interlock import Interlock
 
-_ROOMS = {
+_EXPORTS = {
     "core.call": ("ToolCall", "ToolSpec", "propose"),
     "core.decision": ("Approve", "Edit", "Reject", "Respond", "Reviewer", "Acknowledgement"),
     "core.errors": (
@@ -72,7 +72,7 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    for room, names in _ROOMS.items():
+    for module, names in _EXPORTS.items():
         if name in names:
-            return getattr(import_module(f"interlock.{room}"), name)
+            return getattr(import_module(f"interlock.{module}"), name)
     raise AttributeError(f"module 'interlock' has no attribute {name!r}")

@@ -22,7 +22,7 @@ def test_every_channel_is_found() -> None:
 def test_every_pack_is_found() -> None:
     found = dict(_modules())
     assert tuple(sorted(found)) == PACKS == tuple(sorted(each.name for each in iter_modules(tools.__path__)))
-    assert all(hasattr(pack, "reads") or hasattr(pack, "writes") for pack in found.values())
+    assert all(hasattr(pack, "read_tools") or hasattr(pack, "write_tools") for pack in found.values())
 
 
 def test_every_protocol_is_found() -> None:

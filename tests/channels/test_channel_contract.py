@@ -13,7 +13,7 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings as Configured
 from interlock.core.call import ToolSpec
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import Notification, Purpose, Recipient
 from interlock.core.notify.routing import ChannelCapabilities
@@ -179,7 +179,7 @@ async def test_texts_that_want_to_deceive_stay_texts(
     await channel.update(received(kind, "remind", approval_view=about, id="hostile.2"), ref)
     ended = make_view(hostile, sentence=HOSTILE, status="rejected")
     reason = replace(ended.approval.decision, reason=HOSTILE)  # type: ignore[type-var]
-    ended = replace(ended, approval=replace(ended.approval, decision=reason), result=visible(HOSTILE))
+    ended = replace(ended, approval=replace(ended.approval, decision=reason), result=escape_invisible(HOSTILE))
     await channel.update(received(kind, "ended", approval_view=ended, id="hostile.3"), ref)
     assert fake_service.refusals() == []
     whole = "\n".join(fake_service.received_texts())

@@ -55,10 +55,10 @@ async def test_a_run_pauses_and_goes_on_in_another_program_once_people_decided(
     agent = make_interlock()
     approval_id = await propose_pending(agent, run_id)
     await agent.pause(run_id, state=b"\x00the framework's")
-    (listed,) = await agent.paused()
+    (listed,) = await agent.list_pauses()
     assert (listed.run_id, listed.agent, listed.state, listed.waiting) == (run_id, "mailer", b"", 1)
-    assert list(await agent.ready(timeout=0)) == []
-    agent.lock.close()
+    assert list(await agent.acquire_ready_pauses(timeout=0)) == []
+    agent.interlock.close()
     await approve(people_services, approval_id)
     other, effects = make_interlock(), []
 
@@ -76,12 +76,12 @@ async def test_a_run_pauses_and_goes_on_in_another_program_once_people_decided(
     async with asyncio.timeout(60):
         await other.resume_all(resume, stop)
     assert effects == ["ada"]
-    assert list(await other.paused()) == []
+    assert list(await other.list_pauses()) == []
 
 
 async def test_a_sub_agent_pauses_the_run_of_the_outermost(agent: Agent) -> None:  # R54
     await agent.agent("writer").pause("run")
-    assert [pause.agent for pause in await agent.paused()] == ["mailer"]
+    assert [pause.agent for pause in await agent.list_pauses()] == ["mailer"]
 
 
 async def test_a_resume_that_raises_stops_no_other_and_is_tried_again(
@@ -103,7 +103,7 @@ async def test_a_resume_that_raises_stops_no_other_and_is_tried_again(
             await agent.resume_all(resume, stop)
     assert sorted(tried) == ["bad", "bad", "good"]
     assert caplog.messages == ["The run bad did not go on: ValueError. It is tried again in 1 s."]
-    assert list(await agent.paused()) == []
+    assert list(await agent.list_pauses()) == []
 
 
 async def test_a_run_that_pauses_again_while_it_goes_on_stays_paused(agent: Agent) -> None:  # R9
@@ -118,7 +118,7 @@ async def test_a_run_that_pauses_again_while_it_goes_on_stays_paused(agent: Agen
 
     async with asyncio.timeout(60):
         await agent.resume_all(resume, stop)
-    assert [pause.run_id for pause in await agent.paused()] == ["run"]
+    assert [pause.run_id for pause in await agent.list_pauses()] == ["run"]
 
 
 async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(
@@ -134,11 +134,11 @@ async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(
 
     loop = asyncio.ensure_future(first.resume_all(forever))
     await begun.wait()
-    assert list(await second.ready(timeout=0)) == []
+    assert list(await second.acquire_ready_pauses(timeout=0)) == []
     loop.cancel()
     with pytest.raises(asyncio.CancelledError):
         await loop
-    assert [pause.run_id for pause in await second.ready(timeout=30)] == ["run"]
+    assert [pause.run_id for pause in await second.acquire_ready_pauses(timeout=30)] == ["run"]
 
 
 async def test_a_long_resume_keeps_its_run(make_interlock: Callable[..., Agent]) -> None:  # R9
@@ -151,21 +151,21 @@ async def test_a_long_resume_keeps_its_run(make_interlock: Callable[..., Agent])
         seen = 0
         while seen < 3:  # its lease would have lapsed by then
             await asyncio.sleep(0.3)
-            assert list(await second.ready(timeout=0)) == []
+            assert list(await second.acquire_ready_pauses(timeout=0)) == []
             seen += 1
-        assert held == (await second.paused())[0].fence
+        assert held == (await second.list_pauses())[0].fence
         stop.set()
 
     async with asyncio.timeout(60):
         await first.resume_all(resume, stop)
-    assert list(await first.paused()) == []
+    assert list(await first.list_pauses()) == []
 
 
 def test_synchronous_code_pauses_and_ends_pauses_too(agent: Agent) -> None:  # R9
     pause = agent.pause_sync("run", b"state")
-    assert agent.lock.loop_thread.run(agent.paused())[0].fence == pause.fence
-    agent.resumed_sync(pause)
-    assert list(agent.lock.loop_thread.run(agent.paused())) == []
+    assert agent.interlock.loop_thread.run(agent.list_pauses())[0].fence == pause.fence
+    agent.complete_pause_sync(pause)
+    assert list(agent.interlock.loop_thread.run(agent.list_pauses())) == []
 
 
 @pytest.mark.parametrize("run_id", ["", "x" * 2_001, "a\x00b", "\ud800", None])
@@ -181,4 +181,4 @@ async def test_what_cannot_be_kept_is_refused_with_what_to_do(agent: Agent) -> N
         await agent.pause("run", bytes(MAX_STATE + 1))
     with pytest.raises(Forbidden, match="belongs to the chat"):
         await agent.pause("thread-00000000-0000-0000-0000-000000000000")
-    assert list(await agent.paused()) == []
+    assert list(await agent.list_pauses()) == []

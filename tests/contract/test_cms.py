@@ -32,7 +32,7 @@ async def records(services: AppServices) -> SqlToolItemStore:
 @pytest.fixture
 def tools(records: SqlToolItemStore) -> Mapping[str, Tool]:
     kit = ToolContext("default", records)
-    return {tool.name: tool for tool in (*cms.reads(kit), *cms.writes(kit))}
+    return {tool.name: tool for tool in (*cms.read_tools(kit), *cms.write_tools(kit))}
 
 
 async def run_tool(tool: Tool, key: str = "", **args: object) -> Any:

@@ -150,7 +150,7 @@ async def test_a_delegate_decides_while_somebody_is_away(database: Database, clo
         assert await approve(services, approval_id, BOB) == "pending"  # the seat is taken
         assert await approve(services, approval_id, EVE) == "approved"
         votes = (await services.store.get("default", approval_id)).approval.votes
-        assert [(vote.by, vote.seat) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
+        assert [(vote.by, vote.on_behalf_of) for vote in votes] == [("zoe", "bob"), ("eve", "eve")]
         clock.advance(1_000)
         back = await services.inbox.reviewer("default", "zoe", "test")
         assert back.delegations_to_me == ()
@@ -169,7 +169,7 @@ async def test_what_an_agent_says_about_a_call_is_stored_without_its_secrets(ser
     approval_id = outcome.approval_id
     await services.inbox.ask("default", approval_id, "Why?", BOB)
     await services.gate.answer("default", approval_id, 1, "The token is open sesame.", "helper")
-    await services.gate.remark("default", approval_id, "Hurry: open%20sesame", "agent:helper")
+    await services.gate.agent_comment("default", approval_id, "Hurry: open%20sesame", "agent:helper")
     cancelled = await services.gate.cancel("default", approval_id, "agent:helper", "open sesame is old.")
     assert cancelled.decision is not None
     assert cancelled.decision.reason == "[hidden] is old."

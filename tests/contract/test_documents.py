@@ -11,7 +11,7 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools import documents as module
-from interlock.chat.tools.documents import PAGE_LENGTH, FolderIndexer, ScanResult, reads, split_passages
+from interlock.chat.tools.documents import PAGE_LENGTH, FolderIndexer, ScanResult, read_tools, split_passages
 from interlock.core.errors import ToolFailed
 from interlock.storage.tables.records import SqlDocuments
 from tests.databases import Database
@@ -49,7 +49,7 @@ def folders(handbook: Path, documents: SqlDocuments, log_lines: list[str]) -> Fo
 class DocumentReader:
     def __init__(self, services: AppServices, documents: SqlDocuments) -> None:
         kit = ToolContext("default", services.store.records("default"), documents=documents)
-        self._tools = {tool.name: tool for tool in reads(kit)}
+        self._tools = {tool.name: tool for tool in read_tools(kit)}
 
     async def search(self, query: str, **more: object) -> list[dict[str, object]]:
         result = await self._tools["documents_search"].run(ToolInvocation({"query": query, **more}, ""))
@@ -166,7 +166,7 @@ async def test_documents_of_one_workspace_are_not_those_of_another(
     assert await other.search(["holiday"], 10) == []
     assert await other.read("handbook/holidays.md", 0, 10) is None
     assert await other.stamps() == {}
-    assert reads(ToolContext("other", services.store.records("other"))) == ()
+    assert read_tools(ToolContext("other", services.store.records("other"))) == ()
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------

@@ -537,7 +537,7 @@ async def test_much_is_forgotten_in_lots_and_a_sweep_does_only_so_many(
     long_lived_services: AppServices, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(erasing, "BATCH_SIZE", 2)
-    monkeypatch.setattr("interlock.app.worker.MAX_FORGET_BATCHES", 5)
+    monkeypatch.setattr("interlock.app.worker.MAX_RETENTION_BATCHES", 5)
     for number in range(25):
         await run_call(long_lived_services, number)
     clock.advance(2 * DAY)

@@ -146,9 +146,9 @@ async def test_an_invalid_call_can_be_edited_into_a_valid_one(services: AppServi
     with pytest.raises(InvalidDecision):
         await services.inbox.decide("default", approval_id, Edit({"amount": -1, "to": "shop"}, seen), BOB)
     done = await services.inbox.decide("default", approval_id, Edit({"amount": 10, "to": "shop"}, seen), BOB)
-    assert (done.status, done.findings.alarms, done.findings.misfits) == ("approved", (), ())
+    assert (done.status, done.findings.alarms, done.findings.schema_errors) == ("approved", (), ())
     stored = (await services.store.get("default", approval_id)).approval
-    assert stored.findings.misfits == ()
+    assert stored.findings.schema_errors == ()
     assert (await services.inbox.show("default", approval_id)).card.findings == ()
     execution = await services.gate.start("default", approval_id, "r")
     assert json.loads(execution.args) == {"amount": 10, "to": "shop"}

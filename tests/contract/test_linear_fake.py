@@ -70,7 +70,7 @@ async def test_the_demo_is_filled_once(linear: LinearClient) -> None:
 
 async def test_the_pack_works_inside_the_process_without_a_key(linear: LinearClient) -> None:  # R7
     kit = ToolContext("default", linear.records, transport=FakeLinear(linear.records))
-    create = next(tool for tool in pack.writes(kit) if tool.name == "linear_create_issue")
+    create = next(tool for tool in pack.write_tools(kit) if tool.name == "linear_create_issue")
     made: Any = await create.run(ToolInvocation({"title": "Fix login"}, "approval-1"))
     assert made["id"] == "DEMO-13"
 

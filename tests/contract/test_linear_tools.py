@@ -36,7 +36,7 @@ class LinearToolHarness:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        return {tool.name: tool for tool in (*pack.reads(self.kit), *pack.writes(self.kit))}
+        return {tool.name: tool for tool in (*pack.read_tools(self.kit), *pack.write_tools(self.kit))}
 
     async def use(self, name: str, key: str = "approval-1", /, **args: object) -> Any:
         tool = self.tools[f"linear_{name}"]
@@ -392,13 +392,13 @@ async def test_a_linear_that_is_not_there_did_nothing(linear: LinearToolHarness)
 
 def test_without_a_key_there_are_no_tools() -> None:  # R7
     kit = ToolContext("default", None)  # type: ignore[arg-type]  # nothing is kept
-    assert (pack.reads(kit), pack.writes(kit)) == ((), ())
+    assert (pack.read_tools(kit), pack.write_tools(kit)) == ((), ())
 
 
 def test_a_key_is_not_sent_in_the_clear() -> None:
     kit = ToolContext("default", None, {"key": KEY, "url": "http://linear.example/graphql"})  # type: ignore[arg-type]
     with pytest.raises(Misconfigured, match="https://"):
-        pack.writes(kit)
+        pack.write_tools(kit)
 
 
 def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:  # R7

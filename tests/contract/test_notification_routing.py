@@ -237,7 +237,7 @@ async def test_a_team_is_notified_for_an_absent_person(
     ada = await services.inbox.reviewer("default", "ada", "mail")
     assert await approve(services, approval_id, ada) == "approved"
     [vote] = (await services.store.get("default", approval_id)).approval.votes
-    assert (vote.by, vote.seat) == ("ada", "bob")
+    assert (vote.by, vote.on_behalf_of) == ("ada", "bob")
 
 
 async def test_a_delegation_tells_the_delegate(services: AppServices, all_channels: FakeChannels) -> None:  # R40

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.call import SECRET_MARKER, Caller, Objection, ToolSpec
+from interlock.core.call import SECRET_MARKER, Caller, PreCheck, ToolSpec
 from interlock.core.decision import Acknowledgement, Edit
 from interlock.core.ledger.event import Event
 from interlock.core.policy.analysis import RecordedCall
@@ -107,7 +107,7 @@ async def test_a_call_is_rehearsed_with_what_its_key_proved_and_no_more(services
         {"agent": "billing", "caller": key("loose")},
         {"requester": "ann", "teams": ("finance",), "caller": key("loose")},
         {"agent": "billing", "caller": key("billing")},
-        {"agent": "loose", "requester": "ann", "caller": key("loose", requester="ann", vouched=True)},
+        {"agent": "loose", "requester": "ann", "caller": key("loose", requester="ann", requester_is_proven=True)},
         {"agent": "billing"},
     ]
     for number, more in enumerate(said):
@@ -136,7 +136,7 @@ async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_
 # R52, R58
 async def test_a_name_that_was_refused_is_refused_by_every_draft(services: AppServices) -> None:
     await pay(
-        services, 5, caller=key("billing"), objection=Objection("A name in this call looks like 'pay' and is not.")
+        services, 5, caller=key("billing"), pre_check=PreCheck("A name in this call looks like 'pay' and is not.")
     )
     report = (await rehearse(services, "rules: [{name: all, then: allow}]")).report
     assert (report.verdict_counts, report.outdated) == ({("deny", "deny"): 1}, 0)

@@ -12,8 +12,8 @@ from interlock.storage.migrate import migrate_sqlite
 from interlock.storage.postgres.batches import Statements
 from interlock.storage.postgres.database import FAST_QUERIES, READER_SETTINGS, WRITER_SETTINGS, column_types, migrate
 
-SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
-DELIVERIES = {"deliveries_of", "due_deliveries", "told_lately", "finished_deliveries_of"}
+SMALL = {"status_counts", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
+DELIVERIES = {"deliveries_of", "due_deliveries", "recent_send_counts", "finished_deliveries_of"}
 PAUSES = {"pause", "pause_state", "paused_runs", "paused_runs_of", "ready_pauses", "waits_for", "held_pauses"}
 SEARCH_QUERIES = {"SCAN k", "SCAN counted"}  # rows that a part of the statement found by an index
 LIST_QUERIES = ("approvals_newest", "approvals_pending", "Seq Scan")
@@ -24,7 +24,7 @@ LIST_QUERIES = ("approvals_newest", "approvals_pending", "Seq Scan")
     sorted(
         (
             FAST_QUERIES
-            | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}
+            | {"timeline", "approval_events", "usable_grants_of_tool", "due", "running"}
             | {"deliveries_of", "finished_deliveries_of"}
         )
         - SMALL
@@ -49,7 +49,7 @@ def test_sqlite_searches_by_an_index(name: str) -> None:
         ("next_delivery", "deliveries_due (channel=? AND workspace=? AND priority=?"),
         ("due_channels", "deliveries_due (channel>?"),
         ("parked_deliveries", "deliveries_by (workspace=? AND status=?)"),
-        ("last_told", "deliveries_lately (workspace=? AND channel=?"),
+        ("last_sent_at", "deliveries_lately (workspace=? AND channel=?"),
     ],
 )
 def test_what_is_asked_of_deliveries_again_and_again_costs_the_same_however_many_there_are(

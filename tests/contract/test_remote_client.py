@@ -124,7 +124,7 @@ async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(
     lossy_network: FaultProxy, keys: Keys, people_services: AppServices
 ) -> None:
     lossy_network.action = lambda number, line: "lose" if "/start" in line else "pass"
-    async with Client(lossy_network.url, keys["agent"], patience=0.5) as client:
+    async with Client(lossy_network.url, keys["agent"], retry_timeout=0.5) as client:
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(result, Waiting)
         await approve_next(people_services)
@@ -156,7 +156,7 @@ async def test_a_wait_goes_on_when_the_server_was_away(
     database: Database, keys: Keys, people_services: AppServices
 ) -> None:
     with run_server_in_thread(database.url) as url, fault_proxy(url) as net:
-        client = Client(net.url, keys["agent"], patience=0.1)
+        client = Client(net.url, keys["agent"], retry_timeout=0.1)
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(result, Waiting)
         net.action = lambda number, line: "refuse"
@@ -367,7 +367,7 @@ async def test_an_agent_answers_what_people_ask_about_its_call(
 ) -> None:
     async with Client(server, keys["agent"]) as client:
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
-        waiting = asyncio.create_task(client.wait(result.approval_id, heard=0))
+        waiting = asyncio.create_task(client.wait(result.approval_id, after_question=0))
         await people_services.inbox.ask("default", result.approval_id, "Why now?", BOB)
         woken = await waiting
         assert isinstance(woken, Waiting)

@@ -16,7 +16,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import InvalidRequest
-from interlock.core.ledger.erasure import Erasure, Scope
+from interlock.core.ledger.erasure import Erasure, ErasureScope
 from interlock.core.ports import ApprovalPage, ApprovalQuery
 from interlock.core.search import split_words
 from interlock.storage.engine.queries import make_cursor
@@ -48,7 +48,7 @@ async def search(services: AppServices, **filters: Any) -> list[str]:
     return ids
 
 
-async def erase(services: AppServices, scope: Scope, what: str) -> None:
+async def erase(services: AppServices, scope: ErasureScope, what: str) -> None:
     async for _ in services.store.erase("default", Erasure(scope, what, by="ada")):
         pass
 

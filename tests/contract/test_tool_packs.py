@@ -26,7 +26,7 @@ MODULES = [import_module(f"{tools.__name__}.{found.name}") for found in pkgutil.
 PACKS = {
     module.__name__.rpartition(".")[2]: module
     for module in MODULES
-    if hasattr(module, "reads") or hasattr(module, "writes")
+    if hasattr(module, "read_tools") or hasattr(module, "write_tools")
 }
 CANDIDATES: tuple[object, ...] = (
     *("text", "2026-Q4", "owner/name", "2026-11-15", "2026-11-15T10:00:00Z", "https://example.com/", "DEMO-12"),
@@ -58,7 +58,7 @@ def build_tools(module: ModuleType, part: str, tools: ToolContext) -> Sequence[T
 
 
 def all_tools(module: ModuleType, tools: ToolContext) -> Sequence[Tool]:
-    return (*build_tools(module, "reads", tools), *build_tools(module, "writes", tools))
+    return (*build_tools(module, "read_tools", tools), *build_tools(module, "write_tools", tools))
 
 
 def argument_schemas(tool: Tool) -> Mapping[str, Mapping[str, object]]:
@@ -101,8 +101,8 @@ def test_no_two_packs_have_a_tool_of_the_same_name(tmp_path: Path) -> None:  # R
 def test_reads_only_read_and_writes_never_do(pack: str, tmp_path: Path) -> None:  # R1
     tools = tool_context(tmp_path)
     assert all_tools(PACKS[pack], tools), "with its settings a pack has tools"
-    assert {tool.spec.effect for tool in build_tools(PACKS[pack], "reads", tools)} <= {"read"}
-    assert {tool.spec.effect for tool in build_tools(PACKS[pack], "writes", tools)} <= {"write", "destructive"}
+    assert {tool.spec.effect for tool in build_tools(PACKS[pack], "read_tools", tools)} <= {"read"}
+    assert {tool.spec.effect for tool in build_tools(PACKS[pack], "write_tools", tools)} <= {"write", "destructive"}
 
 
 @packs
@@ -143,7 +143,7 @@ def test_schemas_are_closed_and_can_be_met(pack: str, tmp_path: Path) -> None:  
 
 @packs
 def test_every_write_is_described_in_a_sentence(pack: str, tmp_path: Path) -> None:  # R2
-    for tool in build_tools(PACKS[pack], "writes", tool_context(tmp_path)):
+    for tool in build_tools(PACKS[pack], "write_tools", tool_context(tmp_path)):
         for names in (required_arguments(tool), list(argument_schemas(tool))):
             sentence = tool.spec.sentence(sample_args(tool, names))
             assert sentence, tool.name
@@ -152,7 +152,7 @@ def test_every_write_is_described_in_a_sentence(pack: str, tmp_path: Path) -> No
 
 @packs
 def test_what_deletes_says_so_and_says_what(pack: str, tmp_path: Path) -> None:  # R2
-    for tool in build_tools(PACKS[pack], "writes", tool_context(tmp_path)):
+    for tool in build_tools(PACKS[pack], "write_tools", tool_context(tmp_path)):
         if "_delete_" in tool.name:
             args = sample_args(tool, required_arguments(tool))
             assert tool.spec.effect == "destructive", tool.name

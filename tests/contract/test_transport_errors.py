@@ -75,7 +75,7 @@ def test_a_server_that_is_not_there_is_named_with_how_long_it_was_tried() -> Non
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    error = connection_error(url, patience=0.3)
+    error = connection_error(url, retry_timeout=0.3)
     assert isinstance(error, StoreUnavailable)
     assert url in error.message
     assert "interlock serve" in error.message
@@ -84,7 +84,7 @@ def test_a_server_that_is_not_there_is_named_with_how_long_it_was_tried() -> Non
 
 def test_a_proxy_without_its_server_counts_as_away() -> None:
     with foreign_server(serve_response("502 Bad Gateway", "<html>", "content-type: text/html")) as url:
-        assert isinstance(connection_error(url, patience=0.2), StoreUnavailable)
+        assert isinstance(connection_error(url, retry_timeout=0.2), StoreUnavailable)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_certificate_that_is_not_trusted_ends_it_at_once(tmp_path: Path, monke
         error = connection_error(url)
         assert isinstance(error, Misconfigured)
         assert "SSL_CERT_FILE" in error.message
-        other = connection_error(url.replace("https", "http"), patience=0.2)
+        other = connection_error(url.replace("https", "http"), retry_timeout=0.2)
         assert isinstance(other, StoreUnavailable | Misconfigured)
 
 

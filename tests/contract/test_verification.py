@@ -47,7 +47,7 @@ CALLER = Caller(
     agents=("office",),
     credential="k1",
     requester="ann",
-    vouched=True,
+    requester_is_proven=True,
 )
 MAIL = ToolSpec("mail", "write", describe="Mail {to}")
 Change = Callable[[Any], Any]
@@ -510,7 +510,7 @@ async def services_before_statements(
     """As a version left it whose entries did not state their rows."""
     async with open_services(database, clock, POLICY) as services:
         with monkeypatch.context() as old:
-            old.setattr(transaction, "stamp_events", lambda change, *_: change.events)
+            old.setattr(transaction, "add_row_digests", lambda change, *_: change.events)
             await add_people(services)
             await add_calls(services, clock)
         database.sql("delete from marks where name = 'stated'")

@@ -178,7 +178,7 @@ def test_the_same_call_twice_in_one_function_is_two_calls(fake: Inngest, scenari
 def test_a_decision_before_the_function_waits_is_found_by_the_time_out(fake: Inngest, scenario: EngineScenario) -> None:
     """Its event finds nobody who waits, and Inngest keeps it for nobody."""
     run = fake.start_run("order/complained", order="order-f1", amount=40)
-    while not run.names or not run.names[-1].endswith("(look)"):
+    while not run.names or not run.names[-1].endswith("(check)"):
         fake.step(run)
     scenario.decide("order-f1", "approve")
     scenario.dispatch()

@@ -156,7 +156,7 @@ def test_settling_the_awakeable_decides_nothing(
 
 
 def test_it_looks_by_itself_now_and_then(services: RestateServices, name: str) -> None:
-    invocation = services.order(name, look_again=0.2, points=["looking"])
+    invocation = services.order(name, recheck_after=0.2, points=["looking"])
     services.wait_for_point(name, "looking", times=3)
     services.decide(invocation)
     assert services.result(invocation).json() == f"paid {name}"

@@ -158,12 +158,12 @@ async def test_an_activity_that_is_tried_again_gives_the_same_and_runs_nothing_a
         return "refunded"
 
     asked = CallRequest("refund", "run:1", {"order": "A7"})
-    first: CallSnapshot = await ActivityEnvironment().run(made.look, asked)
+    first: CallSnapshot = await ActivityEnvironment().run(made.check_call, asked)
     assert first["state"] == "waiting"
     call = lock.agent("refunds").call("refund", {"order": "A7"}, "temporal:test", "run:1")
     seen = Acknowledgement((await lock.check(call)).args_sha256)
     await lock.decide(first["approval_id"], Approve(seen), reviewer=Reviewer("ann"))
-    looks = [await ActivityEnvironment().run(made.look, asked) for _ in range(3)]
+    looks = [await ActivityEnvironment().run(made.check_call, asked) for _ in range(3)]
     assert ([look["result"] for look in looks], ran) == (["refunded"] * 3, ["A7"])
     await ActivityEnvironment().run(made.withdraw, first["approval_id"])  # too late, and no error
-    assert (await ActivityEnvironment().run(made.look, asked))["result"] == "refunded"
+    assert (await ActivityEnvironment().run(made.check_call, asked))["result"] == "refunded"

@@ -2,7 +2,7 @@
 
     python -m tests.faults.http_kills [--database sqlite|postgresql] [--agents N] [--kills N] [--broken CONTROL]
 
-The agents are clients as programs have them (`interlock.client`), which go on by themselves; some calls have two
+The agents are clients as programs have them (`interlock.sdk.client`), which go on by themselves; some calls have two
 runners. What everybody was told and what was run is written down here: what was acknowledged has to be there right
 after each kill and at the end, nothing runs twice, and every approval comes to its end. Prints one JSON line.
 """
@@ -133,7 +133,7 @@ async def run(run_state: KillRun, folder: Path, port: int, options: argparse.Nam
 
 async def start_program(run_state: KillRun, numbers: range) -> None:
     """So many agents share a client: one for each would be as right, and mostly measure how TLS is set up."""
-    async with Client(run_state.url, run_state.keys["agent"], patience=STUCK) as client:
+    async with Client(run_state.url, run_state.keys["agent"], retry_timeout=STUCK) as client:
         await client.me()
         await asyncio.gather(*(run_agent(run_state, client, number) for number in numbers))
 

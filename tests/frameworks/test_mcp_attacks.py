@@ -377,7 +377,7 @@ async def test_a_named_read_that_is_defined_otherwise_asks_until_it_was_let_thro
         await client.request(2, "tools/list")
         assert not await call_passes(client, 3)
         ((_, waiting),) = place.gate.handler.waiting_calls.values()
-        await place.gate.handler.agent.lock.decide(waiting, Approve(), ADA)
+        await place.gate.handler.agent.interlock.decide(waiting, Approve(), ADA)
         assert await call_passes(client, 4)
         assert await call_passes(client, 5)
         await client.close()

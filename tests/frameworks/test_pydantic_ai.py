@@ -41,7 +41,7 @@ from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidDecision, StoreUnavailable
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.integrations.pydantic_ai import Gate, gated, keep, resume
+from interlock.integrations.pydantic_ai import Gate, gated, resume, save_pause
 from tests.databases import SqliteFile
 from tests.frameworks.framework_program import PROGRAMS, ROOT, EffectServer, start_program, wait_finished
 from tests.support import BOB
@@ -135,7 +135,7 @@ def results(result: Any) -> list[Any]:
 
 
 async def resume_run(lock: Interlock, agent: Agent[Any, Any]) -> Any:
-    (pause,) = await lock.agent().ready(timeout=60)
+    (pause,) = await lock.agent().acquire_ready_pauses(timeout=60)
     return await resume(agent, pause)
 
 
@@ -173,7 +173,7 @@ async def test_two_processes_go_on_with_the_same_state_at_once_and_it_runs_once(
     agent = mailer(lock, Mailbox())
     await agent.run("Tell Bob.", conversation_id="ticket-7")
     await reviewers.decide(Approve())
-    (pause,) = await lock.agent().ready(timeout=60)
+    (pause,) = await lock.agent().acquire_ready_pauses(timeout=60)
     (tmp_path / "state").write_bytes(pause.state)
     more = {"url": reviewers.url, "effects": effects.url, "run": "ticket-7", "folder": str(tmp_path)}
     job = json.dumps({**more, "story": "", "meet": True})
@@ -217,7 +217,7 @@ async def test_those_that_are_decided_run_and_the_rest_pauses_again(
     yes = DeferredToolResults(approvals=dict.fromkeys(order, True))
     partly = await agent.run(message_history=paused.all_messages(), deferred_tool_results=yes)
     assert [call.tool_call_id for call in partly.output.approvals] == ["ann", "bob", "cat"]
-    assert list(await lock.agent().ready(timeout=0)) == []
+    assert list(await lock.agent().acquire_ready_pauses(timeout=0)) == []
     await reviewers.decide(Reject("No."), order["bob"])
     await reviewers.decide(Respond("She knows."), order["cat"])
     await reviewers.decide(Approve(), order["ann"])
@@ -329,7 +329,7 @@ async def test_calls_that_the_run_deferred_for_itself_need_their_own_results(
     agent = Agent(said, tools=[mailbox.send, render], output_type=KINDS, capabilities=[gate])
     await agent.run("Both.", conversation_id="ticket-7")
     await reviewers.decide(Approve())
-    (pause,) = await lock.agent().ready(timeout=60)
+    (pause,) = await lock.agent().acquire_ready_pauses(timeout=60)
     with pytest.raises(UserError, match="all deferred tool calls"):
         await resume(agent, pause)
     end = await resume(agent, pause, DeferredToolResults(calls={"call_2": "film.mp4"}))
@@ -372,7 +372,7 @@ async def test_the_program_of_the_page_works(
     with program["lock"], program["agent"].override(model=said):
         await program["begin"]("Mail Bob the weather in Oslo.", "ticket-7")
         await reviewers.decide(Approve())
-        (pause,) = await program["support"].ready(timeout=60)
+        (pause,) = await program["support"].acquire_ready_pauses(timeout=60)
         await program["go_on"](pause)
     assert capsys.readouterr().out.endswith("ticket-7 Done.\n")
     assert [stored.approval.subject.tool for stored in await reviewers.list_approvals()] == ["send_mail"]
@@ -390,7 +390,7 @@ async def test_inline_the_call_waits_for_people_and_the_run_goes_on(
     await reviewers.decide(Edit({"to": "cat"}, Acknowledgement(stored.approval.args_sha256)))
     end = await running
     assert (end.output, results(end), mailbox.sent) == ("Done.", ["sent to cat"], ["cat"])
-    assert list(await lock.agent().paused()) == []
+    assert list(await lock.agent().list_pauses()) == []
 
 
 async def test_inline_a_run_that_begins_again_asks_nothing_new(
@@ -457,10 +457,10 @@ async def test_one_toolset_is_gated_and_what_its_run_ended_with_is_kept(
     said = model([tool_call_response("bob"), tool_call_response("sky", "call_2", "look")], "Done.")
     agent = Agent(said, toolsets=[tools, free], output_type=KINDS)
     paused = await agent.run("Tell Bob.", conversation_id="ticket-7")
-    assert await keep(lock.agent(), paused) is not None
+    assert await save_pause(lock.agent(), paused) is not None
     await reviewers.decide(Approve())
     end = await resume_run(lock, agent)
-    assert await keep(lock.agent(), end) is None
+    assert await save_pause(lock.agent(), end) is None
     assert sorted(results(end)) == ["saw sky", "sent to bob"]
 
 

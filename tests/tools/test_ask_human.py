@@ -19,13 +19,13 @@ FORM = {"type": "object", "properties": {"size": {"type": "integer"}}, "required
 
 
 def test_it_is_the_question_that_the_doors_know() -> None:  # R37
-    (tool,) = ask_human.reads(ToolContext("default", None))
+    (tool,) = ask_human.read_tools(ToolContext("default", None))
     assert (tool.name, tool.spec.effect, tool.spec.decisions) == ("request_human_input", "read", ("respond",))
     assert tool.spec.sentence({"question": "Which colour?"}) == "Which colour?"
 
 
 async def test_it_is_never_run() -> None:  # R37
-    (tool,) = ask_human.reads(ToolContext("default", None))
+    (tool,) = ask_human.read_tools(ToolContext("default", None))
     with pytest.raises(ToolFailed, match="person"):
         await tool.run(ToolInvocation({"question": "Which colour?"}, ""))
 

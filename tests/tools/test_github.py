@@ -51,7 +51,7 @@ async def open_pack(services: AppServices, clock: Clock, **settings: object) -> 
     fake = GitHub(clock)
     async with run_github(fake) as url:
         kit = ToolContext("default", services.store.records("default"), {"token": fake.token, "url": url, **settings})
-        tools = {tool.name: tool for tool in (*github_tools.reads(kit), *github_tools.writes(kit))}
+        tools = {tool.name: tool for tool in (*github_tools.read_tools(kit), *github_tools.write_tools(kit))}
         yield GitHubPack(fake, fake.add_repo(REPO), tools)
     assert fake.faults == []  # every request and every answer fits GitHub's own description
     assert fake.versions <= {"2026-03-10"}
@@ -347,7 +347,7 @@ async def test_a_wrong_token_says_whose_task_it_is(tmp_path: Path, clock: Clock)
 async def test_unreachable_github_is_reported(tmp_path: Path, clock: Clock) -> None:
     async with open_services(tmp_path / "interlock.db", clock) as services:
         settings = {"token": "token", "url": "http://127.0.0.1:9"}
-        tools = github_tools.writes(ToolContext("default", services.store.records("default"), settings))
+        tools = github_tools.write_tools(ToolContext("default", services.store.records("default"), settings))
         with pytest.raises(ToolFailed, match="cannot be reached"):
             await tools[0].run(ToolInvocation({"repo": REPO, "title": "x"}, "key"))
 
@@ -373,7 +373,7 @@ async def test_any_other_response_is_reported(answer: httpx2.Response, words: st
         seen.append(request)
         return answer
 
-    tool = github_tools.reads(ToolContext("default", None, {"token": "canary"}, httpx2.MockTransport(answered)))[0]
+    tool = github_tools.read_tools(ToolContext("default", None, {"token": "canary"}, httpx2.MockTransport(answered)))[0]
     for _ in range(2):
         with pytest.raises(ToolFailed, match=words) as caught:
             await tool.run(ToolInvocation({"repo": REPO}, ""))
@@ -394,7 +394,7 @@ async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:
 
 
 def test_sentences_say_what_happens() -> None:  # R2
-    specs = {tool.name: tool.spec for tool in github_tools.writes(ToolContext("default", None, {"token": "t"}))}
+    specs = {tool.name: tool.spec for tool in github_tools.write_tools(ToolContext("default", None, {"token": "t"}))}
     args = {"repo": REPO, "number": 7, "title": "Fix login bug", "head": "topic", "base": "main"}
     sentences = {name: spec.sentence({**args, "reviewers": ["ada", "bob"]}) for name, spec in specs.items()}
     assert sentences == {
@@ -409,7 +409,7 @@ def test_sentences_say_what_happens() -> None:  # R2
 
 def test_without_a_token_there_are_no_tools() -> None:
     kit = ToolContext("default", None)
-    assert (github_tools.reads(kit), github_tools.writes(kit)) == ((), ())
+    assert (github_tools.read_tools(kit), github_tools.write_tools(kit)) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_without_a_token_there_are_no_tools() -> None:
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(Misconfigured, match=r"tools\.github"):
-        github_tools.reads(ToolContext("default", None, settings))
+        github_tools.read_tools(ToolContext("default", None, settings))
 
 
 async def test_fake_refuses_what_github_does_not_know(clock: Clock) -> None:

@@ -21,12 +21,12 @@ OTHER = "93.184.215.15"
 
 
 def get_tool(transport: httpx2.AsyncBaseTransport | None = None, **settings: object) -> Tool:
-    (tool,) = http.reads(ToolContext("default", None, settings, transport))
+    (tool,) = http.read_tools(ToolContext("default", None, settings, transport))
     return tool
 
 
 def post_tool(transport: httpx2.AsyncBaseTransport | None = None, **settings: object) -> Tool:
-    (tool,) = http.writes(ToolContext("default", None, settings, transport))
+    (tool,) = http.write_tools(ToolContext("default", None, settings, transport))
     return tool
 
 
@@ -383,7 +383,7 @@ def test_a_key_in_an_odd_spelling_would_be_shown_and_is_refused() -> None:
 )
 def test_settings_that_could_be_misread_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(Misconfigured, match=r"tools\.http"):
-        http.reads(ToolContext("default", None, settings))
+        http.read_tools(ToolContext("default", None, settings))
 
 
 async def test_a_proxy_in_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ ask_verdicts = st.builds(
     priority=st.sampled_from(["low", "medium", "high"]),
     expires_in=st.integers(1, 10**9),
     on_expiry=st.sampled_from(["reject", "escalate", "approve"]),
-    ladder=st.lists(escalation_steps, max_size=2).map(
+    escalation_steps=st.lists(escalation_steps, max_size=2).map(
         lambda found: tuple(sorted(found, key=lambda escalation_step: escalation_step.after))
     ),
     remind=st.lists(st.integers(1, 99), max_size=2).map(tuple),

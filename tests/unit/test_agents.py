@@ -189,7 +189,7 @@ def tool(name: str, confirm: str = "") -> Tool:
 
 
 def test_an_agent_is_told_what_fits_its_tools() -> None:  # R19, R34, R37
-    asking = ask_human.reads(None)[0]  # type: ignore[arg-type]  # it needs nothing
+    asking = ask_human.read_tools(None)[0]  # type: ignore[arg-type]  # it needs nothing
     assert build_system_prompt("Be kind.\n", [], is_conversation=True) == "Be kind."
     assert build_system_prompt("", [tool("pay")], is_conversation=True) == f"{ALWAYS}\n{ACTING}"
     assert build_system_prompt("Be kind.", [tool("pay")], is_conversation=True) == f"Be kind.\n\n{ALWAYS}\n{ACTING}"
@@ -203,5 +203,5 @@ def test_an_agent_is_told_what_fits_its_tools() -> None:  # R19, R34, R37
 
 
 def test_guidance_is_short() -> None:  # R37
-    whole = build_system_prompt("", [tool("delete", "chat"), ask_human.reads(None)[0]], is_conversation=True)  # type: ignore[arg-type]
+    whole = build_system_prompt("", [tool("delete", "chat"), ask_human.read_tools(None)[0]], is_conversation=True)  # type: ignore[arg-type]
     assert len(whole) < 1_800

@@ -119,7 +119,7 @@ def test_a_vote_that_is_not_the_last_leaves_the_call_pending() -> None:
     assert (change.state.status, change.state.version, change.state.decision) == ("pending", 2, None)
     assert (kind, actor, data["stage"], content["via"]) == ("voted", "alice", 0, "web")
     (vote,) = change.state.votes
-    assert (vote.by, vote.seat, vote.stage, vote.args_sha256, vote.at, vote.via) == (
+    assert (vote.by, vote.on_behalf_of, vote.stage, vote.args_sha256, vote.at, vote.via) == (
         "alice",
         "alice",
         0,

@@ -13,7 +13,7 @@ from interlock.core.call import (
     MAX_TEXT_LENGTH,
     SECRET_MARKER,
     Args,
-    Objection,
+    PreCheck,
     Subject,
     ToolSpec,
     fingerprint,
@@ -466,10 +466,10 @@ def test_the_borders_between_bound_fields_cannot_be_moved() -> None:
 
 # R24, R47
 def test_a_call_that_comes_back_is_the_same_by_tool_and_bytes_alone() -> None:
-    assert subject().same(call())
-    assert subject().same(call(thread_id="elsewhere", priority="high", agent_says="please"))
-    assert not subject().same(call({"amount": 6, "to": "ann"}))
-    assert not subject().same(call(tool="refund"))
+    assert subject().is_same_call(call())
+    assert subject().is_same_call(call(thread_id="elsewhere", priority="high", agent_says="please"))
+    assert not subject().is_same_call(call({"amount": 6, "to": "ann"}))
+    assert not subject().is_same_call(call(tool="refund"))
 
 
 # R41
@@ -489,7 +489,7 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
     [("write", "", "write"), ("write", "read", "write"), ("write", "destructive", "destructive"), ("", "read", "read")],
 )
 def test_people_see_the_stricter_effect_of_a_doubted_call(known: str, doubted: str, result: str) -> None:
-    doubtful = replace(call(), objection=Objection(doubt="Why?", declared_effect=doubted))
+    doubtful = replace(call(), pre_check=PreCheck(ask_reason="Why?", declared_effect=doubted))
     assert make_subject(doubtful, replace(PAY, effect=known), "medium", "n").effect == result
 
 

@@ -20,12 +20,12 @@ from interlock.core.card import (
     Card,
     CardField,
     Finding,
+    escape_invisible,
     find_findings,
     head_and_tail,
     make_card,
     risk_level,
-    unescape_visible,
-    visible,
+    unescape_invisible,
 )
 from interlock.core.errors import InvalidRequest
 
@@ -88,7 +88,7 @@ def rebuild_args(fields: tuple[tuple[str, str, str], ...]) -> object:
         parent, _, token = pointer.rpartition("/")
         value: object = {"object": {}, "array": []}.get(kind)
         if kind == "string":
-            value = unescape_visible(text[1:-1].replace('\\"', '"'))
+            value = unescape_invisible(text[1:-1].replace('\\"', '"'))
         elif kind in ("number", "boolean"):
             value = json.loads(text)
         places[pointer] = value
@@ -107,18 +107,20 @@ def rebuild_args(fields: tuple[tuple[str, str, str], ...]) -> object:
 
 @given(any_text)
 def test_visible_text_can_be_turned_back(text: str) -> None:
-    assert unescape_visible(visible(text)) == text
+    assert unescape_invisible(escape_invisible(text)) == text
 
 
 @given(any_text, any_text)
 def test_different_texts_never_look_alike_even_after_normalisation(one: str, other: str) -> None:
     if one != other:
-        assert unicodedata.normalize("NFC", visible(one)) != unicodedata.normalize("NFC", visible(other))
+        assert unicodedata.normalize("NFC", escape_invisible(one)) != unicodedata.normalize(
+            "NFC", escape_invisible(other)
+        )
 
 
 @given(any_text)
 def test_visible_text_has_nothing_that_hides(text: str) -> None:
-    for ch in visible(text):
+    for ch in escape_invisible(text):
         assert ch not in INVISIBLE
         assert ch == " " or unicodedata.category(ch)[0] not in "CZ"
 
@@ -144,12 +146,12 @@ def test_visible_text_has_nothing_that_hides(text: str) -> None:
     ],
 )
 def test_what_cannot_be_seen_is_spelled_out(text: str, expected: str) -> None:
-    assert visible(text) == expected
+    assert escape_invisible(text) == expected
 
 
 def test_a_backslash_and_an_escape_never_look_alike() -> None:
-    assert visible("\\u{202e}") != visible("\u202e")
-    assert visible("\\n") != visible("\n")
+    assert escape_invisible("\\u{202e}") != escape_invisible("\u202e")
+    assert escape_invisible("\\n") != escape_invisible("\n")
 
 
 # --- fields ---
@@ -603,7 +605,7 @@ def test_half_a_character_has_a_digest_too() -> None:
 
 
 def test_the_last_part_of_a_korean_syllable_alone_is_a_finding() -> None:
-    assert visible("\u0301\u11ff") == r"\u{301}\u{11ff}"
+    assert escape_invisible("\u0301\u11ff") == r"\u{301}\u{11ff}"
 
 
 def test_a_name_wholly_in_look_alike_letters_is_an_alarm_and_a_russian_one_is_not() -> None:
@@ -643,7 +645,7 @@ def test_short_printable_ascii_never_has_a_finding(text: str) -> None:
 # --- head and tail, risk ---
 
 
-@given(any_text.map(lambda text: visible(text * 20)), st.integers(0, 60))
+@given(any_text.map(lambda text: escape_invisible(text * 20)), st.integers(0, 60))
 def test_head_and_tail_never_cut_an_escape(text: str, limit: int) -> None:
     head, tail = head_and_tail(text, limit)
     assert text.startswith(head)
@@ -712,8 +714,8 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     "text", ["pay\u2d7fpal", "pay\u17d2pal", "pay\u1039pal", "\u652f\u2d7f\u4ed8", "a\u0301\u17d2", "a \u1a60b"]
 )
 def test_a_mark_of_one_script_after_a_letter_of_another_is_shown_and_an_alarm(text: str) -> None:
-    assert re.search(r"\\u\{(2d7f|17d2|1039|1a60)\}", visible(text))
-    assert unescape_visible(visible(text)) == text
+    assert re.search(r"\\u\{(2d7f|17d2|1039|1a60)\}", escape_invisible(text))
+    assert unescape_invisible(escape_invisible(text)) == text
     found = find_findings({"to": text, text: 1})
     assert [(each.kind, each.level) for each in found] == [("lookalike", "alarm")] * 2
     assert all("marks of one script on letters of another: U+" in each.message for each in found)
@@ -731,6 +733,6 @@ def test_a_mark_of_one_script_after_a_letter_of_another_is_shown_and_an_alarm(te
     ],
 )
 def test_marks_of_a_script_on_its_own_letters_are_shown_as_they_are(text: str) -> None:
-    assert visible(text) == text
+    assert escape_invisible(text) == text
     assert find_findings({"to": text}) == ()
     assert [each.kind for each in find_findings({"to": "\u0627\u0644\u0633\u0651\u064e\u0644"})] == ["right_to_left"]

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.approval.vote import _covers
-from interlock.core.call import EFFECTS, Caller, Objection, ToolCall, ToolSpec, propose, stored_caller
+from interlock.core.call import EFFECTS, Caller, PreCheck, ToolCall, ToolSpec, propose, stored_caller
 from interlock.core.decision import KINDS
 from interlock.core.policy.claims import (
     ANY_EFFECT,
     STRICTNESS,
     UNKNOWN_REQUESTER_NOTE,
     Judgement,
-    call_readings,
+    call_interpretations,
     default_terms,
     find_denial,
     judge,
@@ -166,7 +166,7 @@ def test_an_allow_rule_for_a_person_or_their_team_opens_only_for_a_key_that_vouc
         claimed = judge_call((rule,), call(requester="ann", teams=("finance",)), declared_spec("pay", "write"))
         assert claimed.verdict.kind == "ask"
         assert any("--requester ann" in warning for warning in claimed.warnings)
-        caller = key(requester="ann", teams=("finance",), vouched=True)
+        caller = key(requester="ann", teams=("finance",), requester_is_proven=True)
         bound = call(requester="ann", teams=("finance",), caller=caller)
         assert judge_call((rule,), bound, declared_spec("pay", "write")).verdict.kind == "allow"
 
@@ -213,7 +213,9 @@ EXCLUDING = Rule("four eyes", "ask", ask=Ask(exclude=frozenset({"requester"}), s
 
 
 @pytest.mark.parametrize(
-    "caller", [key(), key(requester="", vouched=False), None], ids=["unbound", "any, and nobody said", "missing"]
+    "caller",
+    [key(), key(requester="", requester_is_proven=False), None],
+    ids=["unbound", "any, and nobody said", "missing"],
 )
 def test_who_excludes_a_requester_that_is_not_known_needs_one_more_person(caller: Caller | None) -> None:
     terms = expect_ask((EXCLUDING,), call(requester="" if caller is None else "mallory", caller=caller))
@@ -221,7 +223,9 @@ def test_who_excludes_a_requester_that_is_not_known_needs_one_more_person(caller
     assert terms.notes == (UNKNOWN_REQUESTER_NOTE,)
 
 
-@pytest.mark.parametrize("caller", [key(requester="ann", vouched=True), key(vouched=True), None])
+@pytest.mark.parametrize(
+    "caller", [key(requester="ann", requester_is_proven=True), key(requester_is_proven=True), None]
+)
 def test_a_requester_who_is_known_or_known_to_be_nobody_costs_nobody_more(caller: Caller | None) -> None:
     terms = expect_ask((EXCLUDING,), call(requester="ann", caller=caller))
     assert [stage.quorum for stage in terms.stages] == [1, 2]
@@ -239,7 +243,7 @@ def test_an_imitated_name_is_refused_before_any_rule(claimed: dict[str, str]) ->
     found = judge_call(rules, call(**claimed), declared_spec(claimed.get("tool", "pay")))
     if claimed.get("tool", "").startswith("drop"):
         assert found.verdict.kind == "deny"
-    assert judge_call((), call(objection=Objection("No.")), declared_spec()).verdict == Deny("No.")
+    assert judge_call((), call(pre_check=PreCheck("No.")), declared_spec()).verdict == Deny("No.")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +265,7 @@ def test_the_refusal_says_which_name_is_meant(claimed: dict[str, Any], named: st
 
 def test_an_ask_without_a_rule_explains_itself() -> None:
     policy = Policy((Rule("r", "ask", tools=("fund_transfer",)),))
-    assert find_denial(policy, call(objection=Objection("No."))) == Deny("No.")
+    assert find_denial(policy, call(pre_check=PreCheck("No."))) == Deny("No.")
     assert find_denial(policy, call("fund_transfer")) is None
     assert find_denial(policy, call("fund_transfer ")) is not None
 
@@ -271,7 +275,7 @@ def test_an_operators_own_claims_are_trusted() -> None:
     ours = call(agent="billing", caller=None, requester="ann", switch="off")
     assert judge_call(rules, ours, ToolSpec("pay", "write")).verdict == Allow("billing pays", 3_600_000)
     assert judge_call((), ours, ToolSpec("pay", "write")).verdict.kind == "allow"
-    assert judge_call((), ours, ToolSpec("pay", "write")).readings == (ours,)
+    assert judge_call((), ours, ToolSpec("pay", "write")).interpretations == (ours,)
 
 
 # Judged again
@@ -288,7 +292,7 @@ def test_a_stored_call_is_judged_by_the_same_law() -> None:
 def test_a_known_requester_has_the_teams_of_now() -> None:
     policy = Policy((Rule("finance pays", "allow", teams=frozenset({"finance"})),), DEFAULTS)
     spec = ToolSpec("pay", "write")
-    caller = key(requester="ann", teams=("finance",), vouched=True)
+    caller = key(requester="ann", teams=("finance",), requester_is_proven=True)
     approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
     assert judge_stored(policy, approval, b"{}", spec, ("finance",)).kind == "allow"
     assert judge_stored(policy, approval, b"{}", spec, ()).kind == "ask"
@@ -297,7 +301,7 @@ def test_a_known_requester_has_the_teams_of_now() -> None:
 def test_nobody_vouches_for_a_requester_who_was_removed() -> None:
     policy = Policy((Rule("ann pays", "allow", users=("ann",)),), DEFAULTS)
     spec = ToolSpec("pay", "write")
-    caller = key(requester="ann", vouched=True)
+    caller = key(requester="ann", requester_is_proven=True)
     approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
     assert judge_stored(policy, approval, b"{}", spec).kind == "allow"
     assert judge_stored(policy, approval, b"{}", spec, removed=True).kind == "ask"
@@ -306,8 +310,8 @@ def test_nobody_vouches_for_a_requester_who_was_removed() -> None:
 def test_a_replayed_call_is_known_only_to_its_owner() -> None:
     subject = pending_with_payload(caller=key("a")).approval.subject
     mine = propose("pay", ARGS, "run", "call", agent="helper", requester="rita", caller=key("a"))
-    assert subject.same(mine)
-    assert not subject.same(replace(mine, caller=key("b")))
+    assert subject.is_same_call(mine)
+    assert not subject.is_same_call(replace(mine, caller=key("b")))
 
 
 def test_a_name_in_another_script_that_looks_like_none_of_a_rule_is_a_name() -> None:
@@ -316,7 +320,7 @@ def test_a_name_in_another_script_that_looks_like_none_of_a_rule_is_a_name() -> 
 
 
 def test_what_was_known_of_a_caller_is_kept_with_the_call() -> None:
-    caller = key("a", "b", requester="ann", teams=("finance",), vouched=True, setting="paused")
+    caller = key("a", "b", requester="ann", teams=("finance",), requester_is_proven=True, setting="paused")
     subject = pending_with_payload(caller=caller).approval.subject
     assert stored_caller(subject) == caller
     assert subject.owner == "agent:a|b"
@@ -355,13 +359,13 @@ def test_default_terms_take_the_shortest_time_of_all_readings() -> None:
 )
 def test_what_is_known_of_a_call_holds_nothing_that_only_its_program_says(claim: dict[str, Any]) -> None:
     plain = call()
-    assert call_readings(plain) == (plain,)
-    assert call_readings(call(**claim))[-1] == plain
+    assert call_interpretations(plain) == (plain,)
+    assert call_interpretations(call(**claim))[-1] == plain
 
 
 def test_a_call_that_claims_nothing_has_one_reading() -> None:
-    assert len(call_readings(call())) == 1
-    assert len(call_readings(call(requester="ann"))) == 2
+    assert len(call_interpretations(call())) == 1
+    assert len(call_interpretations(call(requester="ann"))) == 2
 
 
 # The property
@@ -393,7 +397,7 @@ ask_verdicts = st.builds(
     decisions=st.lists(st.sampled_from(KINDS), min_size=1, unique=True).map(tuple),
     priority=st.sampled_from(["", "low", "high"]),
     on_expiry=st.sampled_from(["reject", "escalate", "approve"]),
-    ladder=st.sampled_from([(), (EscalationStep(5, FINANCE),)]),
+    escalation_steps=st.sampled_from([(), (EscalationStep(5, FINANCE),)]),
     undo_window=st.integers(0, 9),
     start_within=st.integers(1, 9),
 )
@@ -438,8 +442,8 @@ callers = st.one_of(
     st.just(key()),
     st.builds(key, st.sampled_from(AGENTS)),
     st.just(key("billing", "friend")),
-    st.just(key(requester="ann", teams=("finance",), vouched=True)),
-    st.just(key("billing", vouched=True)),
+    st.just(key(requester="ann", teams=("finance",), requester_is_proven=True)),
+    st.just(key("billing", requester_is_proven=True)),
 )
 claims = st.fixed_dictionaries(
     {},

@@ -216,7 +216,7 @@ def test_a_condition_is_evaluated_once_for_all_ways_in_which_a_call_can_be_read(
     for call in (alone, many):
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)  # as the quota and then the gate
-    assert len(claims.call_readings(many)) == 128
+    assert len(claims.call_interpretations(many)) == 128
     assert MAX_COST // 3 < call_budget(alone).spent == call_budget(many).spent <= MAX_COST
 
 
@@ -250,7 +250,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
         expires_at=10,
         when=when,
     )
-    assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
+    assert not covers_all(grant, judged.interpretations, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
     fresh = fast_replace(call, condition_budgets={})
     assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)
     assert call_budget(call).spent <= MAX_COST

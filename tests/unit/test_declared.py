@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import RedactedArgs, ToolSpec, redact
 from interlock.core.canonical import canonical
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.declared import AgentText, call_findings, call_sentence, card_texts, shown_schema, stored_preview
 from interlock.core.ledger.event import Payload
 
@@ -98,7 +98,7 @@ def test_different_short_arguments_never_read_alike(one: dict[str, object], othe
     one, other = ({k.translate(alphabet): v for k, v in each.items()} for each in (one, other))
     one, other = ({k: v.translate(alphabet) if isinstance(v, str) else v for k, v in e.items()} for e in (one, other))
     if canonical(one) != canonical(other):
-        assert visible(card_sentence(one)) != visible(card_sentence(other))
+        assert escape_invisible(card_sentence(one)) != escape_invisible(card_sentence(other))
 
 
 # The agent's words

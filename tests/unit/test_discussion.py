@@ -6,15 +6,15 @@ import pytest
 
 from interlock.core.approval.approval import STATUSES, Approval
 from interlock.core.approval.discussion import (
+    MAX_AGENT_COMMENTS,
     MAX_QUESTION,
     MAX_QUESTIONS,
-    MAX_REMARKS,
+    agent_comment,
     ask,
-    check_remark_limit,
+    check_comment_limit,
     claim,
     comment,
     release,
-    remark,
     reply,
 )
 from interlock.core.decision import Reviewer
@@ -237,7 +237,7 @@ def test_a_waiting_caller_gets_the_open_questions() -> None:
 
 def test_an_agents_remark_is_kept_as_its_own_and_changes_nothing() -> None:
     approval = pending()
-    change = remark(approval, "It is urgent.", "agent:bot", at())
+    change = agent_comment(approval, "It is urgent.", "agent:bot", at())
     assert change.state is approval
     assert only_event(change) == ("commented", "agent:bot", {}, {"text": "It is urgent.", "via": "agent"})
 
@@ -245,8 +245,8 @@ def test_an_agents_remark_is_kept_as_its_own_and_changes_nothing() -> None:
 def test_an_agents_remark_comes_while_people_may_decide() -> None:
     for status in sorted(set(STATUSES) - {"pending"}):
         with pytest.raises(Expired if status == "expired" else AlreadyDecided):
-            remark(approval_in_status(status), "It is urgent.", "agent:bot", at())
-    late = remark(pending(), "It is urgent.", "agent:bot", at(DEADLINE))
+            agent_comment(approval_in_status(status), "It is urgent.", "agent:bot", at())
+    late = agent_comment(pending(), "It is urgent.", "agent:bot", at(DEADLINE))
     assert isinstance(late.error, Expired)
     assert "commented" not in [event.kind for event in late.events]
 
@@ -254,12 +254,12 @@ def test_an_agents_remark_comes_while_people_may_decide() -> None:
 def test_an_agents_remark_has_a_length() -> None:
     for text in ("", "  ", "x" * (MAX_QUESTION + 1), "a\x00b"):
         with pytest.raises(InvalidRequest):
-            remark(pending(), text, "agent:bot", at())
-    assert remark(pending(), "x" * MAX_QUESTION, "agent:bot", at()).error is None
+            agent_comment(pending(), text, "agent:bot", at())
+    assert agent_comment(pending(), "x" * MAX_QUESTION, "agent:bot", at()).error is None
 
 
 def test_an_agent_says_only_so_much_about_a_call() -> None:
-    check_remark_limit(MAX_REMARKS - 1, "a")
+    check_comment_limit(MAX_AGENT_COMMENTS - 1, "a")
     with pytest.raises(Conflict, match="Wait for people") as result:
-        check_remark_limit(MAX_REMARKS, "a")
+        check_comment_limit(MAX_AGENT_COMMENTS, "a")
     assert result.value.ids == {"approval_id": "a"}

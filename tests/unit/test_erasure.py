@@ -78,11 +78,11 @@ def test_only_the_texts_of_one_person_are_erased() -> None:
 
 def test_an_erased_call_comes_back_by_its_tool_alone() -> None:  # R24
     subject = pending().subject
-    assert subject.same(call())
-    assert not subject.same(call({"amount": 6, "to": "ann"}))
+    assert subject.is_same_call(call())
+    assert not subject.is_same_call(call({"amount": 6, "to": "ann"}))
     erased = subject._replace(nonce="")
-    assert erased.same(call({"amount": 6, "to": "ann"}))
-    assert not erased.same(call(tool="drop"))
+    assert erased.is_same_call(call({"amount": 6, "to": "ann"}))
+    assert not erased.is_same_call(call(tool="drop"))
 
 
 def test_the_event_names_entries_and_keeps_what_was_asked_for_in_its_content() -> None:  # R49

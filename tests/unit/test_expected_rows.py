@@ -21,13 +21,17 @@ from interlock.core.ledger.chain import Entry, Head, make_entry
 from interlock.core.ledger.erasure import erase_content
 from interlock.core.ledger.event import Change, Event, Payload, Stored
 from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
-from interlock.core.ledger.row_digests import shown_texts_sha256, stamp_events, subject_sha256, to_json_value
+from interlock.core.ledger.row_digests import add_row_digests, shown_texts_sha256, subject_sha256, to_json_value
 from interlock.core.policy.policy import Allow, Ask, EscalationStep, People, Stage
 from interlock.core.removal import UpdatedMember, withdraw_participation
 from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal, replace_fields
 
 TWO_STAGES = Ask(
-    "two", (Stage(FINANCE, 2),), remind=(1,), ladder=(EscalationStep(2, People(frozenset({"dave"}))),), undo_window=9
+    "two",
+    (Stage(FINANCE, 2),),
+    remind=(1,),
+    escalation_steps=(EscalationStep(2, People(frozenset({"dave"}))),),
+    undo_window=9,
 )
 ONE_APPROVER = Ask("one", (Stage(FINANCE),), undo_window=9)
 SILENCE_APPROVES = Ask("silent", on_expiry="approve")
@@ -43,7 +47,7 @@ def without_row_digests(change: Change[Approval], old: Approval | None = None) -
 class ApprovalHistory:
     """A row and its entries, as the store would keep them."""
 
-    stamp: Callable[..., tuple[Event, ...]] = stamp_events
+    stamp: Callable[..., tuple[Event, ...]] = add_row_digests
     stored: Stored = field(init=False)
     entries: list[Entry] = field(default_factory=list)
 
@@ -132,7 +136,7 @@ def full_history(history: ApprovalHistory) -> ApprovalHistory:
 
 
 def edited_history(history: ApprovalHistory) -> ApprovalHistory:
-    proposed(history, ONE_APPROVER, misfits=(Problem("/to", "is odd"),))
+    proposed(history, ONE_APPROVER, schema_errors=(Problem("/to", "is odd"),))
     decision = Edit({"amount": 6}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
     history.apply(decide(history.row, decision, ALICE, at(), prepare_edit(history.row, {"amount": 6}, TWO_STAGES)))
     again = Edit({"amount": 7}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
@@ -249,14 +253,14 @@ HISTORIES += [frozen_history, removed_voter_history]
 
 
 # R62
-@pytest.mark.parametrize("stamp", [stamp_events, without_row_digests])
+@pytest.mark.parametrize("stamp", [add_row_digests, without_row_digests])
 @pytest.mark.parametrize("live", HISTORIES)
 def test_a_valid_row_matches_its_entries(live: Callable[[ApprovalHistory], ApprovalHistory], stamp: Any) -> None:
     history = live(ApprovalHistory(stamp))
     assert differences(history.entries, history.stored) == []
 
 
-@pytest.mark.parametrize("stamp", [stamp_events, without_row_digests])
+@pytest.mark.parametrize("stamp", [add_row_digests, without_row_digests])
 @pytest.mark.parametrize("live", HISTORIES)
 def test_a_row_is_still_that_when_its_content_was_erased(
     live: Callable[[ApprovalHistory], ApprovalHistory], stamp: Any
@@ -318,13 +322,15 @@ ROWS: list[tuple[str, Callable[[ApprovalHistory], Stored]]] = [
     ("asked", lambda history: replace_approval(history, asked=0)),
     ("replied", lambda history: replace_approval(history, replied=())),
     ("alarms", lambda history: replace_approval(history, alarms=())),
-    ("misfits", lambda history: replace_approval(history, misfits=(Problem("", "odd"),))),
+    ("misfits", lambda history: replace_approval(history, schema_errors=(Problem("", "odd"),))),
     ("erased", lambda history: replace_approval(history, erasure=ErasureRecord(NOW, "mallory"))),
     ("delegations", lambda history: replace_approval(history, delegations=())),
     ("votes", lambda history: replace_approval(history, votes=history.row.votes[:1])),
     (
         "votes.seats",
-        lambda history: replace_approval(history, votes=tuple(each._replace(seat="x") for each in history.row.votes)),
+        lambda history: replace_approval(
+            history, votes=tuple(each._replace(on_behalf_of="x") for each in history.row.votes)
+        ),
     ),
     *(
         (f"decision.{name}", lambda history: replace_approval(history, decision=OTHER_VALUES))
@@ -433,27 +439,27 @@ def test_a_rebuilt_value_without_changes_is_not_stated() -> None:
     history = proposed(ApprovalHistory(), ONE_APPROVER)
     same = replace(history.row, timers=history.row.timers._replace(reminded=False))  # which is 0, and another object
     change = Change(same, (Event("thawed", "ada", {}, same.id),))
-    assert stamp_events(change, history.row) == change.events
+    assert add_row_digests(change, history.row) == change.events
 
 
 def test_a_birth_states_what_its_kind_does_not_explain() -> None:
     change = request_approval(proposal(), ONE_APPROVER, at())
-    assert "row" not in stamp_events(change)[0].data
+    assert "row" not in add_row_digests(change)[0].data
     odd = change._replace(state=replace(change.state, discussion=change.state.discussion._replace(claimed_by="ada")))
-    assert stamp_events(odd)[0].data["row"] == ["claimed_by"]
+    assert add_row_digests(odd)[0].data["row"] == ["claimed_by"]
     plain = change._replace(state=replace(change.state))  # which gives every field its default
-    assert stamp_events(plain) == stamp_events(change)
+    assert add_row_digests(plain) == add_row_digests(change)
 
 
 def test_a_refusal_states_nothing() -> None:
     history = proposed(ApprovalHistory(), ONE_APPROVER)
     change = decide(history.row, Approve(Acknowledgement(history.row.args_sha256)), DAVE, at())
-    assert stamp_events(change, history.row) == change.events
-    assert stamp_events(Change(history.row)) == ()
+    assert add_row_digests(change, history.row) == change.events
+    assert add_row_digests(Change(history.row)) == ()
 
 
 def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
-    row = proposed(ApprovalHistory(stamp_events), ONE_APPROVER).row
+    row = proposed(ApprovalHistory(add_row_digests), ONE_APPROVER).row
     subject = row.subject._replace(owner="agent:a", requester="ann", thread_id="")
     known = [[name, value] for name, value in subject._asdict().items() if value and name != "nonce"]
     wanted = digest(plain_json([row.id, row.created_at, known]).encode())
@@ -462,7 +468,7 @@ def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
 
 
 def test_the_owner_that_a_migration_gave_is_not_stated() -> None:
-    row = proposed(ApprovalHistory(stamp_events), ONE_APPROVER).row
+    row = proposed(ApprovalHistory(add_row_digests), ONE_APPROVER).row
     nobody, anybody, agent = (replace(row, subject=row.subject._replace(owner=o)) for o in ("", "*", "agent:a"))
     assert subject_sha256(anybody) == subject_sha256(nobody) != subject_sha256(agent)
 
@@ -488,7 +494,7 @@ def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:
     )
     assert change.error is not None
     decision = Edit({"amount": 6}, Acknowledgement(history.row.args_sha256, ("/to: odd",)))
-    history.stamp = stamp_events
+    history.stamp = add_row_digests
     history.apply(decide(history.row, decision, ALICE, at(), prepare_edit(history.row, {"amount": 6}, TWO_STAGES)))
     later = [history.entries[0], *(entry._replace(seq=entry.seq + 5) for entry in history.entries[1:])]
     assert found(history.stored, later) == set()

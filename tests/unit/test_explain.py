@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.call import Caller, Objection, ToolSpec, propose
+from interlock.core.call import Caller, PreCheck, ToolSpec, propose
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Ask, Defaults, Policy, Rule, Stage, VerdictKind
 from interlock.policy.explain import Explanation, explain, possible_verdicts
@@ -33,9 +33,9 @@ WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 
 both = st.builds(lambda policy, also: replace(policy, second_policy=also), policies, st.one_of(st.none(), policies))
 of_server = st.builds(
-    Objection,
-    doubt=st.sampled_from(["", "It is declared otherwise."]),
-    refusal=st.sampled_from(["", "It looks like another."]),
+    PreCheck,
+    ask_reason=st.sampled_from(["", "It is declared otherwise."]),
+    deny_reason=st.sampled_from(["", "It looks like another."]),
 )
 
 
@@ -58,11 +58,11 @@ def test_an_explanation_gives_the_verdict_and_the_steps_to_it(
     known: str | None,
     claimed: dict[str, Any],
     said: dict[str, Any],
-    objection: Objection,
+    pre_check: PreCheck,
 ) -> None:
     spec = ToolSpec(tool, declared=True, **said) if known is None else ToolSpec(tool, known)
     made = propose(tool, args, "run", "call", **{"agent": "", **claimed}, caller=caller)
-    made = replace(made, objection=objection)
+    made = replace(made, pre_check=pre_check)
     explained = explain(policy, made, spec)
     assert explained.verdict == judge(policy, made, spec).verdict
     assert WORDS[explained.verdict.kind] in explained.conclusion.lower()

@@ -30,7 +30,7 @@ from interlock.core.freeze import (
 )
 from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Change, Event
-from interlock.core.ledger.row_digests import stamp_events
+from interlock.core.ledger.row_digests import add_row_digests
 from interlock.core.policy.policy import Ask, EscalationStep
 from interlock.core.rate_limit import ReadEntryLimiter
 from tests.unit.builders import LEASE, NOW, approval_in_status, at, call, pending_with_payload, proposal, store_row
@@ -230,7 +230,7 @@ def test_what_has_ended_or_runs_is_not_deferred_unless_it_waits_for_another_star
 
 
 def test_reminders_and_rungs_move_along() -> None:
-    terms = Ask(remind=(100,), ladder=(EscalationStep(200),), expires_in=300)
+    terms = Ask(remind=(100,), escalation_steps=(EscalationStep(200),), expires_in=300)
     approval = approval_in_status("pending", terms=terms)
     assert next_timer_at(approval) == NOW + 100
     assert next_timer_at(defer_deadlines(approval, [freeze(at=NOW + 50)], at(NOW + 150)).state) == NOW + 200
@@ -320,7 +320,7 @@ def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
 
 def proposed_event(**more: Any) -> Event:
     """The first entry of a call, with all that a program writes there."""
-    return stamp_events(request_approval(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
+    return add_row_digests(request_approval(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
 
 
 # R59

@@ -200,7 +200,7 @@ def request(terms: Ask = Ask(), **more: object) -> Change[Approval]:  # noqa: B0
     return request_approval(proposal(**more), terms, at())
 
 
-ESCALATION = Ask("r", (Stage(FINANCE),), ladder=(EscalationStep(1, users("dave")),), remind=(2,))
+ESCALATION = Ask("r", (Stage(FINANCE),), escalation_steps=(EscalationStep(1, users("dave")),), remind=(2,))
 HISTORIES: dict[str, Changes] = {
     "approved, run and done": lambda: apply_verbs(
         request(),

@@ -266,32 +266,32 @@ def test_a_run_id_that_only_looks_like_a_chat_is_routed_normally() -> None:
     assert len(planned_targets(posing, BY_MAIL)) == 4
 
 
-# Up the ladder
+# Escalation
 
 
-def escalated_approval(escalated: int, *rungs: EscalationStep) -> Approval:
-    return replace(pending(replace(FINANCE_ONE, ladder=rungs)), timers=TimerProgress(escalated=escalated))
+def escalated_approval(escalated: int, *steps: EscalationStep) -> Approval:
+    return replace(pending(replace(FINANCE_ONE, escalation_steps=steps)), timers=TimerProgress(escalated=escalated))
 
 
 def test_each_rung_tells_its_people_and_its_channels() -> None:  # R28
-    rungs = (EscalationStep(1, users("carol")), EscalationStep(2, People(teams=frozenset({"legal"})), ("#leads",)))
+    steps = (EscalationStep(1, users("carol")), EscalationStep(2, People(teams=frozenset({"legal"})), ("#leads",)))
     routes = Routes({"mail": MAIL, "slack": SLACK}, "mail")
-    first = plan(escalated_approval(0, *rungs), routes)
+    first = plan(escalated_approval(0, *steps), routes)
     assert [each.target.person for each in first] == ["alice", "bob"]
-    one = plan(escalated_approval(1, *rungs), routes, mark_all_sent(first))
+    one = plan(escalated_approval(1, *steps), routes, mark_all_sent(first))
     assert [(each.target.person, each.reason) for each in one if not each.sent_state] == [("carol", "escalated")]
-    two = plan(escalated_approval(2, *rungs), routes, mark_all_sent([*first, one[-1]]))
+    two = plan(escalated_approval(2, *steps), routes, mark_all_sent([*first, one[-1]]))
     assert [each.target for each in two if not each.sent_state] == [DeliveryTarget("slack", "#leads")]
     assert [each.target.person for each in two if each.is_notifying] == ["carol", ""]
 
 
 def test_every_rung_that_was_climbed_counts() -> None:
-    rungs = (
+    steps = (
         EscalationStep(1, channels=("slack",)),
         EscalationStep(2, channels=("#leads",)),
         EscalationStep(3, channels=("pager",)),
     )
-    assert planned_targets(escalated_approval(2, *rungs), Routes(CAPABILITIES)) == [("slack",), ("slack", "#leads")]
+    assert planned_targets(escalated_approval(2, *steps), Routes(CAPABILITIES)) == [("slack",), ("slack", "#leads")]
 
 
 def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
@@ -446,7 +446,7 @@ def test_at_night_what_can_wait_waits(
     routes = Routes({"room": ChannelCapabilities()}, "room", quiet=QUIET_HOURS)
     now = local_time("2026-06-01T23:00")
     approval = replace(
-        pending(replace(FINANCE_ONE, ladder=(EscalationStep(1, users("carol")),), **terms)),
+        pending(replace(FINANCE_ONE, escalation_steps=(EscalationStep(1, users("carol")),), **terms)),
         timers=TimerProgress(escalated=escalated),
         deadlines=ApprovalDeadlines(expires_at=local_time(expires_at)),
     )

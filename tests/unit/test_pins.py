@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.approval.execute import start
-from interlock.core.call import Caller, Objection, ToolCall, ToolSpec, parse_spec, propose
+from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_spec, propose
 from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
 from interlock.core.pins import (
     MAX_PINS,
@@ -148,7 +148,7 @@ def test_a_policy_takes_an_agents_word_or_does_not(defaults: Defaults, believed:
 
 def call(doubt: str = "", **more: Any) -> ToolCall:
     caller = Caller(owner="key:1", owners=frozenset({"key:1"}), agents=("bot",))
-    return propose("send", {}, "run", "call", agent="bot", caller=caller, objection=Objection(doubt=doubt), **more)
+    return propose("send", {}, "run", "call", agent="bot", caller=caller, pre_check=PreCheck(ask_reason=doubt), **more)
 
 
 def test_a_doubt_is_empty_only_where_nothing_differs() -> None:

@@ -114,7 +114,7 @@ def test_each_setting_has_its_time_limit(setting: str, window: int) -> None:
 
 
 def test_defaults_reach_the_terms() -> None:
-    ladder = (EscalationStep(5, FINANCE, ("pager",)),)
+    escalation_steps = (EscalationStep(5, FINANCE, ("pager",)),)
     defaults = Defaults(
         unknown_tools="ask",
         expires_in={"queue": 9},
@@ -122,14 +122,14 @@ def test_defaults_reach_the_terms() -> None:
         undo_window=1,
         start_within=2,
         remind=(3,),
-        ladder=ladder,
+        escalation_steps=escalation_steps,
     )
     assert verdict(defaults=defaults, priority="low") == Ask(
         "",
         priority="low",
         expires_in=9,
         on_expiry="escalate",
-        ladder=ladder,
+        escalation_steps=escalation_steps,
         remind=(3,),
         undo_window=1,
         start_within=2,

@@ -73,7 +73,7 @@ def test_the_first_example_means_what_it_says() -> None:  # R34, R38, R48
         priority="high",
         expires_in=30 * MINUTE,
         on_expiry="escalate",
-        ladder=(EscalationStep(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
+        escalation_steps=(EscalationStep(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
         remind=(HALF_TIME,),
     )
     assert loaded.judge(call("drop_users"), ToolSpec("drop_users", "destructive")) == Deny(
@@ -108,7 +108,7 @@ def test_default_steps_hold_for_rules_without_their_own() -> None:  # R28
     )
     terms = expect_ask(policy("then: ask", more=more))
     assert terms.on_expiry == "escalate"
-    assert [escalation_step.after for escalation_step in terms.ladder] == [60_000, 90_000]
+    assert [escalation_step.after for escalation_step in terms.escalation_steps] == [60_000, 90_000]
 
 
 def test_the_priority_of_a_call_stays_unless_the_rule_sets_one() -> None:

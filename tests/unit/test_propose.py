@@ -19,7 +19,7 @@ from interlock.core.approval.vote import schema_error, schema_findings
 from interlock.core.call import (
     SECRET_MARKER,
     Caller,
-    Objection,
+    PreCheck,
     ToolSpec,
     agent_actor,
     fingerprint,
@@ -229,7 +229,7 @@ def test_a_denied_call_can_be_judged_again_from_its_event() -> None:
 # R35, R52
 def test_a_denied_call_says_what_its_key_proved() -> None:
     caller = Caller(owner="key:k", owners=frozenset({"key:k"}), agents=("a",), credential="k", teams=("ops",))
-    (event,) = deny(proposal(caller=caller, objection=Objection("It looks like ann.")), Deny("Not today.", "no")).events
+    (event,) = deny(proposal(caller=caller, pre_check=PreCheck("It looks like ann.")), Deny("Not today.", "no")).events
     assert event.content is not None
     content = json.loads(canonical(event.content))
     assert (content["refusal"], parse_caller(content["owner"], content["known"])) == ("It looks like ann.", caller)
@@ -298,7 +298,7 @@ def test_each_place_that_does_not_fit_is_one_alarm() -> None:
 
 # R22, R27, R41
 def test_an_invalid_call_cannot_be_approved_even_if_acknowledged() -> None:
-    approval = pending(alarms=ALARMS, misfits=SCHEMA_ERRORS)
+    approval = pending(alarms=ALARMS, schema_errors=SCHEMA_ERRORS)
     change = decide(approval, approve(approval, *ALARMS), ALICE, at())
     assert change.state is approval
     assert [event.kind for event in change.events] == ["decision_refused"]
@@ -317,24 +317,24 @@ def test_an_invalid_call_cannot_be_approved_even_if_acknowledged() -> None:
 
 # R22, R27
 def test_an_invalid_call_can_be_rejected_answered_and_edited_into_a_valid_one() -> None:
-    approval = pending(alarms=ALARMS, misfits=SCHEMA_ERRORS)
+    approval = pending(alarms=ALARMS, schema_errors=SCHEMA_ERRORS)
     assert decide(approval, reject(approval), ALICE, at()).state.status == "rejected"
     assert decide(approval, respond(approval), ALICE, at()).state.status == "responded"
     edited = decide(approval, edit(approval), ALICE, at(), prepare_edit(approval)).state
-    assert (edited.status, edited.findings.alarms, edited.findings.misfits) == ("approved", (), ())
+    assert (edited.status, edited.findings.alarms, edited.findings.schema_errors) == ("approved", (), ())
 
 
 # R28
 def test_silence_does_not_approve_an_invalid_call() -> None:
-    approval = pending(Ask(on_expiry="approve"), alarms=ALARMS, misfits=SCHEMA_ERRORS)
+    approval = pending(Ask(on_expiry="approve"), alarms=ALARMS, schema_errors=SCHEMA_ERRORS)
     assert expire(approval, at(NOW + 10**9)).state.status == "expired"
 
 
 # R41
 def test_the_record_says_what_did_not_fit_and_erasing_takes_it() -> None:
-    stored = pending_with_payload(alarms=ALARMS, misfits=SCHEMA_ERRORS)
-    assert stored.approval.findings.misfits == SCHEMA_ERRORS
-    assert erase_content(stored.approval, "ada", NOW).findings.misfits == ()
+    stored = pending_with_payload(alarms=ALARMS, schema_errors=SCHEMA_ERRORS)
+    assert stored.approval.findings.schema_errors == SCHEMA_ERRORS
+    assert erase_content(stored.approval, "ada", NOW).findings.schema_errors == ()
 
 
 # R22, R24

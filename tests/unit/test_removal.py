@@ -71,7 +71,7 @@ def test_a_requester_who_is_gone_has_no_vote_either() -> None:
 def test_a_vote_in_the_seat_of_somebody_who_is_gone_is_void() -> None:
     passed = delegate(pending(TWO_OF_FINANCE), users("dave"), ALICE, at()).state
     asked = vote(passed, DAVE)
-    assert [(vote.by, vote.seat) for vote in asked.votes] == [("dave", "alice")]
+    assert [(vote.by, vote.on_behalf_of) for vote in asked.votes] == [("dave", "alice")]
     after = without_member(asked, REMOVED)
     assert (after.votes, after.delegations) == ((), ())
     kept = without_member(asked, UpdatedMember("alice", "reviewer", TEAM))

@@ -200,7 +200,7 @@ def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict
 
 def test_a_team_meets_what_it_may_decide_now_or_once_it_is_escalated() -> None:  # R36
     escalation_step = EscalationStep(1, LEGAL)
-    asked = pending_with_payload(Ask("two", (Stage(FINANCE), Stage()), ladder=(escalation_step,)))
+    asked = pending_with_payload(Ask("two", (Stage(FINANCE), Stage()), escalation_steps=(escalation_step,)))
     for team in ("finance", "legal"):
         assert matches_query(asked, ApprovalQuery(team=team))
         assert set(make_search_terms("default", ApprovalQuery(team=team)).words) <= set(search_document(asked).split())

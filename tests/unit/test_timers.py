@@ -12,8 +12,8 @@ from interlock.core.ledger.event import SYSTEM_ACTOR, Change
 from interlock.core.policy.policy import HALF_TIME, Ask, EscalationStep
 from tests.unit.builders import FINANCE, LEASE, NOW, approval_in_status, at, pending, users
 
-LADDER = (EscalationStep(20, users("zoe", "ann"), ("pager",)), EscalationStep(40, FINANCE))
-FULL = Ask("r", expires_in=100, ladder=LADDER, remind=(10, 20, 30))
+ESCALATION_STEPS = (EscalationStep(20, users("zoe", "ann"), ("pager",)), EscalationStep(40, FINANCE))
+FULL = Ask("r", expires_in=100, escalation_steps=ESCALATION_STEPS, remind=(10, 20, 30))
 
 
 # R28
@@ -30,19 +30,19 @@ def test_a_pending_call_is_reminded_of_escalated_and_ended_in_order() -> None:
 
 # R28
 def test_what_would_come_at_the_deadline_or_later_does_not_come() -> None:
-    terms = Ask(expires_in=30, ladder=(EscalationStep(30, FINANCE),), remind=(29, 30, 31))
+    terms = Ask(expires_in=30, escalation_steps=(EscalationStep(30, FINANCE),), remind=(29, 30, 31))
     assert pending_timers(pending(terms)) == (Timer(NOW + 29, "remind"), Timer(NOW + 30, "expire"))
 
 
 @pytest.mark.parametrize(
     ("approval", "due"),
     [
-        (approval_in_status("approved"), (Timer(NOW + 3_600_000, "lapse"),)),
-        (approval_in_status("approved", start_by=None), (Timer(0, "lapse"),)),
-        (approval_in_status("running"), (Timer(NOW + LEASE, "lose"),)),
-        (approval_in_status("running", until=None), (Timer(0, "lose"),)),
-        (approval_in_status("running", idempotent=True), (Timer(NOW + 3_600_000, "lose"),)),
-        (approval_in_status("running", idempotent=True, start_by=NOW), (Timer(NOW + LEASE, "lose"),)),
+        (approval_in_status("approved"), (Timer(NOW + 3_600_000, "expire_start"),)),
+        (approval_in_status("approved", start_by=None), (Timer(0, "expire_start"),)),
+        (approval_in_status("running"), (Timer(NOW + LEASE, "lease_expired"),)),
+        (approval_in_status("running", until=None), (Timer(0, "lease_expired"),)),
+        (approval_in_status("running", idempotent=True), (Timer(NOW + 3_600_000, "lease_expired"),)),
+        (approval_in_status("running", idempotent=True, start_by=NOW), (Timer(NOW + LEASE, "lease_expired"),)),
         *(
             (approval_in_status(status), ())
             for status in ("rejected", "responded", "expired", "cancelled", "failed", "unknown")
@@ -62,9 +62,9 @@ def test_what_time_will_do(approval: Approval, due: tuple[Timer, ...]) -> None:
     st.integers(0, 50),
 )
 def test_what_is_due_first_is_the_first_of_the_timetable(
-    remind: list[int], rungs: list[int], reminded: int, escalated: int, deferred: int
+    remind: list[int], steps: list[int], reminded: int, escalated: int, deferred: int
 ) -> None:
-    terms = Ask(expires_in=100, remind=tuple(remind), ladder=tuple(EscalationStep(after) for after in rungs))
+    terms = Ask(expires_in=100, remind=tuple(remind), escalation_steps=tuple(EscalationStep(after) for after in steps))
     new = pending(terms)
     deadlines = new.deadlines._replace(deferred=deferred)
     approval = replace(new, timers=TimerProgress(reminded=reminded, escalated=escalated), deadlines=deadlines)
@@ -141,16 +141,16 @@ def test_time_leaves_alone_what_has_ended(status: str) -> None:
 
 # R28
 @given(st.lists(st.integers(1, 60), unique=True, max_size=4), st.lists(st.integers(1, 60), unique=True, max_size=3))
-def test_ticking_to_the_end_does_each_thing_once_and_in_time(remind: list[int], rungs: list[int]) -> None:
-    ladder = tuple(EscalationStep(after, users(str(after))) for after in sorted(rungs))
-    approval = pending(Ask(expires_in=50, remind=tuple(sorted(remind)), ladder=ladder))
+def test_ticking_to_the_end_does_each_thing_once_and_in_time(remind: list[int], steps: list[int]) -> None:
+    escalation_steps = tuple(EscalationStep(after, users(str(after))) for after in sorted(steps))
+    approval = pending(Ask(expires_in=50, remind=tuple(sorted(remind)), escalation_steps=escalation_steps))
     done: list[tuple[int, str]] = []
     while (due := next_timer_at(approval)) is not None:
         change = fire_next_timer(approval, at(due))
         assert change.state.version == approval.version + 1
         done.append((due - NOW, change.events[0].kind))
         approval = change.state
-    expected = [(t, "reminded") for t in remind if t < 50] + [(t, "escalated") for t in rungs if t < 50]
+    expected = [(t, "reminded") for t in remind if t < 50] + [(t, "escalated") for t in steps if t < 50]
     assert sorted(done[:-1]) == sorted(expected)
     assert done == sorted(done, key=lambda each: each[0])
     assert done[-1] == (50, "expired")

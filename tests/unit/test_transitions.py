@@ -253,7 +253,7 @@ TERMS = (
         "stages",
         (Stage(FINANCE), Stage(LEGAL)),
         expires_in=300_000,
-        ladder=(EscalationStep(9_000, users("dave")),),
+        escalation_steps=(EscalationStep(9_000, users("dave")),),
         remind=(5_000,),
     ),
     Ask("auto", expires_in=20_000, on_expiry="approve", start_within=30_000),
@@ -334,7 +334,11 @@ class ApprovalMachine(RuleBasedStateMachine):
             assert (new.terms.on_expiry, new.findings.alarms) == ("approve", ())
         else:
             assert moment.now < new.deadlines.expires_at, "never approved at or after the deadline"
-            assert len({vote.by for vote in new.votes}) == len({vote.seat for vote in new.votes}) == total_quorum(new)
+            assert (
+                len({vote.by for vote in new.votes})
+                == len({vote.on_behalf_of for vote in new.votes})
+                == total_quorum(new)
+            )
             assert {vote.args_sha256 for vote in new.votes} == {new.args_sha256}
             excluded = {"requester": {"rita"}, "editor": set(new.editors)}
             barred = {"vic", "robot"}.union(*(excluded[kind] for kind in new.terms.exclude))

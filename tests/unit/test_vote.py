@@ -56,7 +56,7 @@ def away_user(person: Reviewer, to: People) -> Delegation:
 
 
 def votes_by_stage(approval: Approval) -> list[tuple[str, str, int]]:
-    return [(vote.by, vote.seat, vote.stage) for vote in approval.votes]
+    return [(vote.by, vote.on_behalf_of, vote.stage) for vote in approval.votes]
 
 
 # --- who may decide
@@ -109,8 +109,8 @@ def test_editors_can_be_excluded() -> None:
 
 # R28, R48
 def test_an_escalation_adds_people_from_its_time_on() -> None:
-    ladder = (EscalationStep(10, LEGAL), EscalationStep(20, users("dave")))
-    waiting = pending(Ask(stages=(Stage(FINANCE),), ladder=ladder))
+    escalation_steps = (EscalationStep(10, LEGAL), EscalationStep(20, users("dave")))
+    waiting = pending(Ask(stages=(Stage(FINANCE),), escalation_steps=escalation_steps))
     may = [
         [
             effective_voter(replace(waiting, timers=waiting.timers._replace(escalated=n)), reviewer, 0) is not None
@@ -322,9 +322,9 @@ TEAMS = {
 MANY_VOTERS = tuple(Reviewer(name, "reviewer", teams=frozenset(teams)) for name, teams in TEAMS.items())
 
 
-def is_fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:
+def is_fulfilled(terms: Ask, votes: list[tuple[str, int]], escalated: int) -> bool:
     """Whether these people, each in one stage at most, would have been enough under these terms."""
-    model = replace(pending(terms), timers=TimerProgress(escalated=climbed))
+    model = replace(pending(terms), timers=TimerProgress(escalated=escalated))
     seats = [
         [by for by, _ in votes if effective_voter(model, person(by), number)] for number in range(len(terms.stages))
     ]
@@ -353,7 +353,7 @@ def can_assign(seats: list[list[str]], wanted: list[int]) -> bool:
 
 
 def escalations_until(terms: Ask, elapsed: int) -> int:
-    return sum(escalation_step.after <= elapsed for escalation_step in terms.ladder)
+    return sum(escalation_step.after <= elapsed for escalation_step in terms.escalation_steps)
 
 
 # R48, R50
@@ -431,10 +431,12 @@ def test_stages_that_imply_the_others_replace_them_and_others_are_added(
 
 # R28, R50
 def test_a_ladder_that_only_one_side_has_lets_nobody_in() -> None:
-    ladder = (EscalationStep(10, LEGAL, ("pager",)), EscalationStep(20, users("dave")))
-    old = Ask("old", (Stage(FINANCE),), ladder=ladder)
-    both = stricter_terms(old, Ask("new", (Stage(FINANCE, 2),), ladder=ladder[1:]))
-    assert both.ladder == (EscalationStep(10, People(), ("pager",)), ladder[1]), "it still reminds, at the same times"
+    escalation_steps = (EscalationStep(10, LEGAL, ("pager",)), EscalationStep(20, users("dave")))
+    old = Ask("old", (Stage(FINANCE),), escalation_steps=escalation_steps)
+    both = stricter_terms(old, Ask("new", (Stage(FINANCE, 2),), escalation_steps=escalation_steps[1:]))
+    assert both.escalation_steps == (EscalationStep(10, People(), ("pager",)), escalation_steps[1]), (
+        "it still reminds, at the same times"
+    )
     climbed_up = replace(pending(both), timers=TimerProgress(escalated=2))
     assert effective_voter(climbed_up, CAROL, 0) is None
     assert effective_voter(climbed_up, DAVE, 0) == "dave"
@@ -463,7 +465,11 @@ def test_two_asks_become_terms_that_loosen_neither_and_can_be_rejected(one: Ask,
     both = stricter_verdict(one, other)
     assert isinstance(both, Ask)
     joined = stricter_terms(one, other)
-    assert (both.stages, both.exclude, both.ladder) == (joined.stages, joined.exclude, joined.ladder)
+    assert (both.stages, both.exclude, both.escalation_steps) == (
+        joined.stages,
+        joined.exclude,
+        joined.escalation_steps,
+    )
     assert set(both.decisions) - {"reject"} == set(joined.decisions) - {"reject"}
     assert "reject" in both.decisions or both.decisions == ("respond",)
     assert both.on_expiry != "approve" or one.on_expiry == other.on_expiry == "approve"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from shlex import quote
 
+from interlock.core.confusables import differs_only_in_case
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from interlock.core.identity import (
     AGENT,
@@ -21,7 +22,6 @@ from interlock.core.identity import (
 )
 from interlock.core.ledger.event import Event
 from interlock.core.ledger.expected_tables import key_sha256, user_changed_event
-from interlock.core.names import differs_only_in_case
 from interlock.core.ports import AccountTransaction, User
 from interlock.runtime.durations import DAY
 

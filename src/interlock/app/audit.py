@@ -14,14 +14,14 @@ from typing import Any, Protocol
 from interlock.core.approval.approval import Approval
 from interlock.core.call import stored_caller
 from interlock.core.canonical import digest
-from interlock.core.card import unescape_visible
+from interlock.core.card import unescape_invisible
+from interlock.core.confusables import fold_confusables
 from interlock.core.ledger.chain import PARSE_ERRORS, Entry, Head, Verifier
 from interlock.core.ledger.erasure import ErasureTotal, ErasureTracker
 from interlock.core.ledger.event import Payload, Stored
 from interlock.core.ledger.expected_rows import ExpectedRow, RowDifference
 from interlock.core.ledger.expected_tables import TABLES, ExpectedTables
 from interlock.core.ledger.invariants import Violation
-from interlock.core.names import fold
 from interlock.core.ports import ApprovalQuery, AuditPage, AuditReader, LedgerReader, Store
 
 QUICK_CHECK_APPROVALS = 100  # approvals
@@ -279,7 +279,7 @@ class RowCheck:
         if caller is None or not caller.credential:
             return
         for agent in subject.path:
-            use = caller.credential, fold(agent)
+            use = caller.credential, fold_confusables(agent)
             if use in self._used:
                 continue
             self._used.add(use)
@@ -388,7 +388,7 @@ def _is_in_page(table: str, after: str, row_id: str, end: str) -> bool:
     """Compare as the database sorts: versions by number, names by bytes; entries escape the names of tools."""
     if table == "policies":
         return int(after or 0) < int(row_id) and (not end or int(row_id) <= int(end))
-    place = unescape_visible(row_id) if table == "pins" else row_id
+    place = unescape_invisible(row_id) if table == "pins" else row_id
     return after < place and (not end or place <= end)
 
 

@@ -34,7 +34,7 @@ class ExecutionReports(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending(Generic[T]):
+class ExecutionResult(Generic[T]):
     """The end of a tool: its result, or the error that it raised."""
 
     result: T | None = None
@@ -62,23 +62,23 @@ class Executor:
     leases: RunningLeases
     encode_result: Callable[[object], bytes]
 
-    async def run(self, execution: Execution, spec: ToolSpec, tool: Callable[[], Awaitable[T]]) -> Ending[T]:
+    async def run(self, execution: Execution, spec: ToolSpec, tool: Callable[[], Awaitable[T]]) -> ExecutionResult[T]:
         with self.leases.hold(execution):
             try:
                 result = await tool()
                 payload = Payload(result=self.encode_result(result))
             except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
                 await self._report_error(execution, spec, error)
-                return Ending(error=error)
+                return ExecutionResult(error=error)
             except BaseException:
                 await asyncio.shield(self.reports.abandon(execution))
                 raise
             await self.reports.finish(execution, payload, ok=True)
-            return Ending(result)
+            return ExecutionResult(result)
 
     def run_sync(
         self, execution: Execution, spec: ToolSpec, tool: Callable[[], T], loop_thread: LoopThread
-    ) -> Ending[T]:
+    ) -> ExecutionResult[T]:
         """`run` for a synchronous tool, in the caller's thread."""
         with self.leases.hold(execution):
             try:
@@ -86,12 +86,12 @@ class Executor:
                 payload = Payload(result=self.encode_result(result))
             except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
                 loop_thread.run(self._report_error(execution, spec, error))
-                return Ending(error=error)
+                return ExecutionResult(error=error)
             except BaseException:
                 loop_thread.run(self.reports.abandon(execution))
                 raise
             loop_thread.run(self.reports.finish(execution, payload, ok=True))
-            return Ending(result)
+            return ExecutionResult(result)
 
     async def _report_error(self, execution: Execution, spec: ToolSpec, error: Exception) -> None:
         if isinstance(error, EffectUnknown):

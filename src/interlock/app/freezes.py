@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, cast
 
 from interlock.app.gate import uuid7
+from interlock.core.confusables import fold_confusables, fold_pattern, matches_pattern
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
-from interlock.core.freeze import Freeze, Scope
+from interlock.core.freeze import Freeze, FreezeScope
 from interlock.core.identity import ADMIN
-from interlock.core.names import fold, fold_pattern, matches_pattern
 from interlock.core.ports import Clock, FirstSeenTool
 
 
@@ -40,7 +40,7 @@ class Freezes:
         draft = Freeze(
             id=uuid7(self._clock()),
             workspace=workspace,
-            scope=cast(Scope, scope),
+            scope=cast(FreezeScope, scope),
             name=name,
             reason=reason,
             by=person.name,
@@ -60,9 +60,13 @@ class Freezes:
 def freeze_warnings(freeze: Freeze, seen: Iterable[FirstSeenTool]) -> list[str]:
     """Warnings for a freeze that covers no known call: a misspelt name stops nothing."""
     match freeze.scope:
-        case "agent" if not freeze.keys and fold(freeze.name) not in {fold(each.agent) for each in seen}:
+        case "agent" if not freeze.keys and fold_confusables(freeze.name) not in {
+            fold_confusables(each.agent) for each in seen
+        }:
             return ["No call of this agent is known; check the name."]
-        case "tool" if not any(matches_pattern(fold(each.name), fold_pattern(freeze.name)) for each in seen):
+        case "tool" if not any(
+            matches_pattern(fold_confusables(each.name), fold_pattern(freeze.name)) for each in seen
+        ):
             return ["No call of such a tool is known; check the name."]
         case _:
             return []

@@ -363,15 +363,15 @@ class Gate:
             lambda approval, moment, said: discussion.reply(approval, number, said, actor, moment),
         )
 
-    async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
+    async def agent_comment(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
         said = [each for each in await self._store.timeline(workspace, approval_id) if each.kind == "commented"]
-        discussion.check_remark_limit(sum(each.actor == actor for each in said), approval_id)
+        discussion.check_comment_limit(sum(each.actor == actor for each in said), approval_id)
         return await self._say(
             workspace,
             approval_id,
             text,
             discussion.MAX_QUESTION,
-            lambda approval, moment, said: discussion.remark(approval, said, actor, moment),
+            lambda approval, moment, said: discussion.agent_comment(approval, said, actor, moment),
         )
 
     async def find_approval(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
@@ -413,16 +413,16 @@ class Gate:
         policy = self.in_force.policy  # the policy and the epoch of the verdict, even if others are in force by the end
         epoch = self.epoch or self.in_force.epoch
         propose.check_approval_id(approval_id)
-        misfits = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
-        if misfits or spec.preview is not None or isinstance(verdict, Deny):
+        schema_errors = self._validate(spec.schema, call.parsed_args) if spec.schema is not None else ()
+        if schema_errors or spec.preview is not None or isinstance(verdict, Deny):
             known = await self._find_outcome(call, approval_id)
             if known is not None:
                 return known
-        if misfits and not accept_invalid:
-            raise schema_error(misfits)
-        if misfits and isinstance(verdict, Allow):
+        if schema_errors and not accept_invalid:
+            raise schema_error(schema_errors)
+        if schema_errors and isinstance(verdict, Allow):
             verdict = claims.default_terms(policy, call, spec)  # arguments that do not fit are never allowed
-        proposal = (await self._make_proposal(policy, call, spec, verdict, approval_id, misfits))._replace(
+        proposal = (await self._make_proposal(policy, call, spec, verdict, approval_id, schema_errors))._replace(
             effects=judgement.effects
         )
         match verdict:
@@ -490,7 +490,7 @@ class Gate:
     ) -> ProposalStep:
         def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
             """Find a grant in the transaction: of two calls that race for the rest of it, one is asked about."""
-            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.objection.doubt
+            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.pre_check.ask_reason
             found = None if doubted else find_covering_grant(proposal, terms, judgement, grants(), held, moment)
             if found is None:
                 return propose.request_approval(proposal, terms, moment)
@@ -505,7 +505,7 @@ class Gate:
         spec: ToolSpec,
         verdict: Verdict,
         approval_id: str,
-        misfits: tuple[Problem, ...],
+        schema_errors: tuple[Problem, ...],
     ) -> Proposal:
         key = await self._store.secret_key(call.workspace)
         is_small = len(call.args) < OFFLOAD_THRESHOLD
@@ -516,11 +516,11 @@ class Gate:
             is_small = len(call.args) + len(call.agent_says) < MAX_INLINE_SECRETS and not spec.declared
             masks = partial(mask_text, call.agent_says, call.args, shown.data)
             call = fast_replace(call, agent_says=masks() if is_small else await asyncio.to_thread(masks))
-        if misfits:
-            findings += schema_findings(misfits)
+        if schema_errors:
+            findings += schema_findings(schema_errors)
         chance = secrets.token_hex(26)
         preview = ""
-        if spec.preview is not None and isinstance(verdict, Ask) and not misfits:
+        if spec.preview is not None and isinstance(verdict, Ask) and not schema_errors:
             preview = await render_preview(spec, call)
         words = (spec, call.args, shown, preview)
         return Proposal(
@@ -537,7 +537,7 @@ class Gate:
             if len(call.args) <= policy.max_inline_bytes
             else await asyncio.to_thread(policy.shadow_verdicts, call, spec),
             has_caller_id=bool(approval_id),
-            misfits=misfits,
+            schema_errors=schema_errors,
         )
 
 
@@ -642,10 +642,10 @@ async def evaluate_conditions(
     """Evaluate conditions within the call's time budget."""
 
     def held() -> ConditionResults:
-        ways = (judgement.readings, judgement.effects, compile_condition)
+        ways = (judgement.interpretations, judgement.effects, compile_condition)
         return {when: grant.condition_holds(when, *ways) for when in conditions}
 
-    return held() if len(judgement.readings[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
+    return held() if len(judgement.interpretations[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
 
 
 def find_covering_grant(
@@ -659,7 +659,9 @@ def find_covering_grant(
     """Find a grant inside the transaction, with conditions that were evaluated before it."""
     scope = (proposal.spec, terms, moment.now)
     meant = [
-        each for each in grants if all(grant.covers_scope(each, reading, *scope) for reading in judgement.readings)
+        each
+        for each in grants
+        if all(grant.covers_scope(each, interpretation, *scope) for interpretation in judgement.interpretations)
     ]
     conditions = {each.when for each in meant if each.when}
     if not conditions <= held.keys():

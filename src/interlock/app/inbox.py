@@ -19,6 +19,7 @@ from interlock.core.approval.vote import Delegation, args_diff, schema_findings
 from interlock.core.call import QUESTION_TOOL, Args, RedactedArgs, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.card import Card, make_card, risk_level
+from interlock.core.confusables import matches_pattern
 from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
 from interlock.core.declared import call_findings, call_sentence, card_texts
 from interlock.core.errors import (
@@ -34,7 +35,6 @@ from interlock.core.grant import Grant, GrantState
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Moment, Stored
-from interlock.core.names import matches_pattern
 from interlock.core.outcome import status_at
 from interlock.core.policy.policy import Ask, Deny, People
 from interlock.core.ports import ApprovalPage, ApprovalQuery, Clock, ConditionCompiler, Stats, Store, User, Validator
@@ -404,7 +404,7 @@ def _approval_card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
         risk=risk_level(subject.effect, subject.priority),
         facts=tuple((label, text) for label, text in facts.items() if text),
         args=value,
-        findings=call_findings(spec, value, secrets) + schema_findings(approval.findings.misfits),
+        findings=call_findings(spec, value, secrets) + schema_findings(approval.findings.schema_errors),
         secrets=secrets,
         preview=said.preview,
         agent_says=payload.agent_says or "",

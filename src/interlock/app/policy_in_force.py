@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeVar
 from interlock.core import freeze
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.confusables import fold_confusables
 from interlock.core.errors import DeniedNow, Frozen, Stale
 from interlock.core.freeze import ANY_AGENT, Freeze, approval_target, call_target
 from interlock.core.ledger.event import Moment
-from interlock.core.names import fold
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pins import Pins
 from interlock.core.policy.claims import judge_stored
@@ -190,7 +190,7 @@ class PolicyInForce:
         if not call.key:
             return
         used = self._key_agents[call.workspace, call.key]
-        new = {fold(agent) for agent in call.path} - used
+        new = {fold_confusables(agent) for agent in call.path} - used
         if new and ANY_AGENT not in used:
             new = new if len(used) + len(new) <= MAX_AGENT_NAMES else {ANY_AGENT}
             await self._store.record_key_agents(call.workspace, call.key, sorted(new))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from interlock.core.call import ToolSpec
+from interlock.core.confusables import escape_non_ascii, fold_confusables, looks_like
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.names import fold, looks_like, spell_out
 from interlock.core.pins import (
     MAX_DECLARED,
     MAX_LISTED,
@@ -128,7 +128,7 @@ class ToolCatalog:
         specs, left_out = [], []
         for tool in tools:
             unseen = shown is not None and shown.get(tool.name) != tool.spec.sha256
-            alike = f"its name looks like {spell_out(tool.looks_like[0])}" if tool.looks_like else ""
+            alike = f"its name looks like {escape_non_ascii(tool.looks_like[0])}" if tool.looks_like else ""
             reason = (
                 tool.named_by
                 or alike
@@ -153,7 +153,7 @@ class ToolCatalog:
         found: dict[str, list[str]] = defaultdict(list)
         seen = (tool.name for tool in await self.store.tools(self.workspace))
         for name in sorted({*self.registered, *pins.by_name, *seen}):
-            found[fold(name)].append(name)
+            found[fold_confusables(name)].append(name)
         return found
 
     async def _load_usage(self, since: int) -> Mapping[str, Sequence[AgentToolUsage]]:
@@ -191,7 +191,7 @@ class ToolCatalog:
 
 
 def _similar_names(name: str, twins: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return tuple(other for other in twins.get(fold(name), ()) if looks_like(name, other))
+    return tuple(other for other in twins.get(fold_confusables(name), ()) if looks_like(name, other))
 
 
 def count_trusted_declarations(tools: Iterable[CatalogTool]) -> int:

@@ -18,9 +18,9 @@ from interlock.core.ports import Clock, IsRunnerDead, Store
 BATCH_SIZE = 100
 POLL_INTERVAL = 1.0  # seconds between checks for dead runners and for rows of other processes
 INDEX_DELAY = 3_000  # milliseconds: a call changes a few times in its first seconds, and is indexed once after that
-MAX_FORGET_BATCHES = 20  # transactions of one sweep; the rest waits for the next
+MAX_RETENTION_BATCHES = 20  # transactions of one sweep; the rest waits for the next
 CLEANUP_INTERVAL = 60_000  # milliseconds between deletions of expired sessions, links and idempotency records
-FORGET_SLACK = 300_000  # milliseconds that content may be kept too long, so that much is erased in one go
+RETENTION_SLACK = 300_000  # milliseconds that content may be kept too long, so that much is erased in one go
 
 Cleanup = Callable[[], Awaitable[int]]  # deletes a batch of expired rows, and returns their number
 
@@ -42,7 +42,7 @@ class Worker:
         self._is_dead = is_dead
         self._retention = retention
         self._cleanup = cleanup
-        self._tidied = 0
+        self._last_cleanup = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sleep until something is due, but at most a second."""
@@ -83,9 +83,9 @@ class Worker:
 
     async def _apply_retention(self) -> int:
         forgotten = 0
-        for _ in range(MAX_FORGET_BATCHES if self._retention is not None else 0):
+        for _ in range(MAX_RETENTION_BATCHES if self._retention is not None else 0):
             retention = self._retention or 0
-            done = await self._store.apply_retention(retention, min(FORGET_SLACK, retention // 10))
+            done = await self._store.apply_retention(retention, min(RETENTION_SLACK, retention // 10))
             if done is None:
                 break
             forgotten += done.approvals
@@ -93,11 +93,11 @@ class Worker:
 
     async def _delete_ended(self) -> None:
         now = self._clock()
-        if self._cleanup is not None and not 0 <= now - self._tidied < CLEANUP_INTERVAL:
-            self._tidied = now
-            lots = 0
-            while lots < MAX_FORGET_BATCHES and await self._cleanup():
-                lots += 1
+        if self._cleanup is not None and not 0 <= now - self._last_cleanup < CLEANUP_INTERVAL:
+            self._last_cleanup = now
+            batches = 0
+            while batches < MAX_RETENTION_BATCHES and await self._cleanup():
+                batches += 1
 
     async def _tick(self, workspace: str, approval_id: str) -> int:
         changed: list[bool] = []

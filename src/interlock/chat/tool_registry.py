@@ -14,8 +14,8 @@ from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.config.agents import AGENT_TOOL_PREFIX, AvailableTool, matches_tool
 from interlock.config.models import ActionSettings, AgentSettings, is_builtin_action
 from interlock.core.call import QUESTION_TOOL, ToolSpec
+from interlock.core.confusables import differs_only_in_case, without_case
 from interlock.core.errors import ToolFailed
-from interlock.core.names import differs_only_in_case, without_case
 
 AGENT_SOURCE = "agent"  # the source of a tool that is another agent
 
@@ -104,7 +104,7 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
 
 
 def _pack_functions(module: ModuleType) -> list[str]:
-    return [side for side in ("reads", "writes") if hasattr(module, side)]
+    return [side for side in ("read_tools", "write_tools") if hasattr(module, side)]
 
 
 def known_tools(tools: Iterable[Tool]) -> dict[str, AvailableTool]:

@@ -36,17 +36,17 @@ EPILOG = (
 def _lazy_group(name: str) -> type[TyperGroup]:
     """A group whose module is imported when one of its commands is used, so that --help stays fast."""
 
-    class Later(TyperGroup):  # Typer requires a subclass
+    class LazyGroup(TyperGroup):  # Typer requires a subclass
         def list_commands(self, ctx: Context) -> list[str]:
-            return self._real().list_commands(ctx)
+            return self._loaded_group().list_commands(ctx)
 
         def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-            return self._real().get_command(ctx, cmd_name)
+            return self._loaded_group().get_command(ctx, cmd_name)
 
-        def _real(self) -> TyperGroup:
+        def _loaded_group(self) -> TyperGroup:
             return typer.main.get_group(import_module(f"interlock.cli.commands.{name}").app)
 
-    return Later
+    return LazyGroup
 
 
 GROUPS = {

@@ -21,7 +21,7 @@ from interlock.cli.context import CommandContext
 from interlock.cli.output import duration_text, grid, local_time, print_json_line, printable, short_id, shorten
 from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.approval.vote import total_quorum
-from interlock.core.card import Card, CardField, Finding, head_and_tail, visible
+from interlock.core.card import Card, CardField, Finding, escape_invisible, head_and_tail
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Payload, Stored
@@ -97,8 +97,8 @@ def _parts(view: ApprovalDetails, now: int, *, full: bool) -> Iterator[Renderabl
     yield from _section("Votes", _votes(approval))
     yield from _section("Decision", _decision(approval.decision))
     yield from _section("Timeline", _timeline(view.timeline))
-    yield from _quotation("Result", visible((payload.result or b"").decode()), full=full)
-    yield from _quotation("Error", visible(payload.error or ""), full=full)
+    yield from _quotation("Result", escape_invisible((payload.result or b"").decode()), full=full)
+    yield from _quotation("Error", escape_invisible(payload.error or ""), full=full)
 
 
 def _facts(view: ApprovalDetails, now: int) -> Table:
@@ -114,7 +114,7 @@ def _facts(view: ApprovalDetails, now: int) -> Table:
     rows.append(
         ("proposed", Text(f"{local_time(approval.created_at)}, {duration_text(now - approval.created_at)} ago"))
     )
-    rows.append(("id", Text(f"{visible(approval.id)} (short: {visible(short_id(approval.id))})")))
+    rows.append(("id", Text(f"{escape_invisible(approval.id)} (short: {escape_invisible(short_id(approval.id))})")))
     rows.append(("args_sha256", Text(approval.args_sha256)))
     return grid(rows)
 
@@ -158,7 +158,7 @@ def _finding(finding: Finding) -> Iterator[Text]:
     """A finding; its id is shown in the form that --acknowledge accepts."""
     loud = finding.level == "alarm"
     mark = "!! ALARM" if loud else "note"
-    yield Text(f"{mark}  {visible(finding.id)}", style="bold red" if loud else "cyan", overflow="fold")
+    yield Text(f"{mark}  {escape_invisible(finding.id)}", style="bold red" if loud else "cyan", overflow="fold")
     yield Text(f"   {finding.message}", style="red" if loud else "cyan", overflow="fold")
 
 
@@ -185,23 +185,29 @@ def _section(title: str, rows: Sequence[tuple[str, Text]]) -> Iterator[Renderabl
 
 def _votes(approval: Approval) -> list[tuple[str, Text]]:
     return [
-        (local_time(vote.at), Text(f"{visible(vote.by)} via {visible(vote.via)}" + _for_seat(vote.by, vote.seat)))
+        (
+            local_time(vote.at),
+            Text(
+                f"{escape_invisible(vote.by)} via {escape_invisible(vote.via)}"
+                + _on_behalf_text(vote.by, vote.on_behalf_of)
+            ),
+        )
         for vote in approval.votes
     ]
 
 
-def _for_seat(voter: str, seat: str) -> str:
-    return "" if voter == seat else f" for {visible(seat)}"
+def _on_behalf_text(voter: str, on_behalf_of: str) -> str:
+    return "" if voter == on_behalf_of else f" for {escape_invisible(on_behalf_of)}"
 
 
 def _decision(decision_record: DecisionRecord | None) -> list[tuple[str, Text]]:
     if decision_record is None:
         return []
     facts = {
-        decision_record.kind: f"{visible(decision_record.by)}, {local_time(decision_record.at)}"
+        decision_record.kind: f"{escape_invisible(decision_record.by)}, {local_time(decision_record.at)}"
         + (f" via {decision_record.via}" if decision_record.via else ""),
-        "reason": visible(decision_record.reason),
-        "comment": visible(decision_record.comment),
+        "reason": escape_invisible(decision_record.reason),
+        "comment": escape_invisible(decision_record.comment),
     }
     return [(label, Text(text)) for label, text in facts.items() if text]
 
@@ -212,26 +218,26 @@ def _timeline(entries: Sequence[Entry]) -> list[tuple[str, Text]]:
 
 def _event(entry: Entry) -> Text:
     content = entry_content(entry)
-    line = Text.assemble((entry.kind, "bold"), f"  {visible(entry.actor)}")
+    line = Text.assemble((entry.kind, "bold"), f"  {escape_invisible(entry.actor)}")
     if entry.digest and content is None:
         return line.append("  (details were erased)", style="dim")
     if entry.kind.startswith("deliver"):
-        line.append(f"  {visible(str(json.loads(entry.data).get('channel')))}")
+        line.append(f"  {escape_invisible(str(json.loads(entry.data).get('channel')))}")
     for label, value in (content or {}).items():
         if label in ("via", "args_sha256") and isinstance(value, str):
-            line.append(f"  {label} {visible(value)[:16]}", style="dim")
+            line.append(f"  {label} {escape_invisible(value)[:16]}", style="dim")
         elif label in SHOWN_EVENT_FIELDS and value:
-            line.append(f"  {label}: {visible(str(value))}")
+            line.append(f"  {label}: {escape_invisible(str(value))}")
     return line
 
 
 def event_line(entry: Entry) -> str:
     """An event on one line, for a stream of events."""
-    return f"{rfc3339(entry.at)}  {visible(short_id(entry.approval_id)):8}  {_event(entry).plain}"
+    return f"{rfc3339(entry.at)}  {escape_invisible(short_id(entry.approval_id)):8}  {_event(entry).plain}"
 
 
 def decision_text(before: Approval, after: Approval, now: int) -> str:
-    tool, name = visible(after.subject.tool), visible(short_id(after.id))
+    tool, name = escape_invisible(after.subject.tool), escape_invisible(short_id(after.id))
     match after.status:
         case "approved":
             edited = " with your changes" if before.args_sha256 != after.args_sha256 else ""
@@ -308,7 +314,7 @@ def _print_waiting(context: CommandContext, stored: Stored) -> None:
         head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": approval.id}
         print_json_line({**head, "approval": approval_item_json(stored, now)})
     else:
-        _line(f"{rfc3339(now)}  {visible(short_id(approval.id)):8}  waiting{_about(stored)}")
+        _line(f"{rfc3339(now)}  {escape_invisible(short_id(approval.id)):8}  waiting{_about(stored)}")
 
 
 async def _print_event(context: CommandContext, entry: Entry) -> None:
@@ -329,7 +335,7 @@ async def _stored(context: CommandContext, approval_id: str) -> Stored | None:
 
 
 def _about(stored: Stored) -> str:
-    return f"  {visible(stored.approval.subject.tool)}: {shorten(approval_sentence(stored))}"
+    return f"  {escape_invisible(stored.approval.subject.tool)}: {shorten(approval_sentence(stored))}"
 
 
 def _line(text: str) -> None:
@@ -401,7 +407,7 @@ async def _require_one(context: CommandContext, text: str, ids: Sequence[str]) -
             approval_id=text,
         )
     found = [await context.services.store.get(context.workspace, approval_id) for approval_id in ids[:MAX_NAMED]]
-    named = ", ".join(f"{visible(s.approval.id)} ({visible(s.approval.subject.tool)})" for s in found)
+    named = ", ".join(f"{escape_invisible(s.approval.id)} ({escape_invisible(s.approval.subject.tool)})" for s in found)
     more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(
         f"{text!r} matches several approvals: {named}{more}. Give more of the id.",

@@ -26,7 +26,7 @@ from interlock.config.models import (
 from interlock.config.yaml import did_you_mean
 from interlock.core.approval.vote import DECIDING_ROLES
 from interlock.core.call import DEFAULT_WORKSPACE, PRIORITIES
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.routing import (
     DASHBOARD,
@@ -155,10 +155,10 @@ def _routes_by_channel(routes: Routes, policy: Policy) -> dict[str, list[str]]:
     """The routes that lead to each channel, including rules of the policy."""
     found = channel_origins(routes)
     for rule in _asking_rules(policy):
-        for step in rule.ask.ladder:
-            _add(found, step.channels, f"escalation by the rule {visible(rule.name)}")
-        _add(found, rule.ask.channels, f"the rule {visible(rule.name)}")
-    for step in policy.defaults.ladder:
+        for step in rule.ask.escalation_steps:
+            _add(found, step.channels, f"escalation by the rule {escape_invisible(rule.name)}")
+        _add(found, rule.ask.channels, f"the rule {escape_invisible(rule.name)}")
+    for step in policy.defaults.escalation_steps:
         _add(found, step.channels, "escalation by the policy")
     return found
 
@@ -180,11 +180,11 @@ def _channels_text(routes: Routes, priority: str) -> str:
 def _teams(routes: Routes, people: Sequence[User]) -> Iterator[CheckResult]:
     teams = sorted({team for user in people for team in user.teams})
     own = [
-        f"{visible(team)} at {' and '.join(routes.channels_by_origin[team])}"
+        f"{escape_invisible(team)} at {' and '.join(routes.channels_by_origin[team])}"
         for team in teams
         if team in routes.channels_by_origin
     ]
-    others = [visible(team) for team in teams if team not in routes.channels_by_origin]
+    others = [escape_invisible(team) for team in teams if team not in routes.channels_by_origin]
     said = [*own, *([f"by priority: {join_or_none(others)}"] if others else [])]
     if said:
         yield CheckResult("ok", "routing", f"every team is reached: {'; '.join(said)}")
@@ -196,7 +196,7 @@ def _idle_rules(routes: Routes, policy: Policy) -> Iterator[CheckResult]:
         priorities = (rule.ask.priority,) if rule.ask.priority else PRIORITIES
         refused = [p for p in priorities if rule.ask.channels and not accepting_channels(routes, rule.ask.channels, p)]
         if refused:
-            found = f"no channel of the rule {visible(rule.name)} accepts the priority {', '.join(refused)}"
+            found = f"no channel of the rule {escape_invisible(rule.name)} accepts the priority {', '.join(refused)}"
             yield CheckResult("warn", "routing", found, "These calls are routed by priority and team instead.")
 
 
@@ -209,7 +209,7 @@ def _unreachable(
     silent = sorted(user.name for user in people if user.role in DECIDING_ROLES and not user.email)
     if used and silent:
         more = f" and {len(silent) - MAX_NAMED} more" if len(silent) > MAX_NAMED else ""
-        names = f"{', '.join(map(visible, silent[:MAX_NAMED]))}{more}"
+        names = f"{', '.join(map(escape_invisible, silent[:MAX_NAMED]))}{more}"
         found = f"{names} may decide but cannot be notified through {', '.join(used)}"
         yield CheckResult("warn", "routing", found, "Give them an address: interlock users add NAME --email ADDRESS")
 

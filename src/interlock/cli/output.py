@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from interlock.core.card import head_and_tail, visible
+from interlock.core.card import escape_invisible, head_and_tail
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
 
 USAGE_ERRORS = (InvalidRequest, Misconfigured)
@@ -132,7 +132,7 @@ def short_id(approval_id: str) -> str:
 
 def printable(text: str) -> str:
     """Escape a message, which may hold untrusted names and pointers; line breaks stay."""
-    return "\n".join(visible(line).replace("\\\\", "\\") for line in text.splitlines())
+    return "\n".join(escape_invisible(line).replace("\\\\", "\\") for line in text.splitlines())
 
 
 # Errors

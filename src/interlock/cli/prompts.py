@@ -21,7 +21,7 @@ from interlock.cli.output import show
 from interlock.core import declared
 from interlock.core.call import QUESTION_TOOL, Args
 from interlock.core.canonical import MAX_BYTES, canonical, parse_json
-from interlock.core.card import Finding, head_and_tail, visible
+from interlock.core.card import Finding, escape_invisible, head_and_tail
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.presenters.approval import shown_args
@@ -101,7 +101,7 @@ def acknowledged_ids(findings: Sequence[Finding], given: Sequence[str], *, all_o
     """The acknowledged ids, which may be typed as shown. With `all_of_them`, the findings are shown first."""
     if all_of_them and findings:
         show(render_findings(findings), stderr=True)
-    known = {visible(finding.id): finding.id for finding in findings}
+    known = {escape_invisible(finding.id): finding.id for finding in findings}
     everything = known.values() if all_of_them else ()
     return [*(known.get(name, name) for name in given), *everything]
 
@@ -158,9 +158,9 @@ def _lines(change: Change) -> Iterator[Text]:
     pointer, before, after = change
     for mark, style, value in (("-", "red", before), ("+", "green", after)):
         if value is not MISSING:
-            yield Text(f"{mark} {visible(pointer)}: {_value(cast(Args, value))}", style=style, overflow="fold")
+            yield Text(f"{mark} {escape_invisible(pointer)}: {_value(cast(Args, value))}", style=style, overflow="fold")
 
 
 def _value(value: object) -> str:
-    head, tail = head_and_tail(visible(canonical(value).decode()))
+    head, tail = head_and_tail(escape_invisible(canonical(value).decode()))
     return f"{head} … {tail}" if tail else head

@@ -38,7 +38,7 @@ from interlock.cli.cards import (
 from interlock.cli.context import CommandContext
 from interlock.cli.output import duration_text, printable, short_id, shorten
 from interlock.core.approval.approval import Approval, needs_reviewer
-from interlock.core.card import Finding, risk_level, visible
+from interlock.core.card import Finding, escape_invisible, risk_level
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Error, NotFound
 from interlock.core.ledger.event import Stored
@@ -144,13 +144,13 @@ class PendingList:
     def _cells(self, stored: Stored) -> Sequence[Text | str]:
         approval, subject, now = stored.approval, stored.approval.subject, self.context.now()
         waits = approval.id in self.pending
-        by = f" by {visible(approval.decision.by)}" if approval.decision else ""
+        by = f" by {escape_invisible(approval.decision.by)}" if approval.decision else ""
         return (
-            f"{'>' if approval.id == self.selected else ' '} {visible(short_id(approval.id))}",
+            f"{'>' if approval.id == self.selected else ' '} {escape_invisible(short_id(approval.id))}",
             duration_text(approval.deadlines.expires_at - now) if waits else "",
             styled_risk(risk_level(subject.effect, subject.priority)) if waits else "",
-            Text(visible(subject.tool)),
-            Text(visible(subject.agent)),
+            Text(escape_invisible(subject.tool)),
+            Text(escape_invisible(subject.agent)),
             Text(shorten(approval_sentence(stored))),
             votes_text(approval) if waits else "",
             styled_status("pending") if waits else Text(f"{status_at(approval, now)}{by}"),
@@ -275,7 +275,7 @@ class LiveView(App[None]):
             return
         waiting = pluralize(len(self._list.pending), "call waits", "calls wait")
         error = self._error or self._timer_error
-        self._show("title", f"Interlock  {visible(self.command.workspace)}  {waiting} for a decision")
+        self._show("title", f"Interlock  {escape_invisible(self.command.workspace)}  {waiting} for a decision")
         self._show("error", f"!! {printable(error)}" if error else "")
         self._show("note", printable(self._note))
         self._show("label", self._label)
@@ -534,4 +534,4 @@ class LiveView(App[None]):
 
 
 def _tool(view: ApprovalDetails) -> str:
-    return visible(view.stored.approval.subject.tool)
+    return escape_invisible(view.stored.approval.subject.tool)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from interlock.config.models import TOOL_PACKS, AgentSettings, JsonMapping, McpServerSettings
+from interlock.config.models import RESERVED_TOOL_PREFIXES, AgentSettings, JsonMapping, McpServerSettings
 from interlock.config.yaml import Fields, YamlNode, YamlReader, did_you_mean, parse_scalar, to_plain
-from interlock.core import names
+from interlock.core import confusables
 from interlock.core.chat.transcript import DEFAULT_LIMITS, TurnLimits
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.runtime.durations import format_duration, parse_duration
@@ -133,7 +133,7 @@ def find_callers(name: str, others: Agents) -> list[str]:
 
 def matches_tool(pattern: str, tool: str, source: str = "") -> bool:
     """An agent's tools are names, patterns, packs (`cms`), or all of one MCP server (`mcp:files`)."""
-    return pattern in (tool, source) or tool.startswith(f"{pattern}_") or names.matches_pattern(tool, pattern)
+    return pattern in (tool, source) or tool.startswith(f"{pattern}_") or confusables.matches_pattern(tool, pattern)
 
 
 # Reading
@@ -247,7 +247,7 @@ def _check(reader: YamlReader, name: str, item: YamlNode, fields: Fields) -> Non
         reader.add_problem(
             item.line, f'"{prefix}" cannot begin the name of a tool: give a prefix of letters and digits'
         )
-    if prefix in TOOL_PACKS:
+    if prefix in RESERVED_TOOL_PREFIXES:
         reader.add_problem(item.line, f'tools named {prefix}_… are Interlock\'s own: give "{name}" a prefix of its own')
 
 

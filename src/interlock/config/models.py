@@ -17,7 +17,7 @@ from interlock.runtime.durations import format_duration, parse_duration
 
 MASK = "***"
 FOREVER = "forever"
-TOOL_PACKS = (
+RESERVED_TOOL_PREFIXES = (
     "agent",
     "cms",
     "documents",

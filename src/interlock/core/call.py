@@ -48,9 +48,9 @@ class Caller:
     """What a key proves about the program that proposes a call. Everything else the call says of itself is a claim.
 
     The call belongs to `owner`; calls of any of `owners` are this program's to read, start and finish. It is judged as
-    each of `agents`. `requester` is the person the key is for; `vouched`: the requester is known, or known to be
-    nobody. `setting` is that of the interface. `spec_sha256` is of the program's own tool definition, where the server
-    knows the tool and the server's definition counts.
+    each of `agents`. `requester` is the person the key is for; `requester_is_proven`: they are known, or known to
+    be nobody. `setting` is that of the interface. `spec_sha256` is of the program's own tool definition, where the
+    server knows the tool and the server's definition counts.
     """
 
     owner: str
@@ -59,25 +59,25 @@ class Caller:
     credential: str = ""
     requester: str = ""
     teams: tuple[str, ...] = ()
-    vouched: bool = False
+    requester_is_proven: bool = False
     setting: str = "queue"
     spec_sha256: str = ""
     root: str = ""  # the first key of the chain of rotations
 
 
-class Objection(NamedTuple):
+class PreCheck(NamedTuple):
     """Reasons to deny a call, or to ask about it, that do not come from the rules.
 
-    `refusal` says why it is denied without evaluating them, `doubt` why people are asked even if rules and grants allow
-    it; `declared_effect` is then the effect that the program declares for the tool.
+    `deny_reason` says why it is denied without evaluating them, `ask_reason` why people are asked even if rules and
+    grants allow it; `declared_effect` is then the effect that the program declares for the tool.
     """
 
-    refusal: str = ""
-    doubt: str = ""
+    deny_reason: str = ""
+    ask_reason: str = ""
     declared_effect: str = ""
 
 
-NO_OBJECTION = Objection()
+NO_PRE_CHECK = PreCheck()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class ToolCall:
     decisions: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()  # other names of the requester: the e-mail address of their account
     caller: Caller | None = None
-    objection: Objection = NO_OBJECTION
+    pre_check: PreCheck = NO_PRE_CHECK
     condition_budgets: dict[bytes, ConditionBudget] = field(
         default_factory=dict, compare=False, repr=False
     )  # by `args`; copies share it
@@ -153,7 +153,7 @@ class _CallDefaults(dict[str, object]):
 
 CALL_DEFAULTS = _CallDefaults({field.name: field.default for field in fields(ToolCall)})
 SERVER_FIELDS = frozenset(
-    {"decisions", "aliases", "caller", "objection"}
+    {"decisions", "aliases", "caller", "pre_check"}
 )  # set by the server, never taken from a program as they are
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
@@ -366,7 +366,7 @@ class Subject(NamedTuple):
         """The agents from the outermost to the calling one."""
         return self.agent_path or ((self.agent,) if self.agent else ())
 
-    def same(self, call: ToolCall) -> bool:
+    def is_same_call(self, call: ToolCall) -> bool:
         """Whether a call that comes back under this id is the proposed one, regardless of edits since.
 
         Where both name a path of agents it has to be the same: sub-agents share a run, but no approvals. After erasure
@@ -399,7 +399,7 @@ def make_subject(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effe
         call.run_id,
         call.call_id,
         call.tool,
-        _stricter_effect(_shown_effect(spec.effect, effects), call.objection.declared_effect),
+        _stricter_effect(_shown_effect(spec.effect, effects), call.pre_check.declared_effect),
         call.agent,
         call.agent_path,
         call.thread_id,
@@ -433,7 +433,7 @@ def caller_json(caller: Caller) -> dict[str, object]:
         "agents": caller.agents,
         "requester": caller.requester,
         "teams": caller.teams,
-        "vouched": caller.vouched,
+        "vouched": caller.requester_is_proven,
         "credential": caller.credential,
         "root": caller.root,
         "setting": caller.setting,
@@ -448,8 +448,9 @@ def stored_caller(subject: Subject) -> Caller | None:
 
 def parse_caller(owner: str, known: Mapping[str, Any]) -> Caller:
     """The inverse of `caller_json`."""
-    lists = {name: tuple(known[name]) for name in ("agents", "teams")}
-    return Caller(owner=owner, owners=frozenset({owner}), **{**known, **lists})
+    fields = {**known, "agents": tuple(known["agents"]), "teams": tuple(known["teams"])}
+    is_proven = fields.pop("vouched", False)
+    return Caller(owner=owner, owners=frozenset({owner}), requester_is_proven=is_proven, **fields)
 
 
 def agent_actor(call: ToolCall) -> str:

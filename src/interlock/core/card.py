@@ -98,13 +98,13 @@ def make_card(
     ids: dict[str, tuple[str, ...]] = {}
     for finding in findings:
         ids[finding.pointer] = (*ids.get(finding.pointer, ()), finding.id)
-    shown_facts = tuple((visible(label), visible(text)) for label, text in facts)
+    shown_facts = tuple((escape_invisible(label), escape_invisible(text)) for label, text in facts)
     fields = tuple(_field(*spot, ids.get(spot[0], ())) for spot in _walk(args, secrets))
-    more = {name: visible(text) for name, text in words.items()}
+    more = {name: escape_invisible(text) for name, text in words.items()}
     return Card(
         risk=risk,
-        tool=visible(tool),
-        sentence=visible(sentence),
+        tool=escape_invisible(tool),
+        sentence=escape_invisible(sentence),
         facts=shown_facts,
         fields=fields,
         findings=tuple(findings),
@@ -112,7 +112,7 @@ def make_card(
     )
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     r"""Escape reversibly: invisible characters become \u{202e}, a backslash two, so neither imitates the other."""
     if text.isascii() and text.isprintable():
         return text.replace("\\", "\\\\")
@@ -124,8 +124,8 @@ def visible(text: str) -> str:
     return text.translate({ord(ch): _escape(ch) for ch in hidden}) if hidden else text
 
 
-def unescape_visible(shown: str) -> str:
-    """The inverse of `visible`."""
+def unescape_invisible(shown: str) -> str:
+    """The inverse of `escape_invisible`."""
     return _ESCAPES.sub(lambda found: chr(int(found[1], 16)) if found[1] else _SHORT[found[0]], shown)
 
 
@@ -210,18 +210,18 @@ def _field(pointer: str, key: str, value: object, findings: tuple[str, ...]) -> 
         sha256(str(value).encode(errors="surrogatepass")).hexdigest() if kind == "string" and length > LONG_TEXT else ""
     )
     # names have no quotation marks, so spaces at their edges have to be escaped
-    name = visible(key) if key == key.strip(" ") else visible(key).replace(" ", r"\u{20}")
+    name = escape_invisible(key) if key == key.strip(" ") else escape_invisible(key).replace(" ", r"\u{20}")
     return CardField(pointer=pointer, name=name, type=kind, text=text, length=length, sha256=digest, findings=findings)
 
 
 def _shown_value(value: object) -> tuple[str, str, int]:
     match value:
         case _Secret({"$secret": str(fingerprint), **others}) if not others:
-            return "secret", f"hidden, fingerprint {visible(fingerprint)}", 0
+            return "secret", f"hidden, fingerprint {escape_invisible(fingerprint)}", 0
         case _Secret():  # should have been redacted and was not: stays hidden
             return "secret", "hidden", 0
         case str(text):
-            return "string", '"' + visible(text).replace('"', '\\"') + '"', len(text)
+            return "string", '"' + escape_invisible(text).replace('"', '\\"') + '"', len(text)
         case Mapping() as members:
             return "object", "" if members else "{}", len(members)
         case list() | tuple() as items:
@@ -333,7 +333,9 @@ def _letter_anomalies(words: list[str]) -> Iterator[_Anomaly]:
     imitation = islice(filter(_imitates, words), 1)
     if foreign := _foreign_marks(text):
         reasons.append(f"puts marks of one script on letters of another: {_code_points(sorted(foreign))}")
-    reasons += [f'imitates Latin letters: {_code_points(word)} in "{visible(word[:60])}"' for word in imitation]
+    reasons += [
+        f'imitates Latin letters: {_code_points(word)} in "{escape_invisible(word[:60])}"' for word in imitation
+    ]
     # a dotted word may be a file as well, so without other reasons only what is written like a host counts as one
     names = (match[0] for match in (_DOTTED if reasons else _HOST).finditer(text) if not match[0].isascii())
     hosts = [f"{'may name' if reasons else 'names'} the host {_punycode_host(name)}" for name in islice(names, _NAMED)]
@@ -347,7 +349,7 @@ def _quote(text: str, match: re.Match[str]) -> str:
     word = _NOT_WORD.split(before)[-1] + match[0] + _NOT_WORD.split(after)[0]
     latin = [ch for ch in word if ch.isascii()]
     # the minority is anomalous: a Latin e in a Russian word, a Russian one in an English word
-    return f'{_code_points(latin if 0 < len(latin) * 2 < len(word) else word)} in "{visible(word[:60])}"'
+    return f'{_code_points(latin if 0 < len(latin) * 2 < len(word) else word)} in "{escape_invisible(word[:60])}"'
 
 
 def _imitates(token: str) -> bool:
@@ -363,7 +365,7 @@ def _imitates(token: str) -> bool:
 def _punycode_host(host: str) -> str:
     """The name that a resolver looks up."""
     labels = normalize("NFKC", host).lower().split(".")
-    return visible(".".join(x if x.isascii() else "xn--" + x.encode("punycode").decode() for x in labels))
+    return escape_invisible(".".join(x if x.isascii() else "xn--" + x.encode("punycode").decode() for x in labels))
 
 
 def _code_points(text: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from unicodedata import category
 
 from interlock.core.call import Args, RedactedArgs, ToolSpec
 from interlock.core.canonical import canonical, read_canonical
-from interlock.core.card import Finding, find_findings, head_and_tail, visible
+from interlock.core.card import Finding, escape_invisible, find_findings, head_and_tail
 from interlock.core.ledger.event import Payload
 from interlock.core.masking import mask_text
 
@@ -108,7 +108,7 @@ def call_findings(spec: ToolSpec, value: Args, secrets: frozenset[str]) -> tuple
 def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, ...]:
     if not spec.declared or not secrets:
         return ()
-    names = [_shorten(visible(pointer.removeprefix("/"))) for pointer in sorted(secrets)]
+    names = [_shorten(escape_invisible(pointer.removeprefix("/"))) for pointer in sorted(secrets)]
     more = [f"{len(names) - MAX_NAMED:,} more"] if len(names) > MAX_NAMED else []
     many = f"{len(names):,} argument{'' if len(names) == 1 else 's'}"
     message = f"The agent hides {many} from you: {', '.join(names[:MAX_NAMED] + more)}."

@@ -13,14 +13,14 @@ from typing import Literal, NamedTuple, assert_never, get_args
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.execute import START_TOKEN_PREFIX
 from interlock.core.call import MAX_NAME, ToolCall, stored_caller
+from interlock.core.confusables import fold_confusables, fold_pattern, matches_pattern
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Frozen, InvalidRequest
 from interlock.core.fast_dataclasses import next_version
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
-from interlock.core.names import fold, fold_pattern, matches_pattern
 
-Scope = Literal["workspace", "agent", "key", "tool"]
-SCOPES: tuple[str, ...] = get_args(Scope)
+FreezeScope = Literal["workspace", "agent", "key", "tool"]
+SCOPES: tuple[str, ...] = get_args(FreezeScope)
 ANY_AGENT = "*"  # in place of an agent: every name
 DEFERRABLE_STATUSES = frozenset({"pending", "approved", "rejected"})  # statuses with a deadline of their own
 
@@ -35,7 +35,7 @@ class Freeze:
 
     id: str
     workspace: str
-    scope: Scope
+    scope: FreezeScope
     name: str
     reason: str
     by: str
@@ -94,7 +94,7 @@ def make(draft: Freeze, open_now: Iterable[Freeze], moment: Moment) -> Change[Fr
     """Make a freeze; a scope that is already frozen keeps its first freeze and reason."""
     check(draft)
     for each in open_now:
-        if each.is_on and (each.scope, fold(each.name)) == (draft.scope, fold(draft.name)):
+        if each.is_on and (each.scope, fold_confusables(each.name)) == (draft.scope, fold_confusables(draft.name)):
             return Change(each)
     freeze = replace(draft, at=moment.now)
     return Change(freeze, (_event("frozen", freeze, freeze.by, freeze.reason),))
@@ -130,11 +130,13 @@ def covers(freeze: Freeze, target: FreezeTarget) -> bool:
         case "workspace":
             return True
         case "agent":
-            return not target.keys.isdisjoint(freeze.keys) or fold(freeze.name) in map(fold, target.agents)
+            return not target.keys.isdisjoint(freeze.keys) or fold_confusables(freeze.name) in map(
+                fold_confusables, target.agents
+            )
         case "key":
             return freeze.name in target.keys or not target.keys.isdisjoint(freeze.keys)
         case "tool":
-            return matches_pattern(fold(target.tool), fold_pattern(freeze.name))
+            return matches_pattern(fold_confusables(target.tool), fold_pattern(freeze.name))
         case _:
             assert_never(freeze.scope)
 

@@ -10,16 +10,16 @@ from decimal import Context, Decimal, Inexact
 from functools import cached_property
 from typing import Literal
 
-from interlock.core import names
+from interlock.core import confusables
 from interlock.core.approval.vote import DECIDING_ROLES
 from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
 from interlock.core.canonical import MAX_DIGITS, canonical
+from interlock.core.confusables import fold_confusables
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.identity import is_reserved_actor
 from interlock.core.ledger.event import Change, Event, Moment
 from interlock.core.ledger.expected_tables import scope_sha256
-from interlock.core.names import fold
 from interlock.core.policy.policy import Ask, Condition, call_facts, folded_facts
 
 MAX_TERM = 366 * 24 * 3_600_000
@@ -164,7 +164,7 @@ def covers_all(
     compile_condition: CompileCondition,
     now: int,
 ) -> bool:
-    """Whether the grant covers a call in every possible reading."""
+    """Whether the grant covers a call in every interpretation."""
     meant = all(covers_scope(grant, call, spec, terms, now) for call in calls)
     return meant and (not grant.when or condition_holds(grant.when, calls, effects, compile_condition))
 
@@ -177,14 +177,14 @@ def covers_scope(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: 
     """
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
     path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to match
-    scope = same and all(names.matches_pattern(agent, grant.agent) for agent in path)
+    scope = same and all(confusables.matches_pattern(agent, grant.agent) for agent in path)
     return scope and is_usable(grant, now) and "approve" in terms.decisions and _may_approve(grant, call, terms)
 
 
 def condition_holds(
     when: str, calls: Sequence[ToolCall], effects: Sequence[str], compile_condition: CompileCondition
 ) -> bool:
-    """Whether a grant's condition holds for a call in every possible reading."""
+    """Whether a grant's condition holds for a call in every interpretation."""
     try:
         condition = compile_condition(when)
         ways = (call_facts(call, effect) for call in calls for effect in effects)
@@ -196,7 +196,7 @@ def condition_holds(
 def _may_approve(grant: Grant, call: ToolCall, terms: Ask) -> bool:
     if len(terms.stages) != 1 or terms.stages[0].quorum != 1:
         return False
-    if "requester" in terms.exclude and fold(grant.created_by) == fold(call.requester):
+    if "requester" in terms.exclude and fold_confusables(grant.created_by) == fold_confusables(call.requester):
         return False
     approvers = terms.stages[0].approvers
     return grant.role in DECIDING_ROLES if approvers is None else approvers.include(grant.created_by, grant.teams)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.core.call import MAX_NAME, MAX_NAMES
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, RecentSignInRequired
 from interlock.core.ledger.event import SYSTEM_ACTOR
@@ -236,7 +236,7 @@ def is_reserved_actor(name: str) -> bool:
 
 def check_name(name: str) -> None:
     """Names appear in the ledger and in policies, where they must not look like something else."""
-    if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
+    if not 1 <= len(name) <= MAX_NAME or escape_invisible(name) != name or name != name.strip():
         raise InvalidRequest(f'"{_shown(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
     if is_reserved_actor(name):
         raise InvalidRequest(f"{name!r} is a name that Interlock uses itself. Choose another.")
@@ -265,7 +265,7 @@ def check_bindings(role: str, bindings: KeyBindings) -> None:
     if len(bindings.tools) > MAX_NAMES:
         raise InvalidRequest(f"That are {len(bindings.tools):,} patterns of tools; there may be {MAX_NAMES}.")
     for pattern in bindings.tools:
-        if not 1 <= len(pattern) <= MAX_NAME or visible(pattern) != pattern or pattern != pattern.strip():
+        if not 1 <= len(pattern) <= MAX_NAME or escape_invisible(pattern) != pattern or pattern != pattern.strip():
             raise InvalidRequest(f'"{_shown(pattern)}" cannot be a pattern of tools, such as send_* or pay.')
     if bindings.requester not in ("", ANY_REQUESTER, NO_REQUESTER):
         check_name(bindings.requester)
@@ -288,7 +288,7 @@ def check_workspace(name: str) -> None:
 
 def check_email(email: str) -> None:
     before, at, after = email.partition("@")
-    fits = len(email) <= MAX_NAME and before and after and "@" not in after and visible(email) == email
+    fits = len(email) <= MAX_NAME and before and after and "@" not in after and escape_invisible(email) == email
     if email and not (at and fits and not any(ch.isspace() for ch in email)):
         raise InvalidRequest(f'"{_shown(email)}" is not an e-mail address, such as ann@example.com.')
 
@@ -299,7 +299,7 @@ def _rank(role: str) -> int:
 
 def _shown(text: str) -> str:
     """The text, cut to the maximum length of a name, for messages."""
-    return visible(text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…")
+    return escape_invisible(text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…")
 
 
 IDENTITY_LINK_TTL = 15 * 60_000  # milliseconds

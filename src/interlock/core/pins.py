@@ -8,8 +8,8 @@ from functools import cached_property
 
 from interlock.core.call import ToolSpec, parse_spec
 from interlock.core.canonical import canonical
+from interlock.core.confusables import escape_non_ascii, looks_like, without_case
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.names import looks_like, spell_out, without_case
 from interlock.core.policy.policy import Policy
 
 MAX_PINS = 10_000  # per workspace: more would not be read, and their tools judged by their agents' claims again
@@ -82,7 +82,8 @@ def lookalike_error(tool: str, known: str, standing: str) -> Conflict:
     """The error for a tool that is not pinned because its name looks like a known one."""
     hint = " If that is the wrong one, unpin it first." if standing == "pinned" else ""
     return Conflict(
-        f"{spell_out(tool)} looks like {spell_out(known)}, which is {standing}: it is not pinned.{hint}", tool=tool
+        f"{escape_non_ascii(tool)} looks like {escape_non_ascii(known)}, which is {standing}: it is not pinned.{hint}",
+        tool=tool,
     )
 
 

@@ -75,11 +75,11 @@ def without_person(people: People | None, name: str) -> People | None:
 
 
 def _is_vote_kept(approval: Approval, vote: Vote, member: UpdatedMember) -> bool:
-    if member.name not in (vote.by, vote.seat):
+    if member.name not in (vote.by, vote.on_behalf_of):
         return True
     if not member.role:
         return False
-    if vote.seat == member.name:
+    if vote.on_behalf_of == member.name:
         return voting.may_vote(approval, member.name, member.role, member.teams, vote.stage)
     return member.can_vote
 

@@ -187,7 +187,9 @@ def _people(approval: Approval) -> Iterable[str]:
 def _teams(approval: Approval) -> frozenset[str]:
     """The teams that the terms name, to decide or by escalation."""
     asked = [stage.approvers for stage in approval.terms.stages if stage.approvers is not None]
-    return frozenset[str]().union(*(people.teams for people in (*asked, *(step.to for step in approval.terms.ladder))))
+    return frozenset[str]().union(
+        *(people.teams for people in (*asked, *(step.to for step in approval.terms.escalation_steps)))
+    )
 
 
 def _texts(stored: Stored, leaves: list[tuple[str, object]]) -> Iterator[str]:

@@ -42,7 +42,7 @@ class Gate:
     """The gate of an agent: `Agent(client, tools=[…], middleware=gate.middleware)`.
 
     A tool without an effect counts as unknown and asks for approval. With `inline` a pending call waits inside the run:
-    for agents that run as a tool of another agent, which cannot pause. Without `keep` the paused run is not saved here,
+    for a tool of another agent, which cannot pause. Without `saves_pauses` paused runs are not saved,
     because something else does it, such as a workflow with its checkpoints.
     """
 
@@ -50,7 +50,7 @@ class Gate:
     effects: Mapping[str, str] = field(default_factory=dict)
     specs: Mapping[str, ToolSpec] = field(default_factory=dict)
     inline: bool = False
-    keep: bool = True
+    saves_pauses: bool = True
 
     @property
     def middleware(self) -> list[Any]:
@@ -62,7 +62,7 @@ class Gate:
         async def runs(context: AgentContext, call_next: CallNext) -> None:
             await self._run(context, call_next)
 
-        return [calls] if self.inline or not self.keep else [calls, runs]
+        return [calls] if self.inline or not self.saves_pauses else [calls, runs]
 
     def sub(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Gate:
         """The gate of an agent that this agent uses as a tool."""
@@ -85,11 +85,11 @@ class Gate:
     async def resume(self, agent: Any, pause: Pause) -> tuple[AgentSession, AgentResponse]:
         """Resume a paused run, in any process. Saving the returned session is up to the program."""
         session = load_session(pause)
-        response = await self.look_again(agent, session)
-        await self.agent.resumed(pause)
+        response = await self.recheck(agent, session)
+        await self.agent.complete_pause(pause)
         return session, response
 
-    async def look_again(self, agent: Any, session: AgentSession) -> AgentResponse:
+    async def recheck(self, agent: Any, session: AgentSession) -> AgentResponse:
         """Resume with a session that the program saved itself: every pending call is checked again."""
         return await agent.run(_resume_message(session), session=session)
 
@@ -97,15 +97,15 @@ class Gate:
         """Save a run that ends with approval requests, so that any process can resume it."""
         session = context.session
 
-        async def keep(_: AgentResponse) -> None:
+        async def save(_: AgentResponse) -> None:
             if session is not None:
                 await self._save_pause(session)
 
         if context.stream:
-            context.stream_result_hooks.append(keep)
+            context.stream_result_hooks.append(save)
             return await call_next()
         await call_next()
-        return await keep(context.result)
+        return await save(context.result)
 
     async def _save_pause(self, session: AgentSession) -> None:
         notes, run_id = session.state.setdefault(STATE_KEY, {}), session.session_id
@@ -113,7 +113,7 @@ class Gate:
         if pending_requests(session):
             notes[FENCE] = (await self.agent.pause(run_id, _dump_session(session).encode())).fence
         elif fence is not None:
-            await self.agent.resumed(
+            await self.agent.complete_pause(
                 Pause(run_id=run_id, agent=self.agent.path[0], state=b"", paused_at=0, fence=fence)
             )
 

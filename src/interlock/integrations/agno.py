@@ -68,7 +68,7 @@ class Gate:
         """Continue a paused run, loaded from Agno's database."""
         went_on = await self._continue(agent, run)
         if not went_on.is_paused:
-            await self.agent.resumed(await self.agent.pause(run.run_id))  # deletes any pause of the run
+            await self.agent.complete_pause(await self.agent.pause(run.run_id))  # deletes any pause of the run
         return went_on
 
     async def resume(self, agent: Any, pause: Pause) -> Any:
@@ -79,7 +79,7 @@ class Gate:
             how = "Give the agent the db that it had, and an id or a name that stays the same."
             raise Misconfigured(f"Agno's database has no run {pause.run_id} of this agent. {how}")
         run = await self._continue(agent, run)
-        await self.agent.resumed(pause)
+        await self.agent.complete_pause(pause)
         return run
 
     def run(self, agent: Any, input: Any, **more: Any) -> Any:
@@ -88,7 +88,7 @@ class Gate:
     def continue_run(self, agent: Any, run: Any) -> Any:
         went_on = self._continue_sync(agent, run)
         if not went_on.is_paused:
-            self.agent.resumed_sync(self.agent.pause_sync(run.run_id))
+            self.agent.complete_pause_sync(self.agent.pause_sync(run.run_id))
         return went_on
 
     async def _continue(self, agent: Any, run: Any) -> Any:
@@ -103,7 +103,7 @@ class Gate:
         return run
 
     def _continue_sync(self, agent: Any, run: Any) -> Any:
-        gated, lock = dict(_gated_functions(agent)), self.agent.lock
+        gated, lock = dict(_gated_functions(agent)), self.agent.interlock
         while paused_calls := _held_calls(run, gated):
             lock.open()
             outcomes = [lock.loop_thread.run(each.outcome()) for each in paused_calls]
@@ -251,7 +251,7 @@ class _PausedCall:
         call = self.gated_function.make_call(
             tool.tool_args, self.run_id, self.session_id, tool.tool_call_id, self.number
         )
-        return await self.gated_function.agent.lock.check(call, self.gated_function.spec)
+        return await self.gated_function.agent.interlock.check(call, self.gated_function.spec)
 
     def confirm(self, run: Any) -> None:
         self.requirement.confirm()

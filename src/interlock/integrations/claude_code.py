@@ -16,7 +16,7 @@ from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused
 if TYPE_CHECKING:
     from interlock.sdk.agent import Agent
     from interlock.sdk.session import RunSession
-from interlock.core.names import matches_pattern
+from interlock.core.confusables import matches_pattern
 from interlock.presenters.model_message import plain_text
 
 __all__ = ["hooks"]
@@ -227,7 +227,7 @@ def hooks(
         raise InvalidRequest(f"undecided is one of {', '.join(UNDECIDED)}.")
     calls = HookCallbacks(
         agent,
-        HookOptions(parse_reads(reads), wait, undecided, approval_link_template=agent.lock.approval_link_template),
+        HookOptions(parse_reads(reads), wait, undecided, approval_link_template=agent.interlock.approval_link_template),
     )
     after = [matcher(hooks=[calls.after])]
     before = matcher(hooks=[calls.before], timeout=wait + GRACE, on_failure="block")
@@ -262,12 +262,12 @@ class HookCallbacks:
         return {}
 
     async def _hook(self) -> Hook:
-        program, backend = self._agent.lock.program, (await self._session()).backend
+        program, backend = self._agent.interlock.program, (await self._session()).backend
         identity = HookIdentity(program.workspace, program.user, self._agent.path)
         return Hook(backend, self._notes, identity, self._options)
 
     async def _session(self) -> RunSession:
-        lock = self._agent.lock
+        lock = self._agent.interlock
         return lock.open() if lock.is_open else await asyncio.to_thread(lock.open)
 
 

@@ -93,8 +93,8 @@ class GatedTool(BaseTool):
         """Run the tool; waits for a decision in this thread, without a timeout."""
         try:
             tool, agent, spec = self._gate()
-            agent.lock.open()
-            call = agent.lock.loop_thread.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
+            agent.interlock.open()
+            call = agent.interlock.loop_thread.run(self._call(agent, spec, _json_arguments(tool, args, kwargs)))
             outcome = agent.attempt_until_decided_sync(call, spec, _sync_body(tool))
         except Exception as error:  # noqa: BLE001  CrewAI would immediately retry a tool that raises
             return _to_tool_failure(error)
@@ -103,8 +103,8 @@ class GatedTool(BaseTool):
     async def _arun(self, *args: Any, **kwargs: Any) -> Any:
         try:
             tool, agent, spec = self._gate()
-            if not agent.lock.is_open:
-                await asyncio.to_thread(agent.lock.open)
+            if not agent.interlock.is_open:
+                await asyncio.to_thread(agent.interlock.open)
             call = await self._call(agent, spec, _json_arguments(tool, args, kwargs))
             outcome = await agent.attempt_until_decided(call, spec, _async_body(tool))
         except Exception as error:  # noqa: BLE001  as above
@@ -121,7 +121,7 @@ class GatedTool(BaseTool):
 
         The agent's path is part of the id, so that an agent cannot use the approval of another one.
         """
-        counted = await agent.lock.open().make_call(spec, args)
+        counted = await agent.interlock.open().make_call(spec, args)
         call_id = bounded_id(f"{digest(canonical(agent.path))[:16]}:{counted.call_id}")
         named = replace(counted, call_id=call_id, thread_id=counted.run_id, setting="paused")
         return replace(named, agent=agent.name, agent_path=agent.path)

@@ -36,7 +36,7 @@ from interlock.sdk.agent import Agent, bounded_id
 Workflow = Callable[[Any], Awaitable[Any]]
 ACTIVE = ("PENDING", "ENQUEUED", "DELAYED")
 OVER = ("SUCCESS", "ERROR", "CANCELLED")
-LOOK, LONGEST = 0.05, 1.0  # poll interval of a segment in seconds: the first, doubled each time, and the longest
+FIRST_POLL, LONGEST_POLL = 0.05, 1.0  # poll intervals of a segment in seconds: the first is doubled up to the longest
 _SEGMENT = re.compile(r"run:(.+):seg:([1-9][0-9]*)", re.DOTALL)
 
 
@@ -49,7 +49,7 @@ class SegmentSuspended(BaseException):
 
 
 class Segments:
-    """The workflows of one agent. `keep` must run in at least one process: it starts and resumes runs."""
+    """The workflows of one agent. `run_worker` must run in at least one process: it starts and resumes runs."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -94,11 +94,11 @@ class Segments:
             )
         name = f"interlock.{spec.name}"
         step = await DBOS.run_step_async({"name": name}, self._attempt_step, found[1], spec, args, function)
-        if "told" not in step:
+        if "model_message" not in step:
             raise SegmentSuspended(step["waits_at"])
-        return step["told"]
+        return step["model_message"]
 
-    async def keep(self, stop: asyncio.Event | None = None, at_once: int = 10) -> None:
+    async def run_worker(self, stop: asyncio.Event | None = None, at_once: int = 10) -> None:
         """Start and resume runs as soon as they are ready, until `stop` is set. Any number of processes may do so."""
         await self._agent.resume_all(self._resume_run, stop, at_once)
 
@@ -118,10 +118,10 @@ class Segments:
             call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
             outcome = await attempt_recorded(self._agent, call, spec, functools.partial(call_function, function))
         except InvalidRequest as error:
-            return {"told": error_message(error, spec.name)}
+            return {"model_message": error_message(error, spec.name)}
         except (StoreUnavailable, TooManyRequests):  # the run resumes from here when the backend is available again
             return waits
-        return waits if isinstance(outcome, Waiting) else {"told": to_model_message(outcome, spec.name)}
+        return waits if isinstance(outcome, Waiting) else {"model_message": to_model_message(outcome, spec.name)}
 
     @asynccontextmanager
     async def _with_heartbeat(self, segment: str) -> AsyncIterator[None]:
@@ -182,7 +182,7 @@ class Segments:
         One without a heartbeat for the length of a lease is restarted from its last step.
         """
         now = asyncio.get_running_loop().time
-        rest, seen, since = LOOK, None, now()
+        rest, seen, since = FIRST_POLL, None, now()
         while (status := await _status(segment)) is not None and status.status in ACTIVE:
             sign = (status.status, status.executor_id, status.attributes)
             if sign != seen or segment in self._local_segments:
@@ -191,7 +191,7 @@ class Segments:
                 await DBOS.resume_workflow_async(segment)
                 since = now()
             await asyncio.sleep(rest)
-            rest = min(2 * rest, LONGEST)
+            rest = min(2 * rest, LONGEST_POLL)
         if status is None:
             raise Misconfigured(f"DBOS has no workflow {segment} any more.")
         return status
@@ -208,7 +208,7 @@ class Segments:
 
     @property
     def _lease(self) -> float:
-        return self._agent.lock.program.lease / 1000
+        return self._agent.interlock.program.lease / 1000
 
 
 def segment_id(run_id: str, segment: int) -> str:

@@ -27,13 +27,13 @@ REQUESTED, RESOLVED = "ui.approval.requested", "hitl.approval.resolved"
 
 
 class Gate:
-    """The gate of a function's tools; `look_every` is the longest time between two checks of a pending call."""
+    """The gate of a function's tools; `poll_interval` is the longest time between two checks of a pending call."""
 
-    def __init__(self, agent: Agent, look_every: timedelta = LONGEST_WAIT) -> None:
-        if look_every < timedelta(seconds=1) or look_every.microseconds:
-            raise Misconfigured("look_every is a number of whole seconds, and at least one.")
+    def __init__(self, agent: Agent, poll_interval: timedelta = LONGEST_WAIT) -> None:
+        if poll_interval < timedelta(seconds=1) or poll_interval.microseconds:
+            raise Misconfigured("poll_interval is a number of whole seconds, and at least one.")
         self._tools = WorkflowTools(agent)
-        self._poll_interval = look_every
+        self._poll_interval = poll_interval
 
     def tool(
         self,
@@ -58,13 +58,13 @@ class Gate:
         snapshot = await self._wait_ended(ctx, tool, args)
         if snapshot["state"] == "done":
             return snapshot["result"]
-        why = NotRun(snapshot["message"], snapshot["told"], reason=snapshot["code"])
+        why = NotRun(snapshot["message"], snapshot["model_message"], reason=snapshot["code"])
         raise inngest.NonRetriableError(snapshot["message"]) from why
 
-    async def told(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
+    async def run_for_model(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> Any:
         """The message for the model: the result, a person's answer, or why there is none; raises nothing for these."""
         snapshot = await self._wait_ended(ctx, tool, args)
-        return snapshot["result"] if snapshot["state"] == "done" else snapshot["told"]
+        return snapshot["result"] if snapshot["state"] == "done" else snapshot["model_message"]
 
     async def _wait_ended(self, ctx: Any, tool: str, args: Mapping[str, Any]) -> CallSnapshot:
         """Wait until the call ends. Its id is a separate step, so that Inngest stores it before it is used."""
@@ -82,14 +82,14 @@ class Gate:
             pause *= 2
         return snapshot
 
-    async def _take_snapshot(self, ctx: Any, name: str, asked: tuple[str, Mapping[str, Any], str]) -> CallSnapshot:
+    async def _take_snapshot(self, ctx: Any, name: str, request: tuple[str, Mapping[str, Any], str]) -> CallSnapshot:
         """Check the call in a step. Safe to retry at any time: a started call is never started again."""
-        tool, args, call_id = asked
+        tool, args, call_id = request
 
-        async def look() -> dict[str, Any]:
+        async def check_call() -> dict[str, Any]:
             return dict(await self._tools.take_snapshot(tool, args, f"{ENGINE}:{ctx.run_id}", call_id))
 
-        return cast(CallSnapshot, await ctx.step.run(f"{name} (look)", look))
+        return cast(CallSnapshot, await ctx.step.run(f"{name} (check)", check_call))
 
 
 async def _new_id() -> str:

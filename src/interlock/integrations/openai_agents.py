@@ -77,7 +77,7 @@ class GatedAgent:
                 return None
             result = await agents.Runner.run(self.agent, state, **options)
             result = await self._continue(conversation, result, options)
-        await self.gate.resumed(pause)
+        await self.gate.complete_pause(pause)
         return result
 
     @asynccontextmanager
@@ -100,7 +100,7 @@ class GatedAgent:
         yield result
         await self._save_pause(conversation, result)
         if result.is_complete:
-            await self.gate.resumed(pause)
+            await self.gate.complete_pause(pause)
 
     @contextmanager
     def conversation(
@@ -113,9 +113,9 @@ class GatedAgent:
         with enter_conversation(ConversationContext(run_id, held_calls=dict(held_calls or {}))) as conversation:
             yield conversation
 
-    async def keep(self, result: agents.RunResultBase) -> Pause | None:
+    async def save_pause(self, result: agents.RunResultBase) -> Pause | None:
         """Save a run that waits for a decision, inside `conversation`, so that any process can resume it."""
-        return await self._save_pause(current_conversation("keep"), result)
+        return await self._save_pause(current_conversation("save_pause"), result)
 
     async def _save_pause(self, conversation: ConversationContext, result: Any) -> Pause | None:
         with enter_conversation(conversation):
@@ -351,7 +351,7 @@ class GatedInvoker:
         conversation = current_conversation(self.spec.name)
         try:
             call = await self._call(conversation, context, args, call_id)
-            outcome = await self.gate.lock.check(call, self.spec)
+            outcome = await self.gate.interlock.check(call, self.spec)
         except InvalidRequest:
             return False  # the error is returned to the model when the tool is invoked
         match outcome:

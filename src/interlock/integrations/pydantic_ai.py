@@ -67,16 +67,16 @@ class Gate(AbstractCapability[Any]):
         return GatedToolset(toolset, self.agent, self.effects, self.wait)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await keep(self.agent, result)
+        await save_pause(self.agent, result)
         return result
 
 
 def gated(toolset: AbstractToolset[Any], agent: Agent, effects: Effects | None = None, wait: Wait = "") -> GatedToolset:
-    """Gate one toolset, local or of an MCP server. To pause, pass the result of the run to `keep`."""
+    """Gate one toolset, local or of an MCP server. To pause, pass the result of the run to `save_pause`."""
     return GatedToolset(toolset, agent, effects or {}, resolve_wait(agent, wait))
 
 
-async def keep(agent: Agent, result: AgentRunResult[Any]) -> Pause | None:
+async def save_pause(agent: Agent, result: AgentRunResult[Any]) -> Pause | None:
     """Save a run that waits for a decision until it is resumed; None for any other run. A `Gate` does so itself."""
     if not isinstance(result.output, DeferredToolRequests):
         return None
@@ -96,12 +96,12 @@ async def resume(
     """
     waiting, _, messages = pause.state.partition(b"\n")
     given = results or DeferredToolResults()
-    look_again = DeferredToolResults(approvals=dict.fromkeys(json.loads(waiting), True), metadata=given.metadata)
-    look_again.calls.update(given.calls)
-    look_again.approvals = {**given.approvals, **look_again.approvals}
+    rechecks = DeferredToolResults(approvals=dict.fromkeys(json.loads(waiting), True), metadata=given.metadata)
+    rechecks.calls.update(given.calls)
+    rechecks.approvals = {**given.approvals, **rechecks.approvals}
     history = ModelMessagesTypeAdapter.validate_json(messages)
     return await agent.run(
-        message_history=history, deferred_tool_results=look_again, conversation_id=pause.run_id, **more
+        message_history=history, deferred_tool_results=rechecks, conversation_id=pause.run_id, **more
     )
 
 
@@ -214,14 +214,14 @@ class _ToolsetCall:
         try:
             return await self.gate.wrapped.call_tool(self.name, args, self.ctx, self.tool)
         except (ApprovalRequired, CallDeferred) as error:
-            if self.gate.agent.lock.execution() is None:
+            if self.gate.agent.interlock.execution() is None:
                 raise
             said = (
                 f"{self.name} was approved, and then asked for itself. Leave that to the gate; only a read can defer."
             )
             raise UserError(said) from error
         except ModelRetry as error:
-            if self.gate.agent.lock.execution() is None or not _is_effect_unknown(error):
+            if self.gate.agent.interlock.execution() is None or not _is_effect_unknown(error):
                 raise
             raise EffectUnknown(error.message) from error
 

@@ -24,7 +24,7 @@ from interlock.sdk.agent import Agent
 
 T = TypeVar("T")
 RUN_ID_PREFIX = "restate:"  # prefix of an invocation's run id, by which the channel `restate` finds its calls
-LOOK_AGAIN = timedelta(minutes=10)
+RECHECK_AFTER = timedelta(minutes=10)
 FIRST_BACKOFF = timedelta(seconds=1)
 WORKFLOW_ENDED = "The workflow ended before the call could run."
 
@@ -35,13 +35,13 @@ async def gated(
     spec: ToolSpec,
     args: Mapping[str, object],
     function: Callable[..., Any],
-    look_again: timedelta = LOOK_AGAIN,
+    recheck_after: timedelta = RECHECK_AFTER,
     **more: Any,
 ) -> Any:
     """The message for the model: the function's result, a person's answer, or why it did not run.
 
     The function, sync or async, gets the approved arguments by name and runs at most once, despite crashes and replays.
-    `look_again` bounds the delay after a lost wake-up. `more` are fields of the ToolCall.
+    `recheck_after` bounds the delay after a lost wake-up. `more` are fields of the ToolCall.
     """
     name, woken = ctx.awakeable()
     try:
@@ -49,11 +49,11 @@ async def gated(
     except InvalidRequest as error:
         return error_message(error, spec.name)
 
-    async def look() -> dict[str, Any]:
+    async def check_call() -> dict[str, Any]:
         return await _finish_if_cancelled(_attempt(agent, call, spec, function))
 
-    found = await _journal_step(ctx, f"ask about {spec.name}", look)
-    pause, waits = look_again, [woken]
+    found = await _journal_step(ctx, f"ask about {spec.name}", check_call)
+    pause, waits = recheck_after, [woken]
     while "waiting" in found:
         try:
             timer = ctx.sleep(pause)
@@ -61,12 +61,12 @@ async def gated(
             if woken in done:  # it resolves only once: if it was not the decision, only polling is left
                 pause, waits = FIRST_BACKOFF, []
             elif not waits:
-                pause = min(2 * pause, look_again)
-            found = await _journal_step(ctx, f"look at {spec.name}", look)
+                pause = min(2 * pause, recheck_after)
+            found = await _journal_step(ctx, f"check {spec.name}", check_call)
         except restate.TerminalError:  # cancelled, or it cannot continue
             await _journal_step(ctx, f"withdraw {spec.name}", partial(_withdraw, agent, found["waiting"]))
             raise
-    return found["told"]
+    return found["model_message"]
 
 
 async def _journal_step(
@@ -81,12 +81,12 @@ async def _attempt(agent: Agent, call: ToolCall, spec: ToolSpec, function: Calla
     try:
         outcome = await attempt_recorded(agent, call, spec, partial(call_function, function))
     except InvalidRequest as error:
-        return {"told": error_message(error, call.tool)}
+        return {"model_message": error_message(error, call.tool)}
     except Stale as error:  # a replay with other arguments; other errors may be temporary, and Restate retries
         raise restate.TerminalError(error.message, error.status) from error
     if isinstance(outcome, Waiting):
         return {"waiting": outcome.approval_id}
-    return {"told": to_model_message(outcome, call.tool)}
+    return {"model_message": to_model_message(outcome, call.tool)}
 
 
 async def _finish_if_cancelled(work: Awaitable[T]) -> T:
@@ -102,7 +102,7 @@ async def _finish_if_cancelled(work: Awaitable[T]) -> T:
 async def _withdraw(agent: Agent, approval_id: str) -> dict[str, Any]:
     """Cancel the approval: nobody should approve a call that will not run. A started or finished call is left alone."""
     try:
-        await agent.lock.cancel(approval_id, WORKFLOW_ENDED)
+        await agent.interlock.cancel(approval_id, WORKFLOW_ENDED)
     except Error as error:
         if error.status >= 500:
             raise

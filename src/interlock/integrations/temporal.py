@@ -25,7 +25,7 @@ from interlock.sdk.agent import Agent
 from interlock.sdk.functions import FunctionTool
 
 ENGINE = "temporal"
-LOOK_ACTIVITY = "interlock_look"
+CHECK_ACTIVITY = "interlock_check_call"
 WITHDRAW_ACTIVITY = "interlock_withdraw"
 WAKE_SIGNAL = "interlock_woken"
 TOOL_TIMEOUT = timedelta(minutes=10)
@@ -54,7 +54,7 @@ class Tools:
     @property
     def activities(self) -> list[Callable[..., Any]]:
         """The activities to register at the worker."""
-        return [self.look, self.withdraw]
+        return [self.check_call, self.withdraw]
 
     def tool(
         self,
@@ -71,13 +71,13 @@ class Tools:
         """
         return lambda body: self._tools.add(body, name, **spec_options(effect, describe, secret, decisions))
 
-    @activity.defn(name=LOOK_ACTIVITY)
-    async def look(self, asked: CallRequest) -> CallSnapshot:
+    @activity.defn(name=CHECK_ACTIVITY)
+    async def check_call(self, request: CallRequest) -> CallSnapshot:
         """Check the call. Safe to retry at any time: a started call is never started again."""
         workflow_id = activity.info().workflow_id
         if not workflow_id:
             raise Misconfigured("This activity looks at calls of workflows. Call it through Calls.")
-        return await self._tools.take_snapshot(asked.tool, asked.args, f"{ENGINE}:{workflow_id}", asked.call_id)
+        return await self._tools.take_snapshot(request.tool, request.args, f"{ENGINE}:{workflow_id}", request.call_id)
 
     @activity.defn(name=WITHDRAW_ACTIVITY)
     async def withdraw(self, approval_id: str) -> None:
@@ -86,7 +86,7 @@ class Tools:
         A started or finished call is left alone.
         """
         with suppress(Conflict, Expired, NotFound):
-            await self._agent.lock.cancel(approval_id, CANCELLED)
+            await self._agent.interlock.cancel(approval_id, CANCELLED)
 
 
 # In the workflow: deterministic, with no input but the results of the activity
@@ -95,16 +95,16 @@ class Tools:
 class Calls:
     """One per workflow, made in its `__init__` or at the start of its `run`.
 
-    `timeout` is how long a tool may run. `look_every` is the longest time between two checks of a pending call.
+    `timeout` is how long a tool may run. `poll_interval` is the longest time between two checks of a pending call.
     """
 
-    def __init__(self, timeout: timedelta = TOOL_TIMEOUT, look_every: timedelta = LONGEST_WAIT) -> None:
+    def __init__(self, timeout: timedelta = TOOL_TIMEOUT, poll_interval: timedelta = LONGEST_WAIT) -> None:
         if workflow.get_signal_handler(WAKE_SIGNAL) is not None:
             raise ApplicationError("A workflow has one Calls: make it once and keep it.", non_retryable=True)
-        if look_every < timedelta(seconds=1):
-            raise ApplicationError("look_every is a second at least.", non_retryable=True)
+        if poll_interval < timedelta(seconds=1):
+            raise ApplicationError("poll_interval is a second at least.", non_retryable=True)
         self._timeout = timeout
-        self._poll_interval = look_every
+        self._poll_interval = poll_interval
         self._count = 0
         self._woken: set[str] = set()
         workflow.set_signal_handler(WAKE_SIGNAL, self._wake)
@@ -117,12 +117,14 @@ class Calls:
         snapshot = await self._wait_ended(tool, args, call_id)
         if snapshot["state"] == "done":
             return snapshot["result"]
-        raise ApplicationError(snapshot["message"], snapshot["told"], type=snapshot["code"], non_retryable=True)
+        raise ApplicationError(
+            snapshot["message"], snapshot["model_message"], type=snapshot["code"], non_retryable=True
+        )
 
-    async def told(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
+    async def run_for_model(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
         """The message for the model: the result, a person's answer, or why there is none; raises nothing for these."""
         snapshot = await self._wait_ended(tool, args, call_id)
-        return snapshot["result"] if snapshot["state"] == "done" else snapshot["told"]
+        return snapshot["result"] if snapshot["state"] == "done" else snapshot["model_message"]
 
     async def _wait_ended(self, tool: str, args: Mapping[str, Any], call_id: str) -> CallSnapshot:
         """Check the call until it ends. Signals during a check are kept, and trigger the next one."""
@@ -130,7 +132,7 @@ class Calls:
         pause = FIRST_WAIT
         while True:
             snapshot: CallSnapshot = await workflow.execute_activity(
-                LOOK_ACTIVITY, request, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
+                CHECK_ACTIVITY, request, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
             )
             if snapshot["state"] != "waiting":
                 return snapshot

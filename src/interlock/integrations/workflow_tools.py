@@ -29,7 +29,7 @@ LONGEST_WAIT = timedelta(minutes=15)
 class CallSnapshot(TypedDict, total=False):
     """The state of a call.
 
-    `state` decides: a result may be any JSON, also null. `told` is the message for the model.
+    `state` decides: a result may be any JSON, also null.
     """
 
     state: Literal["waiting", "done", "not_run"]
@@ -37,7 +37,7 @@ class CallSnapshot(TypedDict, total=False):
     result: Any
     code: str
     message: str
-    told: Any
+    model_message: Any
 
 
 class WorkflowTools:
@@ -65,8 +65,8 @@ class WorkflowTools:
             call = self._agent.call(tool, function.bind((), args), run_id, call_id)
             outcome = await attempt_recorded(self._agent, call, function.spec, run)
         except (InvalidRequest, Conflict, NotRun) as error:  # a retry cannot fix these
-            told = error_message(error, tool)
-            return CallSnapshot(state="not_run", code=error.code, message=error.message, told=told)
+            model_message = error_message(error, tool)
+            return CallSnapshot(state="not_run", code=error.code, message=error.message, model_message=model_message)
         return _call_snapshot(outcome, tool)
 
     def _function(self, tool: str) -> FunctionTool:
@@ -99,7 +99,7 @@ async def attempt_recorded(
         try:
             return await tool(args)
         except Exception as error:
-            if agent.lock.execution() is not None:
+            if agent.interlock.execution() is not None:
                 recorded.append(error)
             raise
 
@@ -122,7 +122,7 @@ def _call_snapshot(outcome: Outcome, tool: str) -> CallSnapshot:
             return CallSnapshot(state="waiting", approval_id=approval_id)
         case _:
             error = to_not_run_error(outcome, tool)
-            ended = CallSnapshot(state="not_run", code=error.code, message=error.message, told=error.result)
+            ended = CallSnapshot(state="not_run", code=error.code, message=error.message, model_message=error.result)
             return {**ended, "approval_id": outcome.approval_id}
 
 

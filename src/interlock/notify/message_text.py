@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from interlock.core.approval.approval import Approval
 from interlock.core.approval.vote import next_approvers_text, total_quorum
 from interlock.core.call import QUESTION_TOOL
-from interlock.core.card import CardField, head_and_tail, visible
+from interlock.core.card import CardField, escape_invisible, head_and_tail
 from interlock.core.errors import Misconfigured
 from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.notify.delivery import ApprovalView, Notification
@@ -31,10 +31,10 @@ def status_sentence(approval_view: ApprovalView) -> str:
         return approvers_sentence(approval)
     if decision_record is None:
         return f"This is {approval_view.status}."
-    by = "Interlock" if decision_record.by == SYSTEM_ACTOR else visible(decision_record.by)
-    via = f" through {visible(decision_record.via)}" if decision_record.via else ""
+    by = "Interlock" if decision_record.by == SYSTEM_ACTOR else escape_invisible(decision_record.by)
+    via = f" through {escape_invisible(decision_record.via)}" if decision_record.via else ""
     why = (
-        f" They wrote: {shorten(visible(decision_record.reason or decision_record.comment), MAX_VALUE)}"
+        f" They wrote: {shorten(escape_invisible(decision_record.reason or decision_record.comment), MAX_VALUE)}"
         if _has_comment(approval)
         else ""
     )
@@ -44,7 +44,7 @@ def status_sentence(approval_view: ApprovalView) -> str:
 
 def approvers_sentence(approval: Approval) -> str:
     """Return who has to approve, how many of them, and until when."""
-    have, need = len({vote.seat for vote in approval.votes}), total_quorum(approval)
+    have, need = len({vote.on_behalf_of for vote in approval.votes}), total_quorum(approval)
     votes = f" {have} of {need} have approved." if need > 1 else ""
     return f"It waits for {next_approvers_text(approval)} until {utc_time(approval.deadlines.expires_at)}.{votes}"
 
@@ -55,7 +55,7 @@ def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, s
     shown = [(field.pointer.removeprefix("/") or field.name, _value(field)) for field in fields[:limit]]
     more = len(fields) - len(shown)
     return [
-        *((shorten(visible(name), MAX_NAME), value) for name, value in shown),
+        *((shorten(escape_invisible(name), MAX_NAME), value) for name, value in shown),
         *([("…", f"{more} more in the web app")] if more > 0 else []),
     ]
 
@@ -72,7 +72,9 @@ def claims(approval_view: ApprovalView, limit: int = MAX_VALUE) -> list[tuple[st
 def warnings(approval_view: ApprovalView) -> list[str]:
     """Return the card's alarms."""
     return [
-        shorten(visible(each.message), MAX_WARNING) for each in approval_view.card.findings if each.level == "alarm"
+        shorten(escape_invisible(each.message), MAX_WARNING)
+        for each in approval_view.card.findings
+        if each.level == "alarm"
     ]
 
 
@@ -93,7 +95,7 @@ def _title(message: Notification) -> str:
     if approval_view is None:
         if message.purpose == "group":
             return f"{message.count} more calls wait for you"
-        return f"A test from Interlock, sent for {visible(message.requested_by)}"
+        return f"A test from Interlock, sent for {escape_invisible(message.requested_by)}"
     asks = approval_view.approval.subject.tool == QUESTION_TOOL  # its sentence is the agent's question
     sentence = f"The agent asks: {approval_view.card.sentence}" if asks else approval_view.card.sentence
     match message.purpose:

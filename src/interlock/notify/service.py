@@ -16,7 +16,7 @@ from interlock.app.inbox import ApprovalDetails, active_delegations
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.config.models import Settings
 from interlock.core.call import DEFAULT_WORKSPACE
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.declared import shown_schema
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
@@ -181,7 +181,7 @@ class NotificationService:
         target = delivery.target
         user = (await self._services(delivery.workspace)).people.get(target.person) if target.person else None
         if target.person and (user is None or user.removed_at is not None):
-            raise NotFound(f"{visible(target.person)} is no longer a member of the workspace.")
+            raise NotFound(f"{escape_invisible(target.person)} is no longer a member of the workspace.")
         return Recipient(target.person, user.email if user else "", target.destination)
 
     # Links
@@ -246,7 +246,7 @@ class NotificationService:
     def channel(self, name: str) -> Channel:
         if name not in self.channels:
             there = ", ".join(self.channels) or "none"
-            raise NotFound(f"There is no channel {visible(name)!r}. Configured are: {there}.")
+            raise NotFound(f"There is no channel {escape_invisible(name)!r}. Configured are: {there}.")
         return self.channels[name]
 
     def get_inbound_channel(self, name: str) -> InboundChannel:
@@ -412,7 +412,7 @@ def _result(view: ApprovalDetails) -> str:
     """Return the error of a failed call in one line. A tool's result is left out, since it may hold anything."""
     payload = view.stored.payload
     if view.status == "failed":
-        return visible((payload.error or "")[:MAX_RESULT])
+        return escape_invisible((payload.error or "")[:MAX_RESULT])
     return ""
 
 

@@ -90,7 +90,7 @@ def defaults_fields(defaults: Defaults) -> PolicyFields:
         "undo_window": format_duration(defaults.undo_window),
         "start_within": format_duration(defaults.start_within),
         "remind": _times(defaults.remind),
-        "escalate": _escalation_text(defaults.ladder),
+        "escalate": _escalation_text(defaults.escalation_steps),
         "trust_declared": str(defaults.trust_declared).lower(),
     }
 
@@ -179,7 +179,7 @@ def _terms_fields(rule: Rule, defaults: Defaults) -> PolicyFields:
         "priority": ask.priority,
         "expires_in": _windows(rule.expires_in),
         "on_expiry": ask.on_expiry if ask.on_expiry != defaults.on_expiry else "",
-        "escalate": _escalation_text(ask.ladder) if ask.ladder != defaults.ladder else "",
+        "escalate": _escalation_text(ask.escalation_steps) if ask.escalation_steps != defaults.escalation_steps else "",
         "remind": (_times(ask.remind) or "never") if ask.remind != defaults.remind else "",
         "channels": ", ".join(ask.channels),
     }
@@ -210,8 +210,8 @@ def _people(people: People) -> str:
     return " or ".join([*sorted(people.users), *(f"team {team}" for team in sorted(people.teams))])
 
 
-def _escalation_text(ladder: tuple[EscalationStep, ...]) -> str:
-    return ", ".join(map(_escalation_step_text, ladder))
+def _escalation_text(escalation_steps: tuple[EscalationStep, ...]) -> str:
+    return ", ".join(map(_escalation_step_text, escalation_steps))
 
 
 def _escalation_step_text(step: EscalationStep) -> str:

@@ -38,7 +38,7 @@ class RuleEvaluation:
 class Explanation:
     """An explanation; `rule` is the deciding rule, or "" if a toggle or a default decided.
 
-    `judged_as` is the reading of the call that decided, `notes` are other reasons for the verdict.
+    `judged_as` is the interpretation of the call that decided, `notes` are other reasons for the verdict.
     """
 
     verdict: Verdict
@@ -52,16 +52,16 @@ class Explanation:
         return [*map(str, self.steps), self.conclusion, *self.notes]
 
 
-class JudgedReading(NamedTuple):
-    """One reading of a call with its verdict by one policy."""
+class JudgedInterpretation(NamedTuple):
+    """One interpretation of a call with its verdict by one policy."""
 
-    reading: ToolCall
+    interpretation: ToolCall
     effect: str
     verdict: Verdict
 
     @property
     def key(self) -> MatchKey:
-        call = self.reading
+        call = self.interpretation
         return MatchKey(
             call.tool,
             self.effect,
@@ -92,25 +92,27 @@ def explain(
 ) -> Explanation:
     """Explain the deciding interpretation: the call as claimed, or as authenticated by its key."""
     judgement = claims.judge(policy, call, spec, fill)
-    if call.objection.refusal:
-        return Explanation(verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.objection.refusal}")
+    if call.pre_check.deny_reason:
+        return Explanation(
+            verdict=judgement.verdict, steps=(), rule="", conclusion=f"denied: {call.pre_check.deny_reason}"
+        )
     told = [_explain_policy(each, judgement, spec, lines if each is policy else NO_LINES) for each in policy.layers]
-    (judged_reading, steps, by, why), others = told[0], told[1:]
+    (judged, steps, by, why), others = told[0], told[1:]
     for other in others:
         why = f"{why}. The process also applies an older policy file; {other.why}. The stricter verdict counts"
-    if call.objection.doubt and not isinstance(judgement.verdict, Deny):
+    if call.pre_check.ask_reason and not isinstance(judgement.verdict, Deny):
         why = f"{why}. Asked regardless of the rules, because the tool's declaration differs from its pin"
     notes = (
-        *_untrusted_effect_notes(policy, judgement, spec, judged_reading),
+        *_untrusted_effect_notes(policy, judgement, spec, judged),
         *_joined_rules_notes(policy, judgement, spec, by),
         *_verdict_notes(judgement),
     )
-    decides = judged_reading.verdict.kind == judgement.verdict.kind
+    decides = judged.verdict.kind == judgement.verdict.kind
     return Explanation(verdict=judgement.verdict, steps=steps, rule=by if decides else "", conclusion=why, notes=notes)
 
 
 class _PolicyExplanation(NamedTuple):
-    judged_reading: JudgedReading
+    judged: JudgedInterpretation
     steps: tuple[RuleEvaluation, ...]
     by: str
     why: str
@@ -119,26 +121,29 @@ class _PolicyExplanation(NamedTuple):
 def _explain_policy(
     policy: Policy, judgement: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]
 ) -> _PolicyExplanation:
-    """Explain one policy's verdict, by the first of the strictest readings."""
-    ways = _judge_readings(policy, judgement, spec)
-    judged_reading = max(ways, key=lambda each: claims.STRICTNESS[each.verdict.kind])
-    imitated = policy.find_imitated_name(judged_reading.reading)
+    """Explain one policy's verdict, by the first of the strictest interpretations."""
+    ways = _judge_interpretations(policy, judgement, spec)
+    judged = max(ways, key=lambda each: claims.STRICTNESS[each.verdict.kind])
+    imitated = policy.find_imitated_name(judged.interpretation)
     if imitated:
-        return _PolicyExplanation(judged_reading, (), "", f"denied: {imitation_reason(imitated)}")
+        return _PolicyExplanation(judged, (), "", f"denied: {imitation_reason(imitated)}")
     steps: list[RuleEvaluation] = []
-    facts = call_facts(judged_reading.reading, judged_reading.effect)
+    facts = call_facts(judged.interpretation, judged.effect)
     for rule in policy.rules:
-        steps.append(_evaluate_rule(rule, judged_reading.key, facts, lines.get(rule.name)))
+        steps.append(_evaluate_rule(rule, judged.key, facts, lines.get(rule.name)))
         if steps[-1].holds and not rule.shadow:
             break
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
-    return _PolicyExplanation(judged_reading, tuple(steps), by, _conclusion(policy, judged_reading, by))
+    return _PolicyExplanation(judged, tuple(steps), by, _conclusion(policy, judged, by))
 
 
-def _judge_readings(policy: Policy, judgement: claims.Judgement, spec: ToolSpec) -> list[JudgedReading]:
+def _judge_interpretations(policy: Policy, judgement: claims.Judgement, spec: ToolSpec) -> list[JudgedInterpretation]:
     alone = replace(policy, second_policy=None)
-    pairs = [(reading, effect) for reading in judgement.readings for effect in judgement.effects]
-    return [JudgedReading(reading, effect, alone.judge(reading, spec, effect)) for reading, effect in pairs]
+    pairs = [(interpretation, effect) for interpretation in judgement.interpretations for effect in judgement.effects]
+    return [
+        JudgedInterpretation(interpretation, effect, alone.judge(interpretation, spec, effect))
+        for interpretation, effect in pairs
+    ]
 
 
 def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[PossibleVerdict, ...]:
@@ -167,13 +172,13 @@ def possible_verdicts(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[P
 
 
 def _untrusted_effect_notes(
-    policy: Policy, judgement: claims.Judgement, spec: ToolSpec, judged_reading: JudgedReading
+    policy: Policy, judgement: claims.Judgement, spec: ToolSpec, judged: JudgedInterpretation
 ) -> Iterator[str]:
     """Why a declared effect does not count, and the effect that was assumed."""
     if not spec.declared or len(judgement.effects) == 1:
         return
     kinds = "It is judged as an unknown tool, as a read, as a write and as destructive, and the strictest holds"
-    here = f"{kinds}: here {EFFECT_WORDS[judged_reading.effect]}."
+    here = f"{kinds}: here {EFFECT_WORDS[judged.effect]}."
     if spec.effect:
         reason = _untrusted_reason(policy)
         yield f"What the call declares about its tool ({spec.effect}) is ignored, because {reason}. {here}"
@@ -190,12 +195,10 @@ def _untrusted_reason(policy: Policy) -> str:
 
 
 def _joined_rules_notes(policy: Policy, judgement: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
-    """Other rules that ask as well, for another reading or effect: the terms are joined."""
+    """Other rules that ask as well, for another interpretation or effect: the terms are joined."""
     if not isinstance(judgement.verdict, Ask):
         return
-    found = [
-        judged_reading.verdict for each in policy.layers for judged_reading in _judge_readings(each, judgement, spec)
-    ]
+    found = [judged.verdict for each in policy.layers for judged in _judge_interpretations(each, judgement, spec)]
     names = dict.fromkeys(verdict.rule for verdict in found if isinstance(verdict, Ask) and verdict.rule != by)
     if names:
         others = ", ".join(f'the rule "{name}"' if name else "the default" for name in names)
@@ -255,8 +258,8 @@ def _error_text(error: Exception) -> str:
     return words[:200].rstrip(".")
 
 
-def _conclusion(policy: Policy, judged_reading: JudgedReading, by: str) -> str:
-    match judged_reading.verdict:
+def _conclusion(policy: Policy, judged: JudgedInterpretation, by: str) -> str:
+    match judged.verdict:
         case Allow():
             result = "allowed"
         case Deny(reason):
@@ -265,27 +268,23 @@ def _conclusion(policy: Policy, judged_reading: JudgedReading, by: str) -> str:
             result = "asked"
     if by:
         rule = next(rule for rule in policy.rules if rule.name == by)
-        switched = isinstance(judged_reading.verdict, Ask) and rule.then == "allow"
+        switched = isinstance(judged.verdict, Ask) and rule.then == "allow"
         return f'by the rule "{by}": {result}' + (
-            f", because {_switch_source(policy, judged_reading)} say so" if switched else ""
+            f", because {_switch_source(policy, judged)} say so" if switched else ""
         )
-    return f"no rule matched; by {_default_source(policy, judged_reading)}: {result}"
+    return f"no rule matched; by {_default_source(policy, judged)}: {result}"
 
 
-def _default_source(policy: Policy, judged_reading: JudgedReading) -> str:
-    toggled = any(judged_reading.key.tool in policy.toggles.get(agent, {}) for agent in judged_reading.key.path)
-    switched = (
-        toggled
-        or judged_reading.reading.switch
-        or policy.is_switched_on(judged_reading.key.path, judged_reading.key.tool)
-    )
+def _default_source(policy: Policy, judged: JudgedInterpretation) -> str:
+    toggled = any(judged.key.tool in policy.toggles.get(agent, {}) for agent in judged.key.path)
+    switched = toggled or judged.interpretation.switch or policy.is_switched_on(judged.key.path, judged.key.tool)
     return (
-        _switch_source(policy, judged_reading)
-        if switched and judged_reading.effect
-        else f"the default for {judged_reading.effect or 'unknown'} tools"
+        _switch_source(policy, judged)
+        if switched and judged.effect
+        else f"the default for {judged.effect or 'unknown'} tools"
     )
 
 
-def _switch_source(policy: Policy, judged_reading: JudgedReading) -> str:
-    on = policy.is_switched_on(judged_reading.key.path, judged_reading.key.tool)
-    return "the call's own switches" if judged_reading.reading.switch and not on else "the agent's tool_approvals"
+def _switch_source(policy: Policy, judged: JudgedInterpretation) -> str:
+    on = policy.is_switched_on(judged.key.path, judged.key.tool)
+    return "the call's own switches" if judged.interpretation.switch and not on else "the agent's tool_approvals"

@@ -17,9 +17,9 @@ from typing import cast
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.config.yaml import Fields, YamlNode, YamlReader
 from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
+from interlock.core.confusables import matches_pattern
 from interlock.core.decision import KINDS
 from interlock.core.errors import Misconfigured
-from interlock.core.names import matches_pattern
 from interlock.core.notify.routing import DESTINATION_PREFIX
 from interlock.core.policy.policy import (
     Ask,
@@ -138,11 +138,11 @@ class _PolicyParser:
 
 def _defaults(parser: _PolicyParser, top: Fields) -> Defaults:
     reader, fields, base = parser.read, parser.read.section(top, "defaults", DEFAULTS_KEYS), Defaults()
-    ladder = _escalation(parser, fields)
+    escalation_steps = _escalation(parser, fields)
     on_expiry = reader.choice(fields, "on_expiry", ("reject", "escalate", "approve"), base.on_expiry)
     if on_expiry == "approve":
         reader.add_problem(fields["on_expiry"].line, "only a rule may say on_expiry: approve, never the defaults")
-    if on_expiry == "escalate" and not ladder:
+    if on_expiry == "escalate" and not escalation_steps:
         reader.add_problem(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the defaults")
     trust = reader.boolean(top, "trust_declared", default=base.trust_declared)
     defaults = Defaults(
@@ -152,10 +152,10 @@ def _defaults(parser: _PolicyParser, top: Fields) -> Defaults:
         undo_window=reader.duration(fields, "undo_window", base.undo_window),
         start_within=reader.duration(fields, "start_within", base.start_within, 1),
         remind=_remind(parser, fields, base.remind if parser.reminders is None else parser.reminders),
-        ladder=ladder,
+        escalation_steps=escalation_steps,
         trust_declared=reader.boolean(fields, "trust_declared", default=trust) and trust,
     )
-    _check_times(parser, fields, defaults.expires_in, ladder, _remind(parser, fields, ()))
+    _check_times(parser, fields, defaults.expires_in, escalation_steps, _remind(parser, fields, ()))
     return defaults
 
 
@@ -255,23 +255,23 @@ def _condition(parser: _PolicyParser, fields: Fields) -> tuple[Condition | None,
 
 def _ask(parser: _PolicyParser, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
     reader = parser.read
-    own_ladder = _escalation(parser, fields)
-    _check_times(parser, fields, windows, own_ladder, _remind(parser, fields, ()))
-    ladder = own_ladder or defaults.ladder
+    own_steps = _escalation(parser, fields)
+    _check_times(parser, fields, windows, own_steps, _remind(parser, fields, ()))
+    escalation_steps = own_steps or defaults.escalation_steps
     on_expiry = reader.choice(fields, "on_expiry", ("reject", "escalate", "approve"), defaults.on_expiry)
-    if on_expiry == "escalate" and not ladder and "on_expiry" in fields:
+    if on_expiry == "escalate" and not escalation_steps and "on_expiry" in fields:
         reader.add_problem(
             fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the rule or the defaults"
         )
     exclude = reader.texts(fields, "exclude", EXCLUSIONS, "exclusion")
     return Ask(
         "",
-        _stages(parser, fields, ladder),
+        _stages(parser, fields, escalation_steps),
         exclude=frozenset(EXCLUSIONS.get(name, "") for name in exclude),
         decisions=reader.texts(fields, "decisions", KINDS, "decision") or KINDS,
         priority=reader.choice(fields, "priority", PRIORITIES),  # none: the call's own
         on_expiry=cast(OnExpiry, on_expiry),
-        ladder=ladder,
+        escalation_steps=escalation_steps,
         remind=_remind(parser, fields, defaults.remind),
         undo_window=reader.duration(fields, "undo_window", defaults.undo_window),
         start_within=reader.duration(fields, "start_within", defaults.start_within, 1),
@@ -279,9 +279,9 @@ def _ask(parser: _PolicyParser, fields: Fields, defaults: Defaults, windows: Map
     )
 
 
-def _stages(parser: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> tuple[Stage, ...]:
+def _stages(parser: _PolicyParser, fields: Fields, escalation_steps: tuple[EscalationStep, ...]) -> tuple[Stage, ...]:
     if "stages" not in fields:
-        return (_stage(parser, fields, ladder),)
+        return (_stage(parser, fields, escalation_steps),)
     for key in ("approvers", "quorum"):
         if key in fields:
             parser.read.add_problem(fields[key].line, f"{key} goes into each of the stages when a rule has stages")
@@ -289,18 +289,18 @@ def _stages(parser: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep,
     if not items:
         parser.read.add_problem(fields["stages"].line, "stages is an empty list; remove the key or put something in it")
     keys = ("approvers", "quorum")
-    return tuple(_stage(parser, parser.read.fields(item, keys, "a stage"), ladder) for item in items)
+    return tuple(_stage(parser, parser.read.fields(item, keys, "a stage"), escalation_steps) for item in items)
 
 
-def _stage(parser: _PolicyParser, fields: Fields, ladder: tuple[EscalationStep, ...]) -> Stage:
+def _stage(parser: _PolicyParser, fields: Fields, escalation_steps: tuple[EscalationStep, ...]) -> Stage:
     quorum = parser.read.integer(fields, "quorum", 1, 1, MAX_QUORUM)
     if "approvers" not in fields:
         return Stage(None, quorum)
     people = _people(parser, parser.read.section(fields, "approvers", ("users", "teams")))
     if fields["approvers"].value == {}:
         parser.read.add_problem(fields["approvers"].line, "approvers names nobody; give users or teams")
-    reachable = people.users.union(*(step.to.users for step in ladder))
-    open_ended = people.teams or any(step.to.teams for step in ladder)
+    reachable = people.users.union(*(step.to.users for step in escalation_steps))
+    open_ended = people.teams or any(step.to.teams for step in escalation_steps)
     if people.users and not open_ended and quorum > len(reachable):
         parser.read.add_problem(
             fields["quorum"].line,
@@ -315,8 +315,8 @@ def _people(parser: _PolicyParser, fields: Fields) -> People:
 
 
 def _escalation(parser: _PolicyParser, fields: Fields) -> tuple[EscalationStep, ...]:
-    rungs = [_escalation_step(parser, item) for item in parser.read.entries(fields, "escalate")]
-    return tuple(sorted(rungs, key=lambda step: step.after))  # core applies them in this order
+    steps = [_escalation_step(parser, item) for item in parser.read.entries(fields, "escalate")]
+    return tuple(sorted(steps, key=lambda step: step.after))  # core applies them in this order
 
 
 def _escalation_step(parser: _PolicyParser, item: YamlNode) -> EscalationStep:
@@ -367,11 +367,11 @@ def _check_times(
     parser: _PolicyParser,
     fields: Fields,
     windows: Mapping[str, int],
-    ladder: tuple[EscalationStep, ...],
+    escalation_steps: tuple[EscalationStep, ...],
     reminders: tuple[int, ...],
 ) -> None:
     """Times after expiry never happen: an error if that is so in all settings, a warning if in some."""
-    times = [("escalate", step.after) for step in ladder] + [("remind", after) for after in reminders]
+    times = [("escalate", step.after) for step in escalation_steps] + [("remind", after) for after in reminders]
     for key, after in times:
         missed = sorted(setting for setting, window in windows.items() if after >= window)
         what = f"{key} after {format_duration(after)} never happens"

@@ -10,7 +10,7 @@ from interlock.app.inbox import ERASED_MESSAGE, ApprovalDetails
 from interlock.core.approval.approval import Approval, DecisionRecord, decision_blockers
 from interlock.core.approval.vote import Delegation, Vote, next_approvers_text, open_stage, total_quorum
 from interlock.core.canonical import read_canonical
-from interlock.core.card import Card, CardField, Finding, risk_level, visible
+from interlock.core.card import Card, CardField, Finding, escape_invisible, risk_level
 from interlock.core.decision import Reviewer
 from interlock.core.declared import shown_schema
 from interlock.core.ledger.chain import Entry
@@ -166,13 +166,13 @@ def shown_args(payload: Payload) -> object:
 
 def approval_sentence(stored: Stored) -> str:
     approval = stored.approval
-    return visible(
+    return escape_invisible(
         stored.payload.sentence or (ERASED_MESSAGE if approval.erasure else f"Execute {approval.subject.tool}?")
     )
 
 
 def vote_count(approval: Approval) -> int:
-    return len({(vote.stage, vote.seat) for vote in approval.votes})
+    return len({(vote.stage, vote.on_behalf_of) for vote in approval.votes})
 
 
 def _seconds_left(approval: Approval, now: int) -> float | None:
@@ -187,7 +187,7 @@ def _stages_json(approval: Approval) -> list[dict[str, object]]:
         {
             "approvers": None if stage.approvers is None else _people_json(stage.approvers),
             "need": stage.quorum,
-            "have": len({vote.seat for vote in approval.votes if vote.stage == number}),
+            "have": len({vote.on_behalf_of for vote in approval.votes if vote.stage == number}),
             "done": number < current,
         }
         for number, stage in enumerate(approval.terms.stages)
@@ -203,7 +203,14 @@ def _people_json(people: People) -> dict[str, object]:
 
 
 def _vote_json(vote: Vote) -> dict[str, object]:
-    return {**vote._asdict(), "at": rfc3339(vote.at)}
+    return {
+        "by": vote.by,
+        "seat": vote.on_behalf_of,
+        "stage": vote.stage,
+        "args_sha256": vote.args_sha256,
+        "at": rfc3339(vote.at),
+        "via": vote.via,
+    }
 
 
 def _card_json(card: Card) -> dict[str, object]:

@@ -8,7 +8,7 @@ from interlock.app.inbox import GrantView, LatestDefinition
 from interlock.app.tool_catalog import CatalogTool
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import read_canonical
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant, format_amount, state_at
 from interlock.core.ledger.event import Stored
@@ -102,7 +102,7 @@ def grant_warnings(grant: Grant, definition: LatestDefinition) -> Iterator[str]:
         yield "the only limit is time: limit the uses, the budget or the condition unless every call is meant."
     if definition.others:
         more = pluralize(definition.others, "other definition is", "other definitions are")
-        yield f"{more} in use for {visible(grant.tool)}; calls with those still need approval."
+        yield f"{more} in use for {escape_invisible(grant.tool)}; calls with those still need approval."
 
 
 # Policies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.policy.policy import Ask, People, Stage
 from interlock.runtime.durations import format_duration
 
@@ -20,10 +20,10 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
     yield "answers", ", ".join(terms.decisions) or "none"
     yield "priority", terms.priority
     if terms.channels:
-        yield "channels", ", ".join(map(visible, terms.channels))
+        yield "channels", ", ".join(map(escape_invisible, terms.channels))
     yield "expires", f"after {format_duration(terms.expires_in)}; {_expiry_text(terms)}"
-    for step in terms.ladder:
-        channels = f" by {', '.join(map(visible, step.channels))}" if step.channels else ""
+    for step in terms.escalation_steps:
+        channels = f" by {', '.join(map(escape_invisible, step.channels))}" if step.channels else ""
         yield "escalates", f"after {format_duration(step.after)} to {people_text(step.to) or 'nobody new'}{channels}"
     if terms.remind:
         yield "reminds", "after " + ", ".join(format_duration(after or terms.expires_in // 2) for after in terms.remind)
@@ -33,8 +33,8 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
 
 def people_text(people: People) -> str:
     """People and teams as text; empty for nobody."""
-    teams = [f"team {visible(team)}" for team in sorted(people.teams)]
-    return " or ".join([*map(visible, sorted(people.users)), *teams])
+    teams = [f"team {escape_invisible(team)}" for team in sorted(people.teams)]
+    return " or ".join([*map(escape_invisible, sorted(people.users)), *teams])
 
 
 def pluralize(number: int, one: str, many: str) -> str:

@@ -41,7 +41,7 @@ class Executed:
 class Agent:
     """An agent, by its `path` from the outermost agent: a sub-agent can require more approvals, never fewer."""
 
-    lock: Interlock
+    interlock: Interlock
     path: tuple[str, ...]
 
     @property
@@ -54,15 +54,15 @@ class Agent:
             raise Misconfigured(
                 f"A parent agent has the same name, {name}, and tool_approvals apply by name. Choose another name."
             )
-        self.lock.agent(name, tool_approvals)
-        return Agent(self.lock, (*self.path, name))
+        self.interlock.agent(name, tool_approvals)
+        return Agent(self.interlock, (*self.path, name))
 
     def call(self, tool: str, args: object, run_id: str, call_id: str, **more: Any) -> ToolCall:
         """Make a call. `(run_id, call_id)` identifies it forever: same ids and same arguments mean the same call.
 
         Ids may have any length. The run is the framework's own: its thread, conversation or session.
         """
-        program = self.lock.program
+        program = self.interlock.program
         known: dict[str, Any] = {"workspace": program.workspace, "requester": program.user, "setting": "paused"}
         known |= {"agent": self.name, "agent_path": self.path, "thread_id": bounded_id(run_id)}
         return propose(tool, args, bounded_id(run_id), bounded_id(call_id), **(known | more))
@@ -85,7 +85,7 @@ class Agent:
 
     def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Executed | Outcome:
         """`attempt` for synchronous code; the tool runs in the caller's thread."""
-        session, loop_thread = self.lock.open(), self.lock.loop_thread
+        session, loop_thread = self.interlock.open(), self.interlock.loop_thread
         step = loop_thread.run(session.try_start(call, spec))
         if not isinstance(step, Runnable):
             return step
@@ -105,12 +105,12 @@ class Agent:
     ) -> Executed | Outcome:
         """`attempt_until_decided` for synchronous code; the tool runs in the caller's thread."""
         while isinstance(outcome := self.attempt_sync(call, spec, body), Waiting):
-            self.lock.loop_thread.run(self.wait(outcome.approval_id))
+            self.interlock.loop_thread.run(self.wait(outcome.approval_id))
         return outcome
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         """Wait for an outcome other than `Waiting`, up to `timeout` seconds; blocks only this coroutine."""
-        return await self.lock.wait(approval_id, timeout)
+        return await self.interlock.wait(approval_id, timeout)
 
     async def result(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
         """The message for the model, for custom agent loops; waits inline for a decision without a timeout.
@@ -149,27 +149,27 @@ class Agent:
 
     def pause_sync(self, run_id: str, state: bytes = b"") -> Pause:
         check_pause(run_id, state)
-        backend = self.lock.open().backend
-        return self.lock.loop_thread.run(backend.pause(self.path[0], bounded_id(run_id), run_id, bytes(state)))
+        backend = self.interlock.open().backend
+        return self.interlock.loop_thread.run(backend.pause(self.path[0], bounded_id(run_id), run_id, bytes(state)))
 
-    async def paused(self) -> list[Pause]:
+    async def list_pauses(self) -> list[Pause]:
         """Paused runs without their state, the longest pause first; at most 10,000."""
         return list(await (await self._open_session()).backend.list_paused(self.path[0]))
 
-    async def ready(self, timeout: float | None = None, limit: int = 10) -> list[Pause]:
+    async def acquire_ready_pauses(self, timeout: float | None = None, limit: int = 10) -> list[Pause]:
         """Acquire paused runs that have no pending approvals, exclusively for this program until its lease ends.
 
         Waits for the first one: up to `timeout` seconds, or without limit. `resume_all` also renews the lease.
         """
         return list(await (await self._open_session()).backend.acquire_ready(self.path[0], timeout, limit))
 
-    async def resumed(self, pause: Pause) -> None:
+    async def complete_pause(self, pause: Pause) -> None:
         """Delete the pause of a run that was resumed; a newer pause of the same run is kept."""
         await (await self._open_session()).backend.complete_pause(self.path[0], bounded_id(pause.run_id), pause.fence)
 
-    def resumed_sync(self, pause: Pause) -> None:
-        backend = self.lock.open().backend
-        self.lock.loop_thread.run(backend.complete_pause(self.path[0], bounded_id(pause.run_id), pause.fence))
+    def complete_pause_sync(self, pause: Pause) -> None:
+        backend = self.interlock.open().backend
+        self.interlock.loop_thread.run(backend.complete_pause(self.path[0], bounded_id(pause.run_id), pause.fence))
 
     async def resume_all(
         self, resume: Callable[[Pause], Awaitable[object]], stop: asyncio.Event | None = None, at_once: int = 10
@@ -184,7 +184,7 @@ class Agent:
         )
 
     async def _open_session(self) -> RunSession:
-        return self.lock.open() if self.lock.is_open else await asyncio.to_thread(self.lock.open)
+        return self.interlock.open() if self.interlock.is_open else await asyncio.to_thread(self.interlock.open)
 
 
 def bounded_id(name: str) -> str:

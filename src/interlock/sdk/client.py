@@ -24,7 +24,7 @@ from interlock.core.run import API_VERSION, MAX_BODY, Pause
 from interlock.runtime.offload import LoopThread
 from interlock.sdk import codec
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
-from interlock.sdk.transport import FOREVER, PATIENCE, Transport, parse_server_address
+from interlock.sdk.transport import FOREVER, RETRY_TIMEOUT, Transport, parse_server_address
 
 LONG_POLL_SECONDS = 20.0  # maximum seconds of a long poll
 LONG_POLL_MARGIN = 10.0  # seconds added to the long poll before the read times out
@@ -37,18 +37,18 @@ NOT_FINISHED = (
 
 
 class Client:
-    """An async client, bound to the event loop that first uses it. `patience`: seconds to retry without a response."""
+    """An async client, bound to the event loop that first uses it. It retries for `retry_timeout` seconds."""
 
     def __init__(
         self,
         url: str,
         key: str | None,
         *,
-        patience: float = PATIENCE,
+        retry_timeout: float = RETRY_TIMEOUT,
         lease_seconds: float = DEFAULT_LEASE / 1000,
         insecure: bool = False,
     ) -> None:
-        self._transport = Transport(parse_server_address(url, key, insecure=insecure), patience)
+        self._transport = Transport(parse_server_address(url, key, insecure=insecure), retry_timeout)
         self._lease = lease_seconds
         self._redaction_key = secrets.token_bytes(32)  # hides secrets in descriptions
 
@@ -89,10 +89,12 @@ class Client:
     async def ask_call(self, call: ToolCall) -> Outcome:
         return codec.parse_outcome(await self._transport.post("/api/questions", codec.question_json(call)))
 
-    async def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
+    async def wait(
+        self, approval_id: str, timeout: float | None = None, *, after_question: int | None = None
+    ) -> Outcome:
         """Wait for an outcome other than `Waiting`, up to `timeout` seconds; retries while the server is unavailable.
 
-        With `heard`, the number of the last question that the agent knows, it also returns when there is a newer one.
+        With `after_question`, the number of the last known question, it also returns when there is a newer one.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + (FOREVER if timeout is None else timeout)
@@ -101,14 +103,14 @@ class Client:
             hold = min(LONG_POLL_SECONDS, left)
             response = await self._transport.get(
                 f"/api/calls/{_path_segment(approval_id)}",
-                {"wait": f"{hold:.3f}"} | ({} if heard is None else {"heard": str(heard)}),
-                answer=hold + LONG_POLL_MARGIN,
-                patience=FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT),
+                {"wait": f"{hold:.3f}"} | ({} if after_question is None else {"heard": str(after_question)}),
+                read_timeout=hold + LONG_POLL_MARGIN,
+                retry_timeout=FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT),
             )
             outcome = codec.parse_outcome(response)
             if not isinstance(outcome, Waiting) or now() >= deadline:
                 return outcome
-            if heard is not None and max(outcome.questions, default=0) > heard:
+            if after_question is not None and max(outcome.questions, default=0) > after_question:
                 return outcome
 
     async def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
@@ -121,7 +123,7 @@ class Client:
         began = now()
         body = {"lease_seconds": self._lease, "spec_sha256": codec.declared_spec(spec).sha256 if spec else ""}
         named = {"idempotency-key": attempt} if attempt else _idempotency_header()
-        response = await self._post(approval_id, "start", body, headers=named, otherwise=NOT_STARTED)
+        response = await self._post(approval_id, "start", body, headers=named, failure_note=NOT_STARTED)
         execution = codec.parse_execution(approval_id, response)
         if now() - began > self._lease / 3:
             await self.renew(approval_id, execution.fence)
@@ -129,7 +131,7 @@ class Client:
 
     async def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         body = {"fence": fence, "lease_seconds": self._lease}
-        response = await self._post(approval_id, "renew", body, patience=self._lease / 3)
+        response = await self._post(approval_id, "renew", body, retry_timeout=self._lease / 3)
         return codec.parse_approval_status(approval_id, response)
 
     async def finish(
@@ -138,19 +140,23 @@ class Client:
         """Record the result, or with `error` the failure. Idempotent."""
         body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
         return codec.parse_approval_status(
-            approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED)
+            approval_id, await self._post(approval_id, "finish", body, failure_note=NOT_FINISHED)
         )
 
     async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         """Mark the call's effect as unknown: the tool was interrupted."""
         response = await self._post(
-            approval_id, "abandon", {"fence": fence}, patience=BEST_EFFORT_TIMEOUT, otherwise=NOT_FINISHED
+            approval_id, "abandon", {"fence": fence}, retry_timeout=BEST_EFFORT_TIMEOUT, failure_note=NOT_FINISHED
         )
         return codec.parse_approval_status(approval_id, response)
 
     async def cancel(self, approval_id: str, reason: str = "") -> RemoteApprovalStatus:
         response = await self._post(
-            approval_id, "cancel", {"reason": reason[:500]}, headers=_idempotency_header(), patience=BEST_EFFORT_TIMEOUT
+            approval_id,
+            "cancel",
+            {"reason": reason[:500]},
+            headers=_idempotency_header(),
+            retry_timeout=BEST_EFFORT_TIMEOUT,
         )
         return codec.parse_approval_status(approval_id, response)
 
@@ -193,9 +199,17 @@ class Client:
             raise self._version_mismatch("older") from None
         return items
 
-    async def acquire_run(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> ResponseBody:
+    async def acquire_run(
+        self, agent: str, runner: str, run_id: str = "", dead_runners: Sequence[str] = ()
+    ) -> ResponseBody:
         """Continue the newest run of this agent whose program is gone, or open one; with `run_id`, use that run."""
-        body = {"agent": agent, "runner": runner, "run_id": run_id, "lease_seconds": self._lease, "gone": list(gone)}
+        body = {
+            "agent": agent,
+            "runner": runner,
+            "run_id": run_id,
+            "lease_seconds": self._lease,
+            "gone": list(dead_runners),
+        }
         try:
             response = await self._transport.post("/api/runs", body)
         except NotFound:
@@ -206,24 +220,24 @@ class Client:
 
     async def renew_run(self, run_id: str, runner: str) -> None:
         body = {"runner": runner, "lease_seconds": self._lease}
-        await self._transport.post(f"/api/runs/{_path_segment(run_id)}/renew", body, patience=self._lease / 3)
+        await self._transport.post(f"/api/runs/{_path_segment(run_id)}/renew", body, retry_timeout=self._lease / 3)
 
     async def end_run(self, run_id: str, runner: str, *, finished: bool) -> None:
         """Close a finished run; an unfinished one is released for the next start of the program."""
         verb = "close" if finished else "release"
         with suppress(Conflict, NotFound):
             await self._transport.post(
-                f"/api/runs/{_path_segment(run_id)}/{verb}", {"runner": runner}, patience=BEST_EFFORT_TIMEOUT
+                f"/api/runs/{_path_segment(run_id)}/{verb}", {"runner": runner}, retry_timeout=BEST_EFFORT_TIMEOUT
             )
 
     # Paused runs
 
-    async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
-        """Save a paused run. `called` is the framework's own id of the run. A repeated call replaces the pause."""
-        body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
+    async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
+        """Save a paused run. A repeated call replaces the pause. `framework_run_id` is the framework's own id."""
+        body = {"agent": agent, "run_id": run_id, "called": framework_run_id, "state": b64encode(state).decode()}
         return codec.parse_pause(await self._transport.post("/api/pauses", body, max_bytes=MAX_BODY), state)
 
-    async def paused(self, agent: str = "") -> Sequence[Pause]:
+    async def list_pauses(self, agent: str = "") -> Sequence[Pause]:
         """Paused runs without their state, the longest pause first; at most 10,000."""
         found: list[Pause] = []
         cursor: str | None = ""
@@ -233,7 +247,7 @@ class Client:
             cursor = response["next"]
         return found
 
-    async def claim(
+    async def acquire_ready_pauses(
         self,
         agent: str,
         runner: str,
@@ -248,32 +262,32 @@ class Client:
         now = asyncio.get_running_loop().time
         deadline = now() + (FOREVER if timeout is None else timeout)
         body = {"agent": agent, "runner": runner, "lease_seconds": self._lease, "limit": min(limit, 10)}
-        hold, gone = 0.0, list[str]()  # the first request only returns the runners that hold leases
+        hold, dead_runners = 0.0, list[str]()  # the first request only returns the runners that hold leases
         while True:
             left = max(0.0, deadline - now())
-            named = {"wait": round(hold, 3), "gone": gone, "attempt": secrets.token_hex(8)}
-            patience = FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT)
+            named = {"wait": round(hold, 3), "gone": dead_runners, "attempt": secrets.token_hex(8)}
+            retry_timeout = FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT)
             response = await self._transport.post(
-                "/api/pauses/claim", body | named, answer=hold + LONG_POLL_MARGIN, patience=patience
+                "/api/pauses/claim", body | named, read_timeout=hold + LONG_POLL_MARGIN, retry_timeout=retry_timeout
             )
-            gone = [each for each in response["held"] if is_dead(each)][:100]
-            if response["items"] or (now() >= deadline and not gone):
+            dead_runners = [each for each in response["held"] if is_dead(each)][:100]
+            if response["items"] or (now() >= deadline and not dead_runners):
                 return [codec.parse_pause(each) for each in response["items"]]
-            hold = 0.0 if gone else min(LONG_POLL_SECONDS, left)
+            hold = 0.0 if dead_runners else min(LONG_POLL_SECONDS, left)
 
     async def renew_pause(self, run_id: str, fence: int) -> None:
         body = {"run_id": run_id, "fence": fence, "lease_seconds": self._lease}
-        await self._transport.post("/api/pauses/renew", body, patience=self._lease / 3)
+        await self._transport.post("/api/pauses/renew", body, retry_timeout=self._lease / 3)
 
-    async def let_go(self, run_id: str, fence: int, *, failed: bool) -> float:
+    async def release_pause(self, run_id: str, fence: int, *, failed: bool) -> float:
         """Release the lease; returns the seconds until another process may acquire the run."""
         body = {"run_id": run_id, "fence": fence, "failed": failed}
-        seconds: float = (await self._transport.post("/api/pauses/release", body, patience=BEST_EFFORT_TIMEOUT))[
+        seconds: float = (await self._transport.post("/api/pauses/release", body, retry_timeout=BEST_EFFORT_TIMEOUT))[
             "seconds"
         ]
         return seconds
 
-    async def resumed(self, run_id: str, fence: int) -> bool:
+    async def complete_pause(self, run_id: str, fence: int) -> bool:
         """Delete the pause; False if the run was paused again meanwhile."""
         response = await self._transport.post("/api/pauses/complete", {"run_id": run_id, "fence": fence})
         return bool(response["over"])
@@ -341,8 +355,8 @@ class SyncClient:
         asked = self._client.ask(question, run_id=run_id, call_id=call_id, choices=choices, schema=schema, **more)
         return self._run(asked)
 
-    def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
-        return self._run(self._client.wait(approval_id, timeout, heard=heard))
+    def wait(self, approval_id: str, timeout: float | None = None, *, after_question: int | None = None) -> Outcome:
+        return self._run(self._client.wait(approval_id, timeout, after_question=after_question))
 
     def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
         return self._run(self._client.start(approval_id, spec, attempt=attempt))

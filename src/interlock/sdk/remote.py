@@ -63,8 +63,10 @@ class RemoteBackend:
     async def acquire_run(self, run_id: str | None) -> str:
         """Acquire the run. Reports dead runners of this machine, which the server cannot see, to skip their leases."""
         program = self._program
-        gone = await self._dead_runners() if run_id is None else ()
-        response = await self._run_on_loop(self._client.acquire_run(program.agent, program.runner, run_id or "", gone))
+        dead_runners = await self._dead_runners() if run_id is None else ()
+        response = await self._run_on_loop(
+            self._client.acquire_run(program.agent, program.runner, run_id or "", dead_runners)
+        )
         self._call_id_key = bytes.fromhex(response["key"])
         taken: str = response["run_id"]
         return taken
@@ -129,21 +131,21 @@ class RemoteBackend:
         return await self._run_on_loop(self._client.pause(agent, run_id, framework_run_id, state))
 
     async def list_paused(self, agent: str) -> Sequence[Pause]:
-        return await self._run_on_loop(self._client.paused(agent))
+        return await self._run_on_loop(self._client.list_pauses(agent))
 
     async def acquire_ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]:
         """Acquire ready runs. If cancelled, it first closes the connection, so that the server leases no run to it."""
         closed: Future[None] = Future()
 
-        async def claim() -> Sequence[Pause]:
+        async def acquire() -> Sequence[Pause]:
             closed.set_running_or_notify_cancel()
             try:
-                return await self._client.claim(agent, self._program.runner, timeout, limit, is_dead)
+                return await self._client.acquire_ready_pauses(agent, self._program.runner, timeout, limit, is_dead)
             finally:
                 closed.set_result(None)
 
         try:
-            return await self._run_on_loop(claim())
+            return await self._run_on_loop(acquire())
         except asyncio.CancelledError:
             if closed.running():
                 await asyncio.wait({asyncio.wrap_future(closed)}, timeout=BEST_EFFORT_TIMEOUT)
@@ -153,10 +155,10 @@ class RemoteBackend:
         await self._run_on_loop(self._client.renew_pause(run_id, fence))
 
     async def release_pause(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
-        return await self._run_on_loop(self._client.let_go(run_id, fence, failed=failed))
+        return await self._run_on_loop(self._client.release_pause(run_id, fence, failed=failed))
 
     async def complete_pause(self, agent: str, run_id: str, fence: int) -> None:
-        await self._run_on_loop(self._client.resumed(run_id, fence))
+        await self._run_on_loop(self._client.complete_pause(run_id, fence))
 
     async def _withdraw(self, proposing: asyncio.Future[Outcome]) -> None:
         """Cancel the approval, if any, of an interrupted check: nobody should approve a call that will not run."""

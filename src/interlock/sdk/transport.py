@@ -18,7 +18,7 @@ import ipaddress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-PATIENCE = 60.0  # seconds without a response after which a server counts as unavailable
+RETRY_TIMEOUT = 60.0  # seconds without a response after which a server counts as unavailable
 FIRST_RESPONSE_TIMEOUT = 5.0  # the same before the first response: a wrong address should fail soon
 MAX_BACKOFF = 2.0  # seconds; short, so that programs continue soon after a restart of the server
 RESPONSE_TIMEOUT = 30.0  # seconds until a response begins
@@ -29,9 +29,9 @@ UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a 
 
 
 class Transport:
-    def __init__(self, address: ServerAddress, patience: float = PATIENCE) -> None:
+    def __init__(self, address: ServerAddress, retry_timeout: float = RETRY_TIMEOUT) -> None:
         self.address = address
-        self._patience = patience
+        self._retry_timeout = retry_timeout
         self._has_responded = False
         self._http: httpx2.AsyncClient | None = None
 
@@ -49,25 +49,31 @@ class Transport:
             await http.aclose()
 
     async def _request_with_retry(
-        self, method: str, path: str, *, patience: float | None = None, otherwise: str = NOTHING_RAN, **what: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        retry_timeout: float | None = None,
+        failure_note: str = NOTHING_RAN,
+        **what: Any,
     ) -> ResponseBody:
-        """Retry until there is a response or the time is over; `otherwise` is the consequence to state in the error."""
+        """Retry until there is a response or the time is over; `failure_note` ends the error."""
         now = asyncio.get_running_loop().time
         began, attempt = now(), 0
         while True:
             try:
                 return await self._send_once(method, path, **what)
-            except _NoResponse as unheard:
-                trouble = unheard
+            except _NoResponse as error:
+                trouble = error
             attempt += 1
             pause = max(trouble.pause, _backoff_seconds(attempt))
-            if now() + pause - began > self._retry_timeout(patience):
-                raise self._unavailable_error(trouble, now() - began, otherwise) from trouble.__cause__
+            if now() + pause - began > self._effective_retry_timeout(retry_timeout):
+                raise self._unavailable_error(trouble, now() - began, failure_note) from trouble.__cause__
             await asyncio.sleep(pause)
 
-    def _retry_timeout(self, patience: float | None) -> float:
-        wanted = self._patience if patience is None else patience
-        return wanted if self._has_responded else min(wanted, FIRST_RESPONSE_TIMEOUT)
+    def _effective_retry_timeout(self, retry_timeout: float | None) -> float:
+        seconds = self._retry_timeout if retry_timeout is None else retry_timeout
+        return seconds if self._has_responded else min(seconds, FIRST_RESPONSE_TIMEOUT)
 
     async def _send_once(
         self,
@@ -75,11 +81,11 @@ class Transport:
         path: str,
         *,
         headers: Mapping[str, str] | None = None,
-        answer: float = RESPONSE_TIMEOUT,
+        read_timeout: float = RESPONSE_TIMEOUT,
         **what: Any,
     ) -> ResponseBody:
         http, errors = self._http_client(), _import_httpx()
-        limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=answer, pool=None)
+        limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=read_timeout, pool=None)
         try:
             response = await http.request(method, path, headers=headers, timeout=limits, **what)
         except (errors.TransportError, errors.DecodingError) as error:
@@ -136,10 +142,10 @@ class Transport:
             "a path belongs to it only if Interlock is served below that path."
         )
 
-    def _unavailable_error(self, trouble: _NoResponse, seconds: float, otherwise: str) -> StoreUnavailable:
+    def _unavailable_error(self, trouble: _NoResponse, seconds: float, failure_note: str) -> StoreUnavailable:
         return StoreUnavailable(
             f"No answer from {self.address.url} for {seconds:.0f} s ({trouble}). Check the address, and that "
-            f"the server runs (interlock serve). {otherwise}"
+            f"the server runs (interlock serve). {failure_note}"
         )
 
     def _http_client(self) -> httpx2.AsyncClient:

@@ -1,4 +1,4 @@
-"""Assembles the server: middleware, router, fast routes, and one module of routes for each group."""
+"""Assembles the server: middleware, router, ASGI routes, and one module of routes for each group."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from starlette.routing import BaseRoute, Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import static
+from interlock.server.asgi_route import bind_routes
 from interlock.server.audit_jobs import VerificationJobs
 from interlock.server.dependencies import to_starlette
-from interlock.server.fast_route import bind_routes
 from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
 from interlock.server.metrics import MetricsExporter
@@ -86,34 +86,34 @@ ROUTE_MODULES = (
 )
 
 
-FAST_ROUTES: tuple[type, ...] = (CallRoutes, RunRoutes, PauseRoutes, DecisionRoutes, ChatRoutes, EventRoutes)
+ASGI_ROUTES: tuple[type, ...] = (CallRoutes, RunRoutes, PauseRoutes, DecisionRoutes, ChatRoutes, EventRoutes)
 
 
 def build_app(state: ServerState) -> RequestMiddleware:
     settings = state.settings.server
     host_policy = make_host_and_cors_policy(settings.host, settings.public_url, settings.origins)
     idempotency = IdempotencyHandler(state.store.idempotency, state.auth, state.quotas)
-    handlers = [*FAST_ROUTES, *(each for protocol in load_protocols() for each in protocol.handlers)]
+    handlers = [*ASGI_ROUTES, *(each for protocol in load_protocols() for each in protocol.handlers)]
     routes = [route for each in handlers for route in bind_routes(each(state))]
     fallback = _build_fastapi(state)
     return RequestMiddleware(state, Router(state, idempotency, routes, fallback, host_policy))
 
 
 def _build_fastapi(state: ServerState) -> FastAPI:
-    """The FastAPI app with all routes; fast routes are in it for the OpenAPI document only."""
+    """The FastAPI app with all routes; ASGI routes are in it for the OpenAPI document only."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan, routes=framework_routes())
-    app.state.site, app.state.metrics = state, MetricsExporter(state)
-    app.state.plots, app.state.checks = StatsHistoryCache(state), VerificationJobs(state)
-    app.state.manual = ApiDocs(framework_routes(), state.auth.cookie_name)
+    app.state.server_state, app.state.metrics = state, MetricsExporter(state)
+    app.state.stats_history, app.state.verification_jobs = StatsHistoryCache(state), VerificationJobs(state)
+    app.state.api_docs = ApiDocs(framework_routes(), state.auth.cookie_name)
     app.state.provider = oidc.make_provider(state)
-    answers = (
+    handlers = (
         (Error, _handle_error),
         (RequestValidationError, _handle_validation_error),
         (HTTPException, _handle_http_exception),
         (Exception, _handle_unexpected_error),
     )
-    for failure, answered in answers:
-        app.add_exception_handler(failure, answered)
+    for failure, handler in handlers:
+        app.add_exception_handler(failure, handler)
     return app
 
 
@@ -124,7 +124,7 @@ def framework_routes() -> list[BaseRoute]:
     To build them takes a tenth of a second, and the first request to each a little more.
     """
     every = APIRouter()
-    every.include_router(make_docs_router(*FAST_ROUTES))
+    every.include_router(make_docs_router(*ASGI_ROUTES))
     for module in ROUTE_MODULES:
         every.include_router(module.router)
     for protocol in load_protocols():
@@ -136,13 +136,13 @@ def framework_routes() -> list[BaseRoute]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Poll for policy changes while the server runs."""
-    state: ServerState = app.state.site
+    state: ServerState = app.state.server_state
     following = asyncio.create_task(state.workspaces.poll_changes())
     try:
         yield
     finally:
         following.cancel()
-        await app.state.checks.stop()
+        await app.state.verification_jobs.stop()
 
 
 async def _handle_error(_: Request, error: Exception) -> Response:

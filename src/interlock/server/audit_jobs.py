@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import build_services, missing_database_file
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Conflict, Error
 from interlock.core.ledger.chain import Head
 from interlock.core.ledger.invariants import Violation
@@ -191,7 +191,9 @@ async def _verify(url: str, workspace: str, head: dict[str, Any] | None) -> dict
 
 
 def _violation_json(violation: Violation) -> dict[str, object]:
-    told = {name: visible(str(text))[:MAX_MESSAGE] for name, text in violation.to_json().items() if name != "seq"}
+    told = {
+        name: escape_invisible(str(text))[:MAX_MESSAGE] for name, text in violation.to_json().items() if name != "seq"
+    }
     return {"seq": violation.seq, **told}
 
 

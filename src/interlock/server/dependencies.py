@@ -37,7 +37,7 @@ class ErrorJson(BaseModel):
 
 
 async def server_state(request: Request) -> ServerState:
-    state: ServerState = request.app.state.site
+    state: ServerState = request.app.state.server_state
     return state
 
 
@@ -104,7 +104,7 @@ def _http_request(request: Request) -> HttpRequest:
 
 
 def _state(request: Request) -> ServerState:
-    state: ServerState = request.app.state.site
+    state: ServerState = request.app.state.server_state
     return state
 
 

@@ -1,4 +1,4 @@
-"""HTTP requests, responses, JSON bodies and error responses, without a framework: that keeps the fast routes fast."""
+"""HTTP requests, responses, JSON bodies and error responses, without a framework: that keeps the ASGI routes fast."""
 
 from __future__ import annotations
 

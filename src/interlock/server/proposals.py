@@ -12,13 +12,13 @@ from pydantic import Field
 from interlock.app.workspaces import WorkspaceSnapshot
 from interlock.chat.tool_registry import RegisteredTools
 from interlock.config.models import ActionSettings, is_builtin_action
-from interlock.core.call import MAX_TEXT_LENGTH, Caller, Objection, ToolCall, ToolSpec, propose
+from interlock.core.call import MAX_TEXT_LENGTH, Caller, PreCheck, ToolCall, ToolSpec, propose
+from interlock.core.confusables import differs_only_in_case, looks_like, matches_pattern, mixed_scripts
 from interlock.core.decision import Kind
 from interlock.core.declared import AgentText
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.fast_dataclasses import fast_construct
 from interlock.core.identity import Principal, agents_owner
-from interlock.core.names import differs_only_in_case, looks_like, matches_pattern, mixed_alphabet
 from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import Pins, pin_mismatch_reason
 from interlock.core.policy.claims import FillTerms
@@ -100,10 +100,11 @@ def make_tool_call(
     """Make the call from the program's claims and what its key proves. `setting` is the interface's own, if any."""
     agent, agents = _agents(body, principal)
     _check_tool(body.tool, principal)
-    named, vouched = _requester(body, principal, directory)
+    named, requester_is_proven = _requester(body, principal, directory)
     requester = directory.people.get(named)
     if requester is not None and requester.removed_at is not None:
-        requester, vouched = None, False  # a removed account: the name is unverified, even if the key vouches for it
+        # A removed account: the name is unverified, even if the key vouches for it.
+        requester, requester_is_proven = None, False
     teams = tuple(sorted(requester.teams)) if requester else ()
     caller = fast_construct(
         Caller,
@@ -111,9 +112,9 @@ def make_tool_call(
         owners=principal.owners,
         agents=agents,
         credential=principal.credential,
-        requester=named if vouched else "",
-        teams=teams if vouched else (),
-        vouched=vouched,
+        requester=named if requester_is_proven else "",
+        teams=teams if requester_is_proven else (),
+        requester_is_proven=requester_is_proven,
         setting=setting,
         root=principal.root or principal.credential,
     )
@@ -136,7 +137,7 @@ def make_tool_call(
         agent_says=body.agent_says,
         decisions=body.decisions,
         caller=caller,
-        objection=Objection(
+        pre_check=PreCheck(
             _lookalike_refusal(body.tool, named, state, directory)
             or _mixed_script_refusal(body, principal, named, state, directory)
         ),
@@ -174,8 +175,8 @@ def with_definition(call: ToolCall, body: ProposalBody, definition: ResolvedDefi
     declared = declared_spec(body)
     doubt = pin_mismatch_reason(definition.spec, declared) if definition.origin == "pinned" else ""
     caller = replace(call.caller, spec_sha256=declared.sha256)
-    objection = call.objection._replace(doubt=doubt, declared_effect=declared.effect if doubt else "")
-    return replace(call, caller=caller, objection=objection)
+    pre_check = call.pre_check._replace(ask_reason=doubt, declared_effect=declared.effect if doubt else "")
+    return replace(call, caller=caller, pre_check=pre_check)
 
 
 def known_definition(
@@ -337,13 +338,13 @@ def _mixed_script_refusal(
 ) -> str:
     """The reason to refuse a name that mixes alphabets within one word, unless that very name is known here."""
     agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
-    found = next(filter(None, map(mixed_alphabet, agents)), "") or (
-        "" if requester in directory.people else mixed_alphabet(requester)
+    found = next(filter(None, map(mixed_scripts, agents)), "") or (
+        "" if requester in directory.people else mixed_scripts(requester)
     )
     if not found and not body.tool.isascii():
         action = state.registered.action(body.tool)
         known = action or known_definition(body.tool, action, state, directory)
-        found = "" if known else mixed_alphabet(body.tool)
+        found = "" if known else mixed_scripts(body.tool)
     return mixed_alphabets_reason(found) if found else ""
 
 

@@ -1,4 +1,4 @@
-"""The outermost router: limits on size and time before anything is parsed, then the fast routes, then FastAPI."""
+"""The outermost router: limits on size and time before anything is parsed, then the ASGI routes, then FastAPI."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from interlock.core.canonical import MAX_BYTES
 from interlock.core.errors import Error, InvalidRequest, StoreUnavailable, TooManyRequests
+from interlock.server.asgi_route import AsgiRoute
 from interlock.server.auth import check_allowed
-from interlock.server.fast_route import FastRoute
 from interlock.server.http import (
     MINIMAL_HEADERS,
     SECURITY_HEADERS,
@@ -51,7 +51,7 @@ SINGLE_HEADERS = (
     b"origin",
     b"x-api-key",
 )
-_FAST_TEMPLATE = re.compile(r"/api/[^/{]+/\{[^/]+\}(/[^/{]+)?")  # found by key; routes of other shapes one by one
+_KEYED_TEMPLATE = re.compile(r"/api/[^/{]+/\{[^/]+\}(/[^/{]+)?")  # found by key; routes of other shapes one by one
 
 
 class Router:
@@ -59,7 +59,7 @@ class Router:
         self,
         state: ServerState,
         idempotency: IdempotencyHandler,
-        routes: Collection[FastRoute],
+        routes: Collection[AsgiRoute],
         fallback: AsgiApp,
         host_policy: HostAndCorsPolicy,
     ) -> None:
@@ -71,10 +71,10 @@ class Router:
         self._host_policy = host_policy
         self._static_routes = {(each.method, each.template): each for each in routes if "{" not in each.template}
         varying = [(each, each.template.split("/")) for each in routes if "{" in each.template]
-        self._fast_routes = {
-            _route_key(each.method, parts): each for each, parts in varying if _FAST_TEMPLATE.fullmatch(each.template)
+        self._keyed_routes = {
+            _route_key(each.method, parts): each for each, parts in varying if _KEYED_TEMPLATE.fullmatch(each.template)
         }
-        self._other_routes = [(each, parts) for each, parts in varying if not _FAST_TEMPLATE.fullmatch(each.template)]
+        self._other_routes = [(each, parts) for each, parts in varying if not _KEYED_TEMPLATE.fullmatch(each.template)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -124,7 +124,7 @@ class Router:
                 ended = not message.get("more_body")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _serve(self, request: HttpRequest, route: FastRoute | None, receive: Receive, send: Send) -> None:
+    async def _serve(self, request: HttpRequest, route: AsgiRoute | None, receive: Receive, send: Send) -> None:
         try:
             if route is None:
                 await self._forward(request, receive, send)
@@ -145,7 +145,7 @@ class Router:
             await send_response(send, error_response(error), SECURITY_HEADERS)
 
     async def _serve_stream(
-        self, route: FastRoute, request: HttpRequest, receive: Receive, send: Send, given: tuple[Any, ...]
+        self, route: AsgiRoute, request: HttpRequest, receive: Receive, send: Send, given: tuple[Any, ...]
     ) -> None:
         if self._stopping.is_set():
             raise StoreUnavailable("This server is about to stop. Connect again.")
@@ -157,18 +157,18 @@ class Router:
         finally:
             self._counters.streams -= 1
 
-    def _match_route(self, scope: Scope) -> tuple[FastRoute | None, tuple[str, ...]]:
+    def _match_route(self, scope: Scope) -> tuple[AsgiRoute | None, tuple[str, ...]]:
         """The route, and the parameters in its path."""
         method, path = scope["method"], scope["path"]
         parts = path.split("/")
         fixed = self._static_routes.get((method, path))
-        route = fixed or self._fast_routes.get(_route_key(method, parts))
+        route = fixed or self._keyed_routes.get(_route_key(method, parts))
         if route is None:
             return self._match_other_route(scope, parts)
         scope["template"] = route.template
         return route, () if fixed else tuple(parts[3:4])
 
-    def _match_other_route(self, scope: Scope, parts: list[str]) -> tuple[FastRoute | None, tuple[str, ...]]:
+    def _match_other_route(self, scope: Scope, parts: list[str]) -> tuple[AsgiRoute | None, tuple[str, ...]]:
         """A route of any other shape, of which there are few."""
         for route, names in self._other_routes:
             if route.method == scope["method"] and len(names) == len(parts):
@@ -178,7 +178,7 @@ class Router:
                     return route, tuple(part for part, is_value in zip(parts, varying, strict=True) if is_value)
         return None, ()
 
-    async def _read(self, scope: Scope, receive: Receive, route: FastRoute | None) -> HttpRequest:
+    async def _read(self, scope: Scope, receive: Receive, route: AsgiRoute | None) -> HttpRequest:
         headers = _headers(scope)
         self._host_policy.check_host(headers)
         if b"content-encoding" in headers:
@@ -263,7 +263,7 @@ def _too_large(max_bytes: int) -> BodyTooLarge:
 
 
 def _route_key(method: str, parts: list[str]) -> tuple[str, int, str, str]:
-    """The key of a route with `_FAST_TEMPLATE`."""
+    """The key of a route with `_KEYED_TEMPLATE`."""
     match parts:
         case ["", "api", name, _]:
             return method, 4, name, ""

@@ -186,7 +186,7 @@ class SqlStore:
         return await self._search.index(self.clock() - min_age if min_age else None)
 
     async def stats(self, workspace: str) -> Stats:
-        tallies = {str(status): int(n) for status, n in await self._database.fetch("tallies", workspace)}
+        tallies = {str(status): int(n) for status, n in await self._database.fetch("status_counts", workspace)}
         reads = (await self._database.fetch("allowed_reads", workspace))[0][0]
         waiting = (await self._database.fetch("waiting_runs", workspace))[0][0]
         return Stats(tallies, int(reads), int(waiting))

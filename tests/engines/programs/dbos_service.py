@@ -96,7 +96,7 @@ def workflow(segments: Segments, job: dict[str, Any]) -> Any:
 async def carry_on(segments: Segments, settle: Any, job: dict[str, Any]) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    keeper = segments.keep(stop, job.get("at_once", 10)) if job.get("keeps", True) else stop.wait()
+    keeper = segments.run_worker(stop, job.get("at_once", 10)) if job.get("keeps", True) else stop.wait()
     keeping = asyncio.create_task(keeper)
     await asyncio.gather(*(segments.begin(settle, run_id, order) for run_id, order in job.get("begin", {}).items()))
     print_line(serving=True)

@@ -25,7 +25,7 @@ def make_functions(client: inngest.Inngest, gate: Gate) -> list[Any]:
 
     @client.create_function(fn_id="told", trigger=inngest.TriggerEvent(event="order/asked"))
     async def told(ctx: inngest.Context) -> Any:
-        return await gate.told(ctx, "refund", dict(ctx.event.data))
+        return await gate.run_for_model(ctx, "refund", dict(ctx.event.data))
 
     @client.create_function(fn_id="twice", trigger=inngest.TriggerEvent(event="order/twice"))
     async def twice(ctx: inngest.Context) -> Any:

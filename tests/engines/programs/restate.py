@@ -51,12 +51,12 @@ class ReportingAgent(Agent):
 @cashier.handler()
 async def pay(ctx: restate.Context, order: dict[str, Any]) -> Any:
     agent = ReportingAgent(LOCK, ("cashier",), order)
-    pause = timedelta(seconds=order.get("look_again", 3_600))
+    pause = timedelta(seconds=order.get("recheck_after", 3_600))
     args = order.get("args", {"order": order["order"]})
     if order.get("wavering"):
         args = {"order": f"{order['order']}, try {next(TRIES)}"}
     spec = PAY_SOON if order.get("soon") else PAY
-    return await gated(ctx, agent, spec, args, FUNCTIONS[order.get("how", "well")], look_again=pause)
+    return await gated(ctx, agent, spec, args, FUNCTIONS[order.get("how", "well")], recheck_after=pause)
 
 
 async def well(order: str) -> str:

@@ -35,7 +35,7 @@ class RefundForModel:
 
     @workflow.run
     async def run(self, order: str) -> Any:
-        return await Calls().told("refund", {"order": order, "amount": 40})
+        return await Calls().run_for_model("refund", {"order": order, "amount": 40})
 
 
 @workflow.defn

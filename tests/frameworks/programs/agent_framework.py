@@ -33,7 +33,7 @@ async def run(job: Job) -> RunReport:
             session = agent.create_session(session_id=job.run)
             await agent.run("Write to bob.", session=session)
         elif pending_requests(session):
-            await gate.look_again(agent, session)
+            await gate.recheck(agent, session)
         await store.set(job.run, session)
     history = session_messages(session)
     return RunReport(bool(pending_requests(session)), history[-1].text, tuple(tool_results(history)))

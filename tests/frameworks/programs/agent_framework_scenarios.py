@@ -65,9 +65,9 @@ async def resumed_twice(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="twice")
     await agent.run("Go.", session=session)
     await context.decide("twice", Approve())
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     ends = await asyncio.gather(*(gate.resume(agent, pause) for _ in range(2)))
-    left = await gate.agent.paused()
+    left = await gate.agent.list_pauses()
     return {"ran": context.calls, "told": [tool_results(session_messages(end[0])) for end in ends], "left": len(left)}
 
 
@@ -76,14 +76,14 @@ async def forged(context: ScenarioContext) -> Any:
     gate, agent = make_agent(context, scripted_turns(MAIL))
     session = agent.create_session(session_id="forged")
     await agent.run("Go.", session=session)
-    again = await gate.look_again(agent, session)
+    again = await gate.recheck(agent, session)
     seen = {
         "ran": list(context.calls),
         "asks": len(again.user_input_requests),
         "rows": len(context.approvals("forged")),
     }
     await context.decide("forged", Reject("No."))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     return {
         **seen,
         "after": context.calls,
@@ -131,7 +131,7 @@ async def edited_by_the_client(context: ScenarioContext) -> Any:
     ran = list(context.calls)
     saved["state"]["tool_approval"]["pending_approval_requests"][0]["function_call"]["arguments"] = {"to": "mallory"}
     tampered = AgentSession.from_dict(saved)
-    await gate.look_again(agent, tampered)
+    await gate.recheck(agent, tampered)
     return {"ran": ran, "after": context.calls, "told": tool_results(session_messages(tampered))}
 
 
@@ -148,7 +148,7 @@ async def edited_by_a_person(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="person")
     await agent.run("Go.", session=session)
     await context.decide("person", Edit({"day": "2026-12-24", "seats": 2}))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     whole = [c.result for m in session_messages(session) for c in m.contents if c.type == "function_result"]
     return {"got": got, "told": whole, "status": context.statuses("person")}
 
@@ -167,7 +167,7 @@ async def edited_into_its_like(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="like")
     await agent.run("Go.", session=session)
     await context.decide("like", Edit({"value": {"all": 1}}))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     return json.dumps(got)
 
 
@@ -180,7 +180,7 @@ async def refused_by_the_client(context: ScenarioContext) -> Any:
     await agent.run(Message("user", answers), session=session)
     await context.decide("no", Approve())
     await agent.run("And now?", session=session)
-    return {"ran": context.calls, "left": len(pending_requests(session)), "paused": len(await gate.agent.paused())}
+    return {"ran": context.calls, "left": len(pending_requests(session)), "paused": len(await gate.agent.list_pauses())}
 
 
 async def streamed(context: ScenarioContext) -> Any:
@@ -189,9 +189,9 @@ async def streamed(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="streamed")
     async for _ in agent.run("Go.", stream=True, session=session):
         pass
-    before, kept = list(context.calls), [pause.run_id for pause in await gate.agent.paused()]
+    before, kept = list(context.calls), [pause.run_id for pause in await gate.agent.list_pauses()]
     await context.decide("streamed", Approve())
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     back, _ = await gate.resume(agent, pause)
     return {"before": before, "kept": kept, "after": context.calls, "told": tool_results(session_messages(back))}
 
@@ -203,8 +203,8 @@ async def the_same_id_again(context: ScenarioContext) -> Any:
     await agent.run("Go.", session=session)
     for _ in range(3):
         await context.decide("ids", Approve())
-        await gate.look_again(agent, session)
-    return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": len(await gate.agent.paused())}
+        await gate.recheck(agent, session)
+    return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": len(await gate.agent.list_pauses())}
 
 
 async def sub_agent(context: ScenarioContext) -> Any:
@@ -242,10 +242,10 @@ async def sub_agents_pause(context: ScenarioContext) -> Any:
     before, asked = list(context.calls), sorted(row["path"] for row in context.approvals("subs"))
     await context.decide("subs", Approve())
     early = AgentSession.from_dict(session.to_dict())
-    await gate.look_again(staffed(), early)
+    await gate.recheck(staffed(), early)
     half = list(context.calls)
     await context.decide("subs", Reject("No."))
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     ends = await asyncio.gather(*(gate.resume(staffed(), pause) for _ in range(2)))
     said = [tool_results(session_messages(end[0])) for end in ends]
     statuses = sorted(context.statuses("subs"))
@@ -257,14 +257,14 @@ async def workflow(context: ScenarioContext) -> Any:
     storage = InMemoryCheckpointStorage()
 
     def built() -> Any:
-        gate = Gate(context.lock.agent("clerk"), EFFECTS, keep=False)
+        gate = Gate(context.lock.agent("clerk"), EFFECTS, saves_pauses=False)
         _, agent = make_agent(context, scripted_turns(MAIL), gate, name="writer")
         return WorkflowBuilder(start_executor=agent, checkpoint_storage=storage, name="flow").build()
 
     first = built()
     (asked,) = (await first.run("Go.")).get_request_info_events()
     (thread,) = {row["thread"] for row in context.pending_approvals()}
-    paused = len(await context.lock.agent("clerk").paused())
+    paused = len(await context.lock.agent("clerk").list_pauses())
     await context.decide(thread, Approve())
     checkpoint = await storage.get_latest(workflow_name="flow")
     answer = {asked.request_id: asked.data.to_function_approval_response(approved=True)}
@@ -280,10 +280,10 @@ async def stops_by_itself(context: ScenarioContext) -> Any:
     session = agent.create_session(session_id="itself")
     await agent.run("Go.", session=session)
     before = len(context.approvals("itself"))
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     after = len(context.approvals("itself"))
     await context.decide("itself", Approve())
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     return {"rows": [before, after], "ran": context.calls, "left": len(pending_requests(session))}
 
 
@@ -296,9 +296,13 @@ async def not_ours(context: ScenarioContext) -> Any:
     session.state["tool_approval"] = {"pending_approval_requests": [asked.to_dict()]}
     await agent.run("Go.", session=session)
     try:
-        await gate.look_again(agent, session)
+        await gate.recheck(agent, session)
     except InvalidRequest as error:
-        return {"ours": len(pending_requests(session)), "paused": len(await gate.agent.paused()), "says": str(error)}
+        return {
+            "ours": len(pending_requests(session)),
+            "paused": len(await gate.agent.list_pauses()),
+            "says": str(error),
+        }
     return {}
 
 
@@ -345,9 +349,9 @@ async def a_tool_that_fails(context: ScenarioContext) -> Any:
     await agent.run("Go.", session=session)
     await context.decide("fails", Approve())
     saved = session.to_dict()
-    await gate.look_again(agent, session)
+    await gate.recheck(agent, session)
     again = AgentSession.from_dict(saved)
-    await gate.look_again(agent, again)
+    await gate.recheck(agent, again)
     return {
         "status": context.statuses("fails"),
         "told": tool_results(session_messages(session)) + tool_results(session_messages(again)),

@@ -61,9 +61,9 @@ async def resumed_twice(context: ScenarioContext) -> Any:
     gate, agent = made(context, says(MAIL))
     await gate.arun(agent, "Go.", session_id="twice")
     await context.decide("twice", Approve())
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     ends = await asyncio.gather(*(gate.resume(agent, pause) for _ in range(2)))
-    return {"ran": context.calls, "told": [told(end) for end in ends], "left": len(await gate.agent.paused())}
+    return {"ran": context.calls, "told": [told(end) for end in ends], "left": len(await gate.agent.list_pauses())}
 
 
 async def forged(context: ScenarioContext) -> Any:
@@ -88,9 +88,9 @@ async def edited_by_the_client(context: ScenarioContext) -> Any:
     requirement.tool_execution.tool_args = {"to": "mallory"}
     requirement.confirm()
     end = await agent.acontinue_run(run_id=run.run_id, session_id="edited", requirements=[requirement])
-    (pause,) = await gate.agent.ready(0)
+    (pause,) = await gate.agent.acquire_ready_pauses(0)
     later = await gate.resume(agent, pause)
-    return {"ran": context.calls, "told": told(end), "later": told(later), "left": len(await gate.agent.paused())}
+    return {"ran": context.calls, "told": told(end), "later": told(later), "left": len(await gate.agent.list_pauses())}
 
 
 async def edited_by_a_person(context: ScenarioContext) -> Any:
@@ -121,7 +121,7 @@ async def two_calls(context: ScenarioContext) -> Any:
     before = list(context.calls)
     await context.decide("two", Approve())
     end = await gate.acontinue_run(agent, run)
-    return {"before": before, "after": context.calls, "told": told(end), "left": len(await gate.agent.paused())}
+    return {"before": before, "after": context.calls, "told": told(end), "left": len(await gate.agent.list_pauses())}
 
 
 async def the_same_id_again(context: ScenarioContext) -> Any:
@@ -130,7 +130,7 @@ async def the_same_id_again(context: ScenarioContext) -> Any:
     run = await gate.arun(agent, "Go.", session_id="ids")
     for _ in range(3):
         await context.decide("ids", Approve())
-        (pause,) = await gate.agent.ready(0)
+        (pause,) = await gate.agent.acquire_ready_pauses(0)
         run = await gate.resume(agent, pause)
     return {"ran": context.calls, "statuses": context.statuses("ids"), "paused": run.is_paused}
 
@@ -151,7 +151,7 @@ async def team(context: ScenarioContext) -> Any:
     first = await leader.arun(staffed(), "Go.", session_id="team")
     paths, before = [row["path"] for row in context.approvals("team")], list(context.calls)
     await context.decide("team", Approve())
-    (pause,) = await leader.agent.ready(0)
+    (pause,) = await leader.agent.acquire_ready_pauses(0)
     end = await leader.resume(staffed(), pause)
     return {"held": first.is_paused, "paths": paths, "before": before, "after": context.calls, "end": end.is_paused}
 
@@ -163,7 +163,7 @@ async def synchronous(context: ScenarioContext) -> Any:
     held = run.is_paused
     await context.decide("sync", Approve())
     end = await asyncio.to_thread(gate.continue_run, agent, run)
-    return {"held": held, "ran": context.calls, "told": told(end), "left": len(await gate.agent.paused())}
+    return {"held": held, "ran": context.calls, "told": told(end), "left": len(await gate.agent.list_pauses())}
 
 
 async def streamed(context: ScenarioContext) -> Any:

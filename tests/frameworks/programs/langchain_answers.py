@@ -1,4 +1,4 @@
-"""What a person's answer in a front end does, and what it does not. Cases of `langchain_cases`."""
+"""What a person's answer in a front end does, and what it does not. Cases of `langchain_scenarios`."""
 
 from __future__ import annotations
 

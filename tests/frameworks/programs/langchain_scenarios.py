@@ -30,9 +30,9 @@ from interlock.integrations.langchain import (
     Gate,
     InterlockMiddleware,
     approvals_field,
-    each_call,
     gated_subagents,
-    resumer,
+    make_resume_function,
+    send_each_call,
 )
 from tests.frameworks.programs import langchain_answers as answering
 from tests.frameworks.programs.langchain_support import (
@@ -214,7 +214,7 @@ async def plain_graphs(lock: Interlock) -> Any:
         return {"messages": [HumanMessage(str(gate.run(send_mail, {"to": "zoe"})))]}
 
     found = {}
-    for name, edge in {"each": each_call(), "together": more}.items():
+    for name, edge in {"each": send_each_call(), "together": more}.items():
         ran.clear()
         built = (
             StateGraph(MessagesState)
@@ -292,9 +292,9 @@ async def in_threads(lock: Interlock) -> Any:
         graph = create_agent(ScriptedModel(turns=[[MAIL]]), TOOLS, middleware=[gate], checkpointer=saver)
         found = await asyncio.to_thread(graph.invoke, GO, config)
         await lock.decide(found["__interrupt__"][0].value["approval_id"], Approve(), "ada")
-        (pause,) = await lock.agent("threads").ready(30)
+        (pause,) = await lock.agent("threads").acquire_ready_pauses(30)
         for _ in range(2):
-            await resumer(graph)(pause)
+            await make_resume_function(graph)(pause)
         return {"ran": list(ran), "asked the model": len(asked), "next": list(graph.get_state(config).next)}
 
 
@@ -308,7 +308,7 @@ async def early(lock: Interlock) -> Any:
     found: list[Any] = []
     for attempts in (1, 4, 5):
         try:
-            await resumer(graph)(
+            await make_resume_function(graph)(
                 Pause(run_id="early", agent="clerk", state=b"", paused_at=0, fence=1, attempts=attempts)
             )
             found.append(list(ran))
@@ -326,8 +326,8 @@ async def kept_switches(lock: Interlock) -> Any:
     await thread.decide(Approve())
     found: list[Pause] = []
     while not found:
-        found = [each for each in await agent.ready(30) if each.run_id == "kept switches"]
-    await resumer(thread.graph)(found[0])
+        found = [each for each in await agent.acquire_ready_pauses(30) if each.run_id == "kept switches"]
+    await make_resume_function(thread.graph)(found[0])
     return {"ran": list(ran), "results": thread.results}
 
 

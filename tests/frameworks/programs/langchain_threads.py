@@ -17,7 +17,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from interlock.integrations.langchain import InterlockMiddleware, resumer
+from interlock.integrations.langchain import InterlockMiddleware, make_resume_function
 from tests.frameworks.programs.langchain import ScriptedModel
 from tests.frameworks.programs.model_scripts import AGENT, EFFECTS, Job
 
@@ -39,7 +39,7 @@ async def by_hand(job: Job, graph: Any) -> Any:
 
 async def resume_until_done(agent: Any, graph: Any) -> Any:
     """Goes on with what is ready until one thread has come to its end."""
-    stop, resume, tried = asyncio.Event(), resumer(graph), 0
+    stop, resume, tried = asyncio.Event(), make_resume_function(graph), 0
 
     async def one(pause: Any) -> None:
         nonlocal tried
@@ -48,7 +48,7 @@ async def resume_until_done(agent: Any, graph: Any) -> Any:
         stop.set()
 
     await agent.resume_all(one, stop)
-    return {"tried": tried, "left": len(await agent.paused())}
+    return {"tried": tried, "left": len(await agent.list_pauses())}
 
 
 def run_report(found: Any) -> Any:
@@ -70,7 +70,7 @@ async def make_agent(job: Job) -> AsyncIterator[tuple[Any, Any]]:
 async def resume(pause: Any) -> None:
     """For `interlock runs resume`, in a folder where the job lies."""
     async with make_agent(job_here()) as (_, graph):
-        await resumer(graph)(pause)
+        await make_resume_function(graph)(pause)
 
 
 def job_here() -> Job:

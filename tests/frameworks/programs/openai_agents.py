@@ -17,7 +17,7 @@ async def run(job: Job) -> RunReport:
         tools = [function_tool(job.send_mail), function_tool(job.get_weather)]
         clerk = gated(Agent(AGENT, tools=tools, model=model), lock.agent(AGENT), EFFECTS)
         result: Any = None
-        for pause in await clerk.gate.ready(0):
+        for pause in await clerk.gate.acquire_ready_pauses(0):
             result = await clerk.resume(pause)
         if result is None:
             result = await clerk.run("Go.", run_id=job.run)

@@ -72,7 +72,7 @@ class ScenarioContext:
 
     async def ready(self, run: str) -> Any:
         """The one that can go on; others have to be over."""
-        (pause,) = await self.lock.agent("support").ready(0)
+        (pause,) = await self.lock.agent("support").acquire_ready_pauses(0)
         assert pause.run_id == run
         return pause
 

@@ -25,7 +25,7 @@ async def begin(job: Job, clerk: GatedAgent) -> str:
     """As whoever drives the SDK alone would: the state lies in a file."""
     with clerk.conversation(job.run):
         result = await Runner.run(clerk.agent, "Go.")
-        await clerk.keep(result)
+        await clerk.save_pause(result)
     _state(job).write_text(json.dumps(result.to_state().to_json()))
     return ""
 

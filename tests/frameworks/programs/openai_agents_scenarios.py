@@ -139,7 +139,7 @@ async def one_of_two(context: ScenarioContext) -> Any:
     """One is decided and goes on at once when it is resumed; the other still waits."""
     support = context.support(REFUND, OTHER)
     with support.conversation("one_of_two"):
-        pause = await support.keep(await Runner.run(support.agent, "Go."))
+        pause = await support.save_pause(await Runner.run(support.agent, "Go."))
     assert pause is not None
     nothing = await context.support(REFUND, OTHER).resume(pause)
     await context.decide("one_of_two", Approve())
@@ -158,7 +158,7 @@ async def forged(context: ScenarioContext) -> Any:
     support = context.support(REFUND)
     with support.conversation("forged"):
         first = await Runner.run(support.agent, "Go.")
-        await support.keep(first)
+        await support.save_pause(first)
         state = first.to_state()
         state.approve(first.interruptions[0], always_approve=True)
         told = (await Runner.run(support.agent, state)).final_output
@@ -212,7 +212,7 @@ async def streamed(context: ScenarioContext) -> Any:
     async with support.resume_streamed(await context.ready("streamed")) as result:
         async for event in result.stream_events():
             kinds.add(event.type)
-    left = [pause.run_id for pause in await support.gate.paused()]
+    left = [pause.run_id for pause in await support.gate.list_pauses()]
     return {"held": held, "said": result.final_output, "ran": context.calls, "left": left, "kinds": sorted(kinds)}
 
 
@@ -666,8 +666,8 @@ async def main(folder: Path) -> None:
     with Interlock(f"sqlite:///{folder / 'approvals.db'}", policy=POLICY) as lock:
         for scene in SCENARIOS:
             seen[scene.__name__] = await scene(ScenarioContext(lock, folder))
-            for pause in await lock.agent("support").ready(0):
-                await lock.agent("support").resumed(pause)  # the next scene begins with none
+            for pause in await lock.agent("support").acquire_ready_pauses(0):
+                await lock.agent("support").complete_pause(pause)  # the next scene begins with none
     print(json.dumps(seen))
 
 

@@ -25,11 +25,11 @@ async def run(job: Job) -> RunReport:
         model, kinds = FunctionModel(scripted_model(job.story)), [str, DeferredToolRequests]
         gate = Gate(clerk, effects=EFFECTS)
         agent = Agent(model, tools=[job.send_mail, job.get_weather], output_type=kinds, capabilities=[gate])
-        ready = [pause for pause in await clerk.ready(timeout=0) if pause.run_id == job.run]
+        ready = [pause for pause in await clerk.acquire_ready_pauses(timeout=0) if pause.run_id == job.run]
         if ready:
             result = await resume(agent, ready[0])
-            await clerk.resumed(ready[0])
-        elif any(pause.run_id == job.run for pause in await clerk.paused()):
+            await clerk.complete_pause(ready[0])
+        elif any(pause.run_id == job.run for pause in await clerk.list_pauses()):
             return RunReport(paused=True)
         else:
             result = await agent.run("Tell Bob.", conversation_id=job.run)

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import { Loading } from "../components/States";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./Arguments.module.css";
 import { nameFindingKind, titleFindings, type Acknowledgements } from "./Findings";
 import type { ApprovalCardState } from "./useApprovalCard";
@@ -59,7 +59,7 @@ function EditFindings({ state: { editAcknowledgements, approval } }: { state: Ap
 /** A finding id is its kind and its pointer. */
 function parseFindingId(id: string) {
   const at = id.indexOf(":");
-  return { kind: id.slice(0, at), pointer: visible(id.slice(at + 2)) };
+  return { kind: id.slice(0, at), pointer: escapeInvisible(id.slice(at + 2)) };
 }
 
 /** Argument names can be misleading as well. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import { shortenMiddle, splitPieces } from "./VisibleText";
 
 const kinds = (text: string, marked = false) =>
@@ -71,7 +71,7 @@ describe("a shortened text", () => {
 });
 
 it("escapes invisible characters in raw server text", () => {
-  expect(visible("a\u202eb\\u{202e}\u00a0 \t\u200b\u{e0100}")).toBe(
+  expect(escapeInvisible("a\u202eb\\u{202e}\u00a0 \t\u200b\u{e0100}")).toBe(
     "a\\u{202e}b\\\\u{202e}\\u{a0} \\t\\u{200b}\\u{e0100}",
   );
 });

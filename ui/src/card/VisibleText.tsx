@@ -1,6 +1,6 @@
 import { Fragment } from "react";
 import "./colors.css";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./VisibleText.module.css";
 
 /** A text made visible by the server: escapes as chips, look-alike letters marked; its text content is unchanged. */
@@ -15,7 +15,7 @@ export function MultilineText({ text }: { text: string }) {
       {text.split(/\r?\n/).map((line, position) => (
         <Fragment key={position}>
           {position > 0 && "\n"}
-          <VisibleText text={visible(line)} />
+          <VisibleText text={escapeInvisible(line)} />
         </Fragment>
       ))}
     </span>

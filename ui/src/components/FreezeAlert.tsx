@@ -5,7 +5,7 @@ import { callApi } from "../api/client";
 import { describeScope, type FreezeInfo } from "./FreezeBanner";
 import { ErrorMessage } from "./States";
 import { TimeAgo } from "./TimeAgo";
-import { visible } from "./visible";
+import { escapeInvisible } from "./escapeInvisible";
 
 /** Active freezes with author and reason, and a button to unfreeze for admins. Loaded on demand. */
 export default function FreezeAlert({ freezes, admin }: { freezes: FreezeInfo[]; admin: boolean }) {
@@ -26,8 +26,8 @@ function FreezeItem({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
     <Stack gap={4} data-freeze={freeze.id}>
       <Group justify="space-between">
         <Text size="sm">
-          {describeScope(freeze)}, by {visible(freeze.created_by)}, <TimeAgo at={freeze.created_at} />:{" "}
-          {visible(freeze.reason)}
+          {describeScope(freeze)}, by {escapeInvisible(freeze.created_by)}, <TimeAgo at={freeze.created_at} />
+          : {escapeInvisible(freeze.reason)}
         </Text>
         {admin && !isConfirming && (
           <Button size="compact-sm" variant="default" onClick={() => setConfirming(true)}>

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { callApi, type Schemas } from "../api/client";
 import { isAdmin, type CurrentUser } from "../api/currentUser";
-import { visible } from "./visible";
+import { escapeInvisible } from "./escapeInvisible";
 
 export type FreezeInfo = Schemas["FreezeInfo"];
 
@@ -17,7 +17,7 @@ export function useFreezes() {
 
 /** "The tool pay_*" */
 export const describeScope = ({ scope, name }: FreezeInfo): string =>
-  name ? `The ${scope} ${visible(name)}` : "This workspace";
+  name ? `The ${scope} ${escapeInvisible(name)}` : "This workspace";
 
 /** On every page while a freeze is active. */
 export function FreezeBanner({ me }: { me: CurrentUser }) {

@@ -2,7 +2,7 @@ import { Button, Group, Radio, Stack, Tabs, Textarea } from "@mantine/core";
 import { useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import { FormView, TextView } from "./ArgumentsView";
 import { checkSchema, type SchemaProblem } from "./checkSchema";
 import css from "./Editor.module.css";
@@ -69,7 +69,12 @@ function ChoiceAnswer({
       >
         <Stack gap="xs" mt="xs">
           {choices.map((choice, index) => (
-            <Radio key={index} className={css.target} value={String(index)} label={visible(String(choice))} />
+            <Radio
+              key={index}
+              className={css.target}
+              value={String(index)}
+              label={escapeInvisible(String(choice))}
+            />
           ))}
         </Stack>
       </Radio.Group>

@@ -11,7 +11,7 @@ import type {
   ValidatorType,
 } from "@rjsf/utils";
 import { useMemo } from "react";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import { FieldDescription, toLabel, toPointer } from "./FieldFrame";
 import { AsJsonField, ChoiceField, FlagField, LockedField, NumberField, TextField } from "./Fields";
@@ -93,7 +93,10 @@ function ObjectTemplate({ fieldPathId, properties, schema }: ObjectFieldTemplate
   return (
     <fieldset className={css.group}>
       <legend className={css.name}>{toLabel(fieldPathId.path)}</legend>
-      <FieldDescription id={fieldPathId.$id} text={visible((schema as unknown as FormPlan).description)} />
+      <FieldDescription
+        id={fieldPathId.$id}
+        text={escapeInvisible((schema as unknown as FormPlan).description)}
+      />
       <Problems path={fieldPathId.path} />
       <div className={css.fields}>{fields}</div>
     </fieldset>
@@ -113,7 +116,10 @@ function ArrayTemplate({
     <fieldset className={css.group}>
       <legend className={css.name}>{label}</legend>
       <ChangedMark path={fieldPathId.path} plan={schema as unknown as FormPlan} formValue={formData} />
-      <FieldDescription id={fieldPathId.$id} text={visible((schema as unknown as FormPlan).description)} />
+      <FieldDescription
+        id={fieldPathId.$id}
+        text={escapeInvisible((schema as unknown as FormPlan).description)}
+      />
       <Problems path={fieldPathId.path} />
       <div className={css.fields}>
         {items}

@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 import { Fragment } from "react";
 import { stringifyJson } from "../api/json";
 import { VisibleText } from "../card/VisibleText";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import { splitPointer, type ValueChange } from "./values";
 
@@ -19,7 +19,7 @@ export default function ChangesView({ changes }: { changes: ValueChange[] }) {
         {changes.slice(0, MAX_SHOWN).map((change) => (
           <Fragment key={change.pointer}>
             <dt className={css.name}>
-              {splitPointer(change.pointer).map(visible).join(" › ") || "all arguments"}
+              {splitPointer(change.pointer).map(escapeInvisible).join(" › ") || "all arguments"}
             </dt>
             <dd>
               <ChangeItem change={change} />
@@ -63,7 +63,10 @@ function Value({ parts, isText }: { parts: TextPart[]; isText: boolean }) {
             {part.toLocaleString("en")} characters
           </span>
         ) : (
-          <VisibleText key={index} text={isText ? visible(part).replaceAll('"', '\\"') : visible(part)} />
+          <VisibleText
+            key={index}
+            text={isText ? escapeInvisible(part).replaceAll('"', '\\"') : escapeInvisible(part)}
+          />
         ),
       )}
       {quote}

@@ -2,7 +2,7 @@ import { Badge, Text, UnstyledButton } from "@mantine/core";
 import type { FieldProps } from "@rjsf/utils";
 import type { ReactNode } from "react";
 import { parseJson, stringifyJson } from "../api/json";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import type { FormPlan } from "./formPlan";
 import { useFieldState } from "./formState";
@@ -74,7 +74,7 @@ export function FieldFrame({ leaf, children }: { leaf: FormField; children: Reac
 export function inputLabels({ id, label, problems, plan }: FormField, hint = "") {
   return {
     id,
-    description: [visible(plan.description), hint].filter(Boolean).join(" ") || undefined,
+    description: [escapeInvisible(plan.description), hint].filter(Boolean).join(" ") || undefined,
     error: problems.map((problem) => `${label} ${problem}.`).join(" ") || undefined,
     classNames: { description: css.about, error: css.problem },
   };
@@ -95,5 +95,5 @@ export function toPointer(path: (string | number)[]): string {
 export function toLabel(path: (string | number)[]): string {
   const last = path.at(-1);
   if (last === undefined) return "Answer";
-  return typeof last === "number" ? `${toLabel(path.slice(0, -1))} ${last + 1}` : visible(last);
+  return typeof last === "number" ? `${toLabel(path.slice(0, -1))} ${last + 1}` : escapeInvisible(last);
 }

@@ -2,7 +2,7 @@ import { Button, Code, Group, NativeSelect, Switch, Text, Textarea, TextInput } 
 import type { FieldProps } from "@rjsf/utils";
 import { useState } from "react";
 import { parseJson, stringifyJson } from "../api/json";
-import { quoteVisible, visible } from "../components/visible";
+import { quoteVisible, escapeInvisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import { FieldFrame, inputLabels, useFormField, type FormField } from "./FieldFrame";
 import { isObject, sameValue } from "./values";
@@ -117,7 +117,7 @@ export function LockedField(props: FieldProps) {
         data-locked
         value={
           secret
-            ? `hidden, fingerprint ${visible(String(value.$secret))}`
+            ? `hidden, fingerprint ${escapeInvisible(String(value.$secret))}`
             : value === undefined
               ? ""
               : shorten(value)
@@ -179,11 +179,15 @@ function toDigits(value: unknown): string {
 }
 
 function choiceLabel(choice: unknown): string {
-  return typeof choice === "string" ? (choice === "" ? '""' : visible(choice)) : stringifyJson(choice);
+  return typeof choice === "string"
+    ? choice === ""
+      ? '""'
+      : escapeInvisible(choice)
+    : stringifyJson(choice);
 }
 
 function shorten(value: unknown): string {
-  const text = typeof value === "string" ? quoteVisible(value) : visible(stringifyJson(value));
+  const text = typeof value === "string" ? quoteVisible(value) : escapeInvisible(stringifyJson(value));
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 

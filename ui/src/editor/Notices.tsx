@@ -1,7 +1,7 @@
 import { Alert, Button, CopyButton, Group, Stack, Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import type { SchemaProblem } from "./checkSchema";
 import { draftText, type DraftState, type EditorDraft } from "./useEditorDraft";
 import { splitPointer } from "./values";
@@ -100,13 +100,13 @@ export function RefusalNotice({
 }
 
 function pathLabel(pointer: string): string {
-  return splitPointer(pointer).map(visible).join(" › ") || "The arguments";
+  return splitPointer(pointer).map(escapeInvisible).join(" › ") || "The arguments";
 }
 
 function endedTitle({ status, decision }: ApprovalSnapshot): string {
   if (status === "pending") return "You can no longer edit this";
   if (status === "expired") return "This approval expired while you were editing";
   return decision
-    ? `${visible(decision.by)} decided this while you were editing`
+    ? `${escapeInvisible(decision.by)} decided this while you were editing`
     : `This approval is now ${status}`;
 }

@@ -1,4 +1,4 @@
-import { needsEscapes } from "../components/visible";
+import { needsEscapes } from "../components/escapeInvisible";
 import { checkSchema, isNullSchema, resolveReference, tupleItems } from "./checkSchema";
 import { isObject, joinPointer, makeObject, type JsonObject } from "./values";
 

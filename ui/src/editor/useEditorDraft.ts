@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { stringifyJson } from "../api/json";
-import { visibleJson } from "../components/visible";
+import { visibleJson } from "../components/escapeInvisible";
 import { readStrictJson, type JsonFlaw } from "./strictJson";
 import { putValue, sameValue } from "./values";
 

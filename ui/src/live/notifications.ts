@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { readApproval, type ApprovalSnapshot } from "../api/approvals";
 import type { CurrentUser } from "../api/currentUser";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import { live, type LedgerEntry } from "./live";
 
 const SETTING_KEY = "interlock-notifications";
@@ -65,7 +65,7 @@ const openNotifications: Notification[] = [];
 function showNotification({ id, card, requester }: ApprovalSnapshot): void {
   try {
     const notification = new Notification("Approval needed", {
-      body: requester ? `${card.tool}, for ${visible(requester)}` : card.tool,
+      body: requester ? `${card.tool}, for ${escapeInvisible(requester)}` : card.tool,
       tag: id,
       icon: "/icon.svg",
     });

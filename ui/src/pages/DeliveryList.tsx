@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { callApi, type Schemas } from "../api/client";
 import { ErrorMessage, Loading } from "../components/States";
 import { TimeAgo } from "../components/TimeAgo";
-import { visible } from "../components/visible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./ApprovalPage.module.css";
 
 type Delivery = Schemas["DeliveryInfo"];
@@ -44,8 +44,8 @@ function DeliveryItem({ delivery }: { delivery: Delivery }) {
   const to = person ?? place;
   return (
     <Text component="li" size="sm">
-      {to && `${visible(to)}, `}
-      {visible(channel)}:{" "}
+      {to && `${escapeInvisible(to)}, `}
+      {escapeInvisible(channel)}:{" "}
       {sent_at && (
         <>
           sent <TimeAgo at={sent_at} />,{" "}

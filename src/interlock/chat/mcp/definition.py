@@ -15,8 +15,8 @@ import mcp_types as types
 from interlock.config.models import McpServerSettings
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
+from interlock.core.confusables import matches_pattern
 from interlock.core.errors import Error
-from interlock.core.names import matches_pattern
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
 
 MAX_NAME = 64  # characters that model providers allow

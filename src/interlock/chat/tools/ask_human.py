@@ -37,7 +37,7 @@ SPEC = ToolSpec(
 )
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     return (Tool(SPEC, ABOUT, _refuse_to_run),)
 
 

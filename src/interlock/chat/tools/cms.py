@@ -55,7 +55,7 @@ class CmsImage(TypedDict):
     alt: str
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     one = object_schema("slug", slug=SLUG)
     add = partial(read_tool, context.records)
     return (
@@ -67,7 +67,7 @@ def reads(context: ToolContext) -> Sequence[Tool]:
     )
 
 
-def writes(context: ToolContext) -> Sequence[Tool]:
+def write_tools(context: ToolContext) -> Sequence[Tool]:
     return (*_post_tools(partial(write_tool, context.records)), *_page_tools(partial(write_tool, context.records)))
 
 

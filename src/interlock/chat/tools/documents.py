@@ -56,7 +56,7 @@ READ = ToolSpec(
 )
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     if context.documents is None:
         return ()
     return (

@@ -25,7 +25,7 @@ from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.runtime.durations import rfc3339
 
-__all__ = ["reads", "writes"]
+__all__ = ["read_tools", "write_tools"]
 
 
 DEFAULT_LIMIT = 30
@@ -50,7 +50,7 @@ HOW_MANY = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DE
 STATE = {"type": "string", "enum": ["open", "closed", "all"], "default": "open"}
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     github = make_github_access(context.settings, context.transport)
     if github is None:
         return ()
@@ -80,7 +80,7 @@ def reads(context: ToolContext) -> Sequence[Tool]:
     )
 
 
-def writes(context: ToolContext) -> Sequence[Tool]:
+def write_tools(context: ToolContext) -> Sequence[Tool]:
     github = make_github_access(context.settings, context.transport)
     if github is None:
         return ()

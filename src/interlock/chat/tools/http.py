@@ -81,7 +81,7 @@ HEADERS = {
 BODY = {"description": "A text is sent as it is; anything else as JSON."}
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     web = _make_fetcher(context)
 
     async def get(invocation: ToolInvocation) -> object:
@@ -97,7 +97,7 @@ def reads(context: ToolContext) -> Sequence[Tool]:
     return (Tool(spec, "Reads a page or an interface on the public web by HTTP GET.", get),)
 
 
-def writes(context: ToolContext) -> Sequence[Tool]:
+def write_tools(context: ToolContext) -> Sequence[Tool]:
     web = _make_fetcher(context)
 
     async def post(invocation: ToolInvocation) -> object:

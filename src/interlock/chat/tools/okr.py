@@ -48,12 +48,12 @@ class KeyResult(TypedDict):
     unit: str
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     about = "Lists the objectives with their key results, those of one quarter or all."
     return (read_tool(context.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER)),)
 
 
-def writes(context: ToolContext) -> Sequence[Tool]:
+def write_tools(context: ToolContext) -> Sequence[Tool]:
     add = partial(write_tool, context.records)
     objective = object_schema("title", title=TITLE, description=DESCRIPTION, quarter=QUARTER)
     key_result = object_schema("objective_id title target", objective_id=ID, title=TITLE, target=NUMBER, unit=UNIT)

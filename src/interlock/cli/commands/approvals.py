@@ -47,7 +47,7 @@ from interlock.cli.output import (
 )
 from interlock.core.approval.approval import STATUSES, Approval
 from interlock.core.canonical import parse_json
-from interlock.core.card import risk_level, visible
+from interlock.core.card import escape_invisible, risk_level
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
 from interlock.core.ledger.event import Stored
@@ -198,11 +198,11 @@ def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
     approval, subject = stored.approval, stored.approval.subject
     status = status_at(approval, now)
     return (
-        visible(short_id(approval.id)),
+        escape_invisible(short_id(approval.id)),
         styled_risk(risk_level(subject.effect, subject.priority)),
         shorten(approval_sentence(stored)),
-        visible(subject.tool),
-        visible(subject.agent),
+        escape_invisible(subject.tool),
+        escape_invisible(subject.agent),
         styled_status(status),
         duration_text(now - approval.created_at),
         time_left(approval, status, now),
@@ -449,4 +449,4 @@ async def print_delegation(context: CommandContext, view: ApprovalDetails, peopl
             approval_json(await context.services.inbox.show(context.workspace, view.stored.approval.id), context.now())
         )
     else:
-        say(f"{people_text(people)} may now decide this on behalf of {visible(person.name)}.")
+        say(f"{people_text(people)} may now decide this on behalf of {escape_invisible(person.name)}.")

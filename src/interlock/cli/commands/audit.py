@@ -27,7 +27,7 @@ from interlock.cli.context import CommandContext, CommandOptions, command, open_
 from interlock.cli.output import local_time, print_json, say
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.canonical import parse_json
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.ledger.chain import Head, SignedHead, Verifier, key_fingerprint, read_head, sign
 from interlock.core.ledger.erasure import ErasureTotal
@@ -293,7 +293,9 @@ def print_report(
 def _print_faults(report: AuditReport, entries: str, source: str) -> None:
     for violation in report.violations[:MAX_SHOWN]:
         say(
-            f"entry {violation.seq}: {visible(violation.message)}" if violation.seq else visible(violation.message),
+            f"entry {violation.seq}: {escape_invisible(violation.message)}"
+            if violation.seq
+            else escape_invisible(violation.message),
             style="red",
         )
     if len(report.violations) > MAX_SHOWN:
@@ -307,7 +309,7 @@ def _erased_text(total: ErasureTotal) -> str:
     entries = pluralize(total.entries, "entry", "entries")
     if total.scope == "retention":
         return f"{entries} by retention since {local_time(total.since)}"
-    who = f"by {visible(total.actor)}"
+    who = f"by {escape_invisible(total.actor)}"
     if total.times == 1:
         return f"{entries} of one {total.scope} {who} on {local_time(total.until)}"
     return f"{entries} of {_plural(total.scope)} {who}, the last on {local_time(total.until)}"
@@ -318,7 +320,7 @@ def _plural(scope: str) -> str:
 
 
 def _print_signature(named_head: NamedHead, trusted: str) -> None:
-    name, mark = visible(named_head.name), key_fingerprint(named_head.signed.key)
+    name, mark = escape_invisible(named_head.name), key_fingerprint(named_head.signed.key)
     if trusted:
         say(f"signed: {name}, at {local_time(named_head.signed.signed_at)}, by the trusted key ({mark})")
     else:

@@ -16,7 +16,7 @@ from rich.progress import Progress
 from interlock.app.bootstrap import database_file, make_database, missing_database_file
 from interlock.cli.context import CommandOptions
 from interlock.cli.output import print_json, say
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.storage.sqlite.database import BackupFile, make_backup
 
@@ -37,7 +37,7 @@ async def backup(options: CommandOptions, target: Path) -> None:
         heads = [head.to_json() for head in made.heads]
         print_json({"file": str(made.path), "bytes": made.size, "heads": heads})
         return
-    say(f"{visible(str(made.path))}: {made.size:,} bytes, checked.")
+    say(f"{escape_invisible(str(made.path))}: {made.size:,} bytes, checked.")
     if made.heads:
         say("Store its heads elsewhere, each in a file; after a restore: interlock audit verify --head FILE")
     for head in made.heads:

@@ -8,7 +8,7 @@ import typer
 
 from interlock.cli.context import CommandContext, command, open_notifications
 from interlock.cli.output import local_time, print_json, say, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import NotFound
 from interlock.core.notify.routing import DASHBOARD
 from interlock.notify.service import NotificationService
@@ -32,7 +32,7 @@ async def list_channels(opened: tuple[CommandContext, NotificationService]) -> N
     show(table(("NAME", "KIND", "FOR", "STATE", "DUE", "PARKED", "LAST"), map(_row, found), spare=("LAST", "KIND")))
     for each in found:
         if each.error:
-            say(f"{each.name}: {visible(each.error)}")
+            say(f"{each.name}: {escape_invisible(each.error)}")
     if len(found) == 1:
         say("No other notification channel is configured. To add one, see docs/channels.md.")
 
@@ -55,7 +55,7 @@ async def send_test(
     if context.json:
         print_json({"channel": name, "person": message.to.person})
     else:
-        say(f"Sent a test through {name}{f' to {visible(message.to.person)}' if message.to.person else ''}.")
+        say(f"Sent a test through {name}{f' to {escape_invisible(message.to.person)}' if message.to.person else ''}.")
 
 
 @command(app, open_notifications)
@@ -100,7 +100,7 @@ async def _check_member(context: CommandContext, channel: str, person: str) -> N
     members = {user.name for user in await context.services.store.users(context.workspace) if user.removed_at is None}
     if person not in members:
         raise NotFound(
-            f"{visible(person)} is not a user of this workspace, and {channel} notifies users individually. "
+            f"{escape_invisible(person)} is not a user of this workspace, and {channel} notifies users individually. "
             "Give one: --user NAME"
         )
 
@@ -108,9 +108,17 @@ async def _check_member(context: CommandContext, channel: str, person: str) -> N
 def _row(state: ChannelState) -> tuple[str, ...]:
     led_here = [*state.priorities, *state.teams, *(("all else",) if state.is_default else ())]
     if state.name == DASHBOARD:
-        return (state.name, state.kind, visible(", ".join(led_here)), "on", "", "", "")
+        return (state.name, state.kind, escape_invisible(", ".join(led_here)), "on", "", "", "")
     stands = (
         f"off since {local_time(state.off.disabled_at)}" if state.off else "in trouble" if state.due_since else "on"
     )
     last = "never" if state.last_sent_at is None else local_time(state.last_sent_at)
-    return (state.name, state.kind, visible(", ".join(led_here)), stands, str(state.due), str(state.parked), last)
+    return (
+        state.name,
+        state.kind,
+        escape_invisible(", ".join(led_here)),
+        stands,
+        str(state.due),
+        str(state.parked),
+        last,
+    )

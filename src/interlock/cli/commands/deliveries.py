@@ -10,7 +10,7 @@ import typer
 from interlock.cli.cards import check_id_length
 from interlock.cli.context import CommandContext, command, open_database, open_notifications
 from interlock.cli.output import local_time, print_json, say, short_id, shorten, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.notify.service import NotificationService
@@ -83,7 +83,7 @@ async def _find_delivery_id(context: CommandContext, text: str) -> str:
     ids = [each.id for each in found if each.id.startswith(text) or each.id.endswith(text)]
     if len(ids) != 1:
         trouble = "matches several deliveries" if ids else "matches no due delivery or dead letter"
-        raise NotFound(f"{visible(text)!r} {trouble}. See: interlock deliveries list", delivery_id=text)
+        raise NotFound(f"{escape_invisible(text)!r} {trouble}. See: interlock deliveries list", delivery_id=text)
     return ids[0]
 
 
@@ -94,6 +94,6 @@ def _row(delivery: Delivery) -> tuple[str, ...]:
         delivery.reason,
         local_time(delivery.pending_since),
         str(delivery.attempts),
-        shorten(visible(delivery.error)),
+        shorten(escape_invisible(delivery.error)),
     )
-    return (short_id(delivery.id), delivery.target.channel, visible(to), visible(about), *what)
+    return (short_id(delivery.id), delivery.target.channel, escape_invisible(to), escape_invisible(about), *what)

@@ -20,7 +20,7 @@ from interlock.cli.doctor import check_channels, check_chat, check_other_workspa
 from interlock.cli.output import duration_text, local_time, print_json, say, show
 from interlock.config.load import Settings
 from interlock.core.call import DEFAULT_WORKSPACE
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy.claims import unbound_keys_warning
 from interlock.core.policy.policy import Policy
@@ -156,7 +156,7 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
     for bound in await catalog.describe_limits():
         todo = "Check what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
         yield CheckResult("warn", "pins", bound, todo)
-    believed = [visible(tool.name) for tool in tools if tool.is_declaration_trusted]
+    believed = [escape_invisible(tool.name) for tool in tools if tool.is_declaration_trusted]
     if believed:
         few = ", ".join(believed[:MAX_NAMED]) + (" and more" if len(believed) > MAX_NAMED else "")
         found = f"{declared_only_text(len(believed))}: {few}"
@@ -165,8 +165,11 @@ async def _declared_only_tools(context: CommandContext) -> AsyncIterator[CheckRe
         yield CheckResult("warn", "pins", found, f"Pin {them}: {how}")
     for tool in tools:
         if tool.changed:
-            found = f"an agent's declaration of {visible(tool.name)} differs from its pin: {', '.join(tool.changed)}"
-            yield CheckResult("warn", "pins", found, f"If this is intended: interlock tools pin {visible(tool.name)}")
+            fields = ", ".join(tool.changed)
+            found = f"an agent's declaration of {escape_invisible(tool.name)} differs from its pin: {fields}"
+            yield CheckResult(
+                "warn", "pins", found, f"If this is intended: interlock tools pin {escape_invisible(tool.name)}"
+            )
 
 
 async def _clock(context: CommandContext) -> CheckResult:
@@ -204,8 +207,8 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
         yield CheckResult("warn", "keys", found, todo)
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
-        todo = f"Add a user: interlock users add NAME --team {visible(team)}"
-        yield CheckResult("warn", "teams", f"the team {visible(team)} has to decide, but has no members", todo)
+        todo = f"Add a user: interlock users add NAME --team {escape_invisible(team)}"
+        yield CheckResult("warn", "teams", f"the team {escape_invisible(team)} has to decide, but has no members", todo)
 
 
 async def _own_policy(context: CommandContext) -> list[CheckResult]:
@@ -235,8 +238,8 @@ async def _current_policy(context: CommandContext) -> Policy:
 def _teams(policy: Policy) -> set[str]:
     asks = [rule.ask for rule in policy.rules if rule.then == "ask"]
     deciding = [stage.approvers for ask in asks for stage in ask.stages if stage.approvers is not None]
-    climbed = [step.to for ask in asks for step in ask.ladder]
-    return {team for people in (*deciding, *climbed) for team in people.teams}
+    escalated = [step.to for ask in asks for step in ask.escalation_steps]
+    return {team for people in (*deciding, *escalated) for team in people.teams}
 
 
 async def _ledger(context: CommandContext) -> CheckResult:
@@ -251,7 +254,7 @@ async def _rows(context: CommandContext) -> CheckResult:
     compared = f"the newest {QUICK_CHECK_APPROVALS} approvals and all users, keys, policies and freezes"
     if not faults:
         return CheckResult("ok", "rows", f"{compared} match the ledger (a sample)")
-    said = "; ".join(visible(violation.message) for violation in faults[:MOST_FAULTS])
+    said = "; ".join(escape_invisible(violation.message) for violation in faults[:MOST_FAULTS])
     more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
     todo = "Keep an unmodified copy of the database, then run: interlock audit verify"
     return CheckResult("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)
@@ -259,9 +262,9 @@ async def _rows(context: CommandContext) -> CheckResult:
 
 def _print_checks(lines: list[CheckResult], public: dict[str, object] | None) -> None:
     for line in lines:
-        found = " / ".join(visible(part) for part in line.found.splitlines())
+        found = " / ".join(escape_invisible(part) for part in line.found.splitlines())
         show(Text.assemble((f"{line.state:4}", STYLES[line.state]), f"  {line.what:13}  {found}"))
         if line.todo:
             say(f"{'':21}{line.todo}", style="bold")
     for section, value in (public or {}).items():
-        say(f"      {section}: {visible(json.dumps(value, ensure_ascii=False))}", style="dim")
+        say(f"      {section}: {escape_invisible(json.dumps(value, ensure_ascii=False))}", style="dim")

@@ -14,7 +14,7 @@ from interlock.cli import prompts
 from interlock.cli.cards import find_approval_id, sweep_if_writable
 from interlock.cli.context import CommandContext, is_interactive
 from interlock.cli.output import print_json, say, short_id, show
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.chat.thread import THREAD_ID_PREFIX
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden, InvalidRequest
@@ -123,7 +123,7 @@ def _print_erased(context: CommandContext, done: ErasureResult, *, dry_run: bool
     if done.skipped:
         say(f"Kept, since they have not finished: {_remaining_text(done)}.")
         for approval_id, status in done.skipped[:MAX_NAMED]:
-            say(f"  {visible(short_id(approval_id))}  {status}")
+            say(f"  {escape_invisible(short_id(approval_id))}  {status}")
         if len(done.skipped) > MAX_NAMED:
             say(f"  … and {len(done.skipped) - MAX_NAMED:,} more; use --json for all")
         say("Run the command again when they have finished.")

@@ -8,10 +8,10 @@ from shlex import quote
 from interlock.app.freezes import Freezes, freeze_warnings
 from interlock.cli.context import CommandContext
 from interlock.cli.output import print_json, say
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
+from interlock.core.confusables import fold_confusables
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
-from interlock.core.names import fold
 from interlock.presenters.policy import freeze_json
 
 
@@ -43,10 +43,11 @@ async def freeze(context: CommandContext, options: FreezeOptions) -> None:
     if context.json:
         print_json({**freeze_json(made), "warnings": doubts})
     elif made.by != person.name or made.reason != options.reason:
-        say(f"{visible(made.scope_text)} is already frozen by {visible(made.by)}: {visible(made.reason)}")
+        scope, by, reason = map(escape_invisible, (made.scope_text, made.by, made.reason))
+        say(f"{scope} is already frozen by {by}: {reason}")
     else:
         say(
-            f"Frozen: {visible(made.scope_text)}. "
+            f"Frozen: {escape_invisible(made.scope_text)}. "
             "New calls are refused and approved calls cannot start. Running calls continue."
         )
         say(f"To lift it: interlock unfreeze{_option(made)} --reason TEXT")
@@ -60,9 +61,11 @@ async def unfreeze(context: CommandContext, options: FreezeOptions) -> None:
         raise InvalidRequest("--reason is empty. Say briefly why the freeze is lifted.")
     freezes, person = _freezes(context), await context.resolve_reviewer(options.user)
     active_freezes = await freezes.list_active(context.workspace)
-    found = [each for each in active_freezes if (each.scope, fold(each.name)) == (scope, fold(name))]
+    found = [
+        each for each in active_freezes if (each.scope, fold_confusables(each.name)) == (scope, fold_confusables(name))
+    ]
     if not found:
-        listed = "; ".join(f"{visible(each.scope_text)}" for each in active_freezes) or "nothing"
+        listed = "; ".join(f"{escape_invisible(each.scope_text)}" for each in active_freezes) or "nothing"
         raise NotFound(f"This is not frozen. Frozen in the workspace {context.workspace!r}: {listed}.")
     released = [await freezes.release(context.workspace, each.id, options.reason, person) for each in found]
     if context.json:
@@ -70,7 +73,7 @@ async def unfreeze(context: CommandContext, options: FreezeOptions) -> None:
     else:
         for each in released:
             say(
-                f"Released: {visible(each.scope_text)}. "
+                f"Released: {escape_invisible(each.scope_text)}. "
                 "Deadlines of its calls were extended by the duration of the freeze."
             )
 
@@ -80,4 +83,4 @@ def _freezes(context: CommandContext) -> Freezes:
 
 
 def _option(freeze: Freeze) -> str:
-    return f" --{freeze.scope} {quote(visible(freeze.name))}" if freeze.name else ""
+    return f" --{freeze.scope} {quote(escape_invisible(freeze.name))}" if freeze.name else ""

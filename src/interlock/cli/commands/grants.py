@@ -26,7 +26,7 @@ from interlock.cli.output import (
     show,
     table,
 )
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.grant import Grant, state_at
@@ -140,7 +140,7 @@ async def revoke(
     elif before.revoked_at is not None:
         say("This grant is already revoked; nothing changed.")
     else:
-        say(f"Revoked: {visible(grant.tool)} needs approval again. Calls already allowed may still start.")
+        say(f"Revoked: {escape_invisible(grant.tool)} needs approval again. Calls already allowed may still start.")
 
 
 async def _definition(context: CommandContext, tool: str, agent: str) -> LatestDefinition:
@@ -165,7 +165,7 @@ async def _find_grant_id(context: CommandContext, text: str) -> str:
             f"There is no grant {text!r} in the workspace {context.workspace!r}. See: interlock grants list --all",
             grant_id=text,
         )
-    named = ", ".join(visible(grant_id) for grant_id in ids[:MAX_NAMED])
+    named = ", ".join(escape_invisible(grant_id) for grant_id in ids[:MAX_NAMED])
     more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(
         f"{text!r} matches several grants: {named}{more}. Give more of the id.",
@@ -199,35 +199,35 @@ def print_new_grant(context: CommandContext, grant: Grant, definition: LatestDef
     for doubt in doubts:
         show(Text(f"Warning: {doubt}", style="yellow"), stderr=True)
     until = f"until {local_time(grant.expires_at)} (for {duration_text(grant.expires_at - now)})"
-    say(f"Granted: {_who(grant)} may call {visible(grant.tool)} without approval {until}{_limits(grant)}.")
-    caller = f" by {visible(definition.agent)}" if definition.agent else ""
+    say(f"Granted: {_who(grant)} may call {escape_invisible(grant.tool)} without approval {until}{_limits(grant)}.")
+    caller = f" by {escape_invisible(definition.agent)}" if definition.agent else ""
     say(
         f"It applies to the tool as it was called{caller} at {local_time(definition.at)}; "
         "a changed tool needs approval again."
     )
-    say(f"To revoke it: interlock grants revoke {visible(short_id(grant.id))}")
+    say(f"To revoke it: interlock grants revoke {escape_invisible(short_id(grant.id))}")
 
 
 def _row(grant: Grant, now: int, *, with_state: bool) -> tuple[Text | str, ...]:
     state = state_at(grant, now)
     uses, budget = grant.uses_left, grant.budget_left
     return (
-        visible(short_id(grant.id)),
+        escape_invisible(short_id(grant.id)),
         *((_styled(state),) if with_state else ()),
-        visible(grant.tool),
-        visible(grant.agent),
-        shorten(visible(grant.when), MAX_TEXT),
+        escape_invisible(grant.tool),
+        escape_invisible(grant.agent),
+        shorten(escape_invisible(grant.when), MAX_TEXT),
         duration_text(grant.expires_at - now) if state == "active" else "",
         "" if uses is None else f"{uses:,}",
-        "" if budget is None else f"{budget} {visible(grant.budget_of)}",
-        visible(grant.created_by),
-        shorten(visible(grant.reason), MAX_TEXT),
+        "" if budget is None else f"{budget} {escape_invisible(grant.budget_of)}",
+        escape_invisible(grant.created_by),
+        shorten(escape_invisible(grant.reason), MAX_TEXT),
     )
 
 
 def _parts(view: GrantView, now: int) -> Iterator[RenderableType]:
     grant = view.grant
-    yield Text.assemble(("Grant", "bold"), f" for {visible(grant.tool)}: ", _styled(view.state))
+    yield Text.assemble(("Grant", "bold"), f" for {escape_invisible(grant.tool)}: ", _styled(view.state))
     yield grid([(label, Text(text)) for label, text in _facts(view, now) if text])
     if grant.uses:
         yield Text("\nCalls allowed by this grant", style="bold")
@@ -240,16 +240,16 @@ def _parts(view: GrantView, now: int) -> Iterator[RenderableType]:
 def _facts(view: GrantView, now: int) -> Iterator[tuple[str, str]]:
     grant = view.grant
     left = f", {duration_text(grant.expires_at - now)} left" if view.state == "active" else ""
-    yield "agent", visible(grant.agent)
-    yield "when", visible(grant.when)
+    yield "agent", escape_invisible(grant.agent)
+    yield "when", escape_invisible(grant.when)
     yield "until", f"{local_time(grant.expires_at)}{left}"
     yield "uses", f"{grant.uses:,}" + ("" if grant.max_uses is None else f" of {grant.max_uses:,}")
     if grant.budget:
-        yield "budget", f"{grant.spent} of {grant.budget} spent, counted in {visible(grant.budget_of)}"
-    yield "created", f"{local_time(grant.created_at)} by {visible(grant.created_by)}"
-    yield "reason", visible(grant.reason)
+        yield "budget", f"{grant.spent} of {grant.budget} spent, counted in {escape_invisible(grant.budget_of)}"
+    yield "created", f"{local_time(grant.created_at)} by {escape_invisible(grant.created_by)}"
+    yield "reason", escape_invisible(grant.reason)
     yield "revoked", _revocation_text(view)
-    yield "id", f"{visible(grant.id)} (short: {visible(short_id(grant.id))})"
+    yield "id", f"{escape_invisible(grant.id)} (short: {escape_invisible(short_id(grant.id))})"
     yield "definition", grant.spec_sha256
 
 
@@ -259,8 +259,8 @@ def _revocation_text(view: GrantView) -> str:
     at = local_time(view.grant.revoked_at)
     if view.revocation_entry is None:
         return f"{at}; too long ago to show who revoked it; the ledger does"
-    why = visible(str((entry_content(view.revocation_entry) or {}).get("reason", "")))
-    return f"{at} by {visible(view.revocation_entry.actor)}" + (f": {why}" if why else "")
+    why = escape_invisible(str((entry_content(view.revocation_entry) or {}).get("reason", "")))
+    return f"{at} by {escape_invisible(view.revocation_entry.actor)}" + (f": {why}" if why else "")
 
 
 def _uses_table(view: GrantView, now: int) -> Table:
@@ -272,19 +272,19 @@ def _uses_table(view: GrantView, now: int) -> Table:
         approval = stored.approval
         status = styled_status(status_at(approval, now))
         amount = grant_amount(stored, view.grant)
-        name = visible(short_id(approval.id))
+        name = escape_invisible(short_id(approval.id))
         made.add_row("", local_time(approval.created_at), name, status, amount, shorten(approval_sentence(stored)))
     return made
 
 
 def _who(grant: Grant) -> str:
-    return "every agent" if grant.agent == "*" else visible(grant.agent)
+    return "every agent" if grant.agent == "*" else escape_invisible(grant.agent)
 
 
 def _limits(grant: Grant) -> str:
     uses = "" if grant.max_uses is None else f", {pluralize(grant.max_uses, 'time', 'times')} at most"
-    budget = f", up to {grant.budget} of {visible(grant.budget_of)} in total" if grant.budget else ""
-    return (f", if {visible(grant.when)}" if grant.when else "") + uses + budget
+    budget = f", up to {grant.budget} of {escape_invisible(grant.budget_of)} in total" if grant.budget else ""
+    return (f", if {escape_invisible(grant.when)}" if grant.when else "") + uses + budget
 
 
 def _styled(state: str) -> Text:

@@ -11,7 +11,7 @@ from interlock.accounts.keys import NEVER_EXPIRES
 from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
 from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
 from interlock.core.call import DEFAULT_WORKSPACE
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import NotFound
 from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, ApiKey, KeyBindings
 from interlock.presenters.text import join_or_none
@@ -87,7 +87,7 @@ async def create(
         bindings=bindings,
         lifetime=_parse_lifetime(expires),
     )
-    whose = f" of {visible(key.person)}" if key.person else ""
+    whose = f" of {escape_invisible(key.person)}" if key.person else ""
     _print_new(context, key, secret, f"Created the key {key.id}{whose}, role {key.role}.")
 
 
@@ -151,7 +151,7 @@ async def revoke(context: CommandContext, key_id: KeyId) -> None:
     elif before.revoked_at is not None:
         say(f"{key.id} is already revoked; nothing changed.")
     else:
-        say(f"Revoked {key.id} ({visible(key.name)}). Running servers reject it within a second.")
+        say(f"Revoked {key.id} ({escape_invisible(key.name)}). Running servers reject it within a second.")
 
 
 def _print_new(context: CommandContext, key: ApiKey, secret: str, made: str) -> None:
@@ -175,7 +175,7 @@ async def _find_key(context: CommandContext, key_id: str) -> tuple[str, ApiKey]:
     key_id = key_id[:12] if key_id.startswith("ilk_") else key_id  # a whole key was given: it begins with its id
     if key_id not in known:
         hint = did_you_mean(key_id, known) or " See: interlock keys list"
-        raise NotFound(f"There is no key {visible(key_id)} in the workspace {context.workspace!r}.{hint}")
+        raise NotFound(f"There is no key {escape_invisible(key_id)} in the workspace {context.workspace!r}.{hint}")
     return key_id, known[key_id]
 
 
@@ -193,7 +193,8 @@ async def _check_workspace(context: CommandContext) -> None:
     elif context.workspace not in names:
         hint = did_you_mean(context.workspace, names)
         raise NotFound(
-            f"There is no workspace {visible(context.workspace)!r}.{hint} To create one: interlock workspaces add NAME"
+            f"There is no workspace {escape_invisible(context.workspace)!r}.{hint} "
+            "To create one: interlock workspaces add NAME"
         )
 
 
@@ -201,8 +202,17 @@ def _row(key: ApiKey) -> tuple[str, ...]:
     used = "never" if key.used_at is None else local_time(key.used_at)
     ends = "never" if key.expires_at is None else local_time(key.expires_at)
     revoked = "" if key.revoked_at is None else local_time(key.revoked_at)
-    made = (visible(key.created_by), local_time(key.created_at))
-    return (key.id, visible(key.name), key.role, visible(_binding_text(key)), *made, used, ends, revoked)
+    made = (escape_invisible(key.created_by), local_time(key.created_at))
+    return (
+        key.id,
+        escape_invisible(key.name),
+        key.role,
+        escape_invisible(_binding_text(key)),
+        *made,
+        used,
+        ends,
+        revoked,
+    )
 
 
 def _binding_text(key: ApiKey) -> str:

@@ -34,7 +34,7 @@ from interlock.config.load import Settings
 from interlock.config.models import StorageSettings
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.canonical import MAX_BYTES, parse_json
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.identity import ApiKey
 from interlock.core.pins import Pins
 from interlock.core.policy.analysis import (
@@ -143,21 +143,21 @@ def _read_bounded(path: Path) -> bytes:
 
 
 def _print_explanation(explained: Explanation, source: PolicySource) -> None:
-    say(f"Judged {visible(explained.judged_as)}.")
-    say(f"Policy: {visible(source.origin)}")
+    say(f"Judged {escape_invisible(explained.judged_as)}.")
+    say(f"Policy: {escape_invisible(source.origin)}")
     for step in explained.steps:
-        say(f"  {visible(str(step))}", style="" if step.holds else "dim")
-    say(f"Verdict: {visible(explained.conclusion)}", style="bold")
+        say(f"  {escape_invisible(str(step))}", style="" if step.holds else "dim")
+    say(f"Verdict: {escape_invisible(explained.conclusion)}", style="bold")
     match explained.verdict:
         case Allow(_, start_within):
             say(f"It runs without approval; a write has to start within {format_duration(start_within)}.")
         case Deny(reason):
-            say(f"It does not run, and nobody is asked. The agent gets: {visible(reason)}")
+            say(f"It does not run, and nobody is asked. The agent gets: {escape_invisible(reason)}")
         case Ask() as terms:
             say("It needs approval, on these terms:")
             show(grid((label, Text(text)) for label, text in terms_lines(terms)))
     for note in explained.notes:
-        say(f"Note: {visible(note)}")
+        say(f"Note: {escape_invisible(note)}")
 
 
 @command(app, without_database)
@@ -338,8 +338,8 @@ async def rehearse_draft(
         body = rehearsal_json(rehearsed, context.now(), context.settings.storage.retention_text)
         print_json({"in_force": in_force.origin, "draft": draft.origin, **body, "diff": difference_json(difference)})
     else:
-        say(f"In force: {visible(in_force.origin)}")
-        say(f"Draft:    {visible(draft.origin)}: {difference_summary(difference) or 'no rule differs'}")
+        say(f"In force: {escape_invisible(in_force.origin)}")
+        say(f"Draft:    {escape_invisible(draft.origin)}: {difference_summary(difference) or 'no rule differs'}")
         show_difference(difference)
         show_rehearsal(rehearsed, context.now(), format_duration(window), context.settings.storage)
     if fail_on_loosened and rehearsed.report.loosened:
@@ -358,7 +358,7 @@ def _print_shadows(found: ShadowReport, policy: Policy, window: int) -> None:
     known = _shadow_rule_names(policy)
     seen = {each.rule for each in found.rules}
     rows = [_row(each, known) for each in found.rules]
-    rows += [(visible(name), "0", "-", "in force") for name in known if name not in seen]
+    rows += [(escape_invisible(name), "0", "-", "in force") for name in known if name not in seen]
     if rows:
         show(table(("RULE", "CALLS", "WOULD HAVE BEEN", "RULE IS"), rows, stretch="RULE"))
     else:
@@ -371,7 +371,12 @@ def _print_shadows(found: ShadowReport, policy: Policy, window: int) -> None:
 
 def _row(each: ShadowRuleUsage, known: frozenset[str]) -> tuple[str, str, str, str]:
     turns = ", ".join(f"{count:,} {old} → {new}" for (old, new), count in each.verdict_counts.items())
-    return visible(each.rule), f"{each.calls:,}", turns, "in force" if each.rule in known else "removed or enforced"
+    return (
+        escape_invisible(each.rule),
+        f"{each.calls:,}",
+        turns,
+        "in force" if each.rule in known else "removed or enforced",
+    )
 
 
 def _shadow_rule_names(policy: Policy) -> frozenset[str]:
@@ -455,7 +460,7 @@ def _show_load(report: RehearsalReport, now: int) -> None:
 
 def _load_row(words: str, old: float, new: float) -> tuple[str, str, str, str]:
     more = round(new, 1) - round(old, 1)  # rounded first, to match the figures beside it
-    return visible(words), f"{old:,.1f}", f"{new:,.1f}", f"{more:+,.1f}" if more else "-"
+    return escape_invisible(words), f"{old:,.1f}", f"{new:,.1f}", f"{more:+,.1f}" if more else "-"
 
 
 def _show_changed(report: RehearsalReport) -> None:
@@ -472,8 +477,9 @@ def _show_changed(report: RehearsalReport) -> None:
 def _changed_row(changed: ChangedCall) -> list[Text | str]:
     each = changed.recorded
     turn = Text(_change_text(*changed.verdict_pair), style=ALARM if changed.loosened else "")
-    sentence, agent = shorten(visible(recorded_sentence(each))), visible(each.call.path[-1] if each.call.path else "-")
-    where = (local_time(each.at), sentence, visible(each.call.tool), agent)
+    sentence = shorten(escape_invisible(recorded_sentence(each)))
+    agent = escape_invisible(each.call.path[-1] if each.call.path else "-")
+    where = (local_time(each.at), sentence, escape_invisible(each.call.tool), agent)
     return [short_id(each.approval_id) or "-", *where, turn, _rule_text(changed.new.rule)]
 
 
@@ -494,4 +500,4 @@ def _change_text(old: VerdictKind, new: VerdictKind) -> str:
 
 
 def _rule_text(name: str) -> str:
-    return shorten(visible(name), MAX_RULE) if name else "(no rule: the defaults)"
+    return shorten(escape_invisible(name), MAX_RULE) if name else "(no rule: the defaults)"

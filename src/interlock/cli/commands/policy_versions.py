@@ -15,7 +15,7 @@ from interlock.app.bootstrap import known_names
 from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
 from interlock.cli.current_policy import PolicySource, current_source, find_version, load_source
 from interlock.cli.output import local_time, print_json, printable, say, shorten, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.ports import PolicyVersion
@@ -59,7 +59,7 @@ async def put(
         print_json({**policy_version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
         return
     for warning in loaded.warnings:
-        say(f"warning: {visible(str(file))}, {warning}", style="yellow")
+        say(f"warning: {escape_invisible(str(file))}, {warning}", style="yellow")
     _print_put(stored, loaded, diff_policies(old.policy, loaded.policy), unchanged=not fresh)
 
 
@@ -77,7 +77,7 @@ async def history(
         show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
     else:
         source = await current_source(context)
-        say(f"No policy is stored in this database yet. In force: {visible(source.origin)}.")
+        say(f"No policy is stored in this database yet. In force: {escape_invisible(source.origin)}.")
 
 
 @command(app, open_database, "show")
@@ -117,7 +117,11 @@ async def diff(
         print_json({"from": old.origin, "to": new.origin, **difference_json(difference)})
         return
     say(
-        f"From {visible(old.origin)}\nto {visible(new.origin)}: {_difference_text(difference, old, new)}.", style="bold"
+        (
+            f"From {escape_invisible(old.origin)}\nto {escape_invisible(new.origin)}: "
+            f"{_difference_text(difference, old, new)}."
+        ),
+        style="bold",
     )
     show_difference(difference)
 
@@ -181,8 +185,8 @@ def _difference_text(difference: PolicyDifference, old: PolicySource, new: Polic
 
 def _row(version: PolicyVersion, newest: PolicyVersion) -> Sequence[str]:
     number = f"{version.version} (in force)" if version is newest else str(version.version)
-    reason = shorten(visible(version.reason)) if version.reason else "-"
-    return number, local_time(version.at), visible(version.author), reason, version.sha256[:SHORT_SHA]
+    reason = shorten(escape_invisible(version.reason)) if version.reason else "-"
+    return number, local_time(version.at), escape_invisible(version.author), reason, version.sha256[:SHORT_SHA]
 
 
 KINDS = ("added", "removed", "changed", "renamed", "moved")
@@ -226,13 +230,13 @@ def _position_text(each: RuleDifference) -> str:
 
 
 def _name(each: RuleDifference) -> str:
-    was = f' (was "{visible(each.old_name)}")' if each.old_name else ""
-    return f'"{visible(each.rule)}"{was}{", moved" if each.moved and each.kind != "moved" else ""}'
+    was = f' (was "{escape_invisible(each.old_name)}")' if each.old_name else ""
+    return f'"{escape_invisible(each.rule)}"{was}{", moved" if each.moved and each.kind != "moved" else ""}'
 
 
 def _show_facets(facets: tuple[FieldDifference, ...], kind: str) -> None:
     for facet in facets:
-        for line in _lines(visible(facet.key), visible(facet.old), visible(facet.new), kind):
+        for line in _lines(escape_invisible(facet.key), escape_invisible(facet.old), escape_invisible(facet.new), kind):
             show(Text(f"         {line}"))
 
 

@@ -16,7 +16,7 @@ from interlock.app.bootstrap import mask_password, missing_database_file
 from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
 from interlock.cli.output import duration_text, local_time, print_json, say, shorten, show, table
 from interlock.config.load import agent_key
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.run import Pause
 from interlock.runtime.durations import rfc3339
@@ -54,7 +54,7 @@ async def list_runs(
         if page.next is not None:
             say("More results: --limit 1000")
     else:
-        say(f"No runs{f' of {visible(agent)}' if agent else ''} are paused.")
+        say(f"No runs{f' of {escape_invisible(agent)}' if agent else ''} are paused.")
 
 
 @command(app, without_database)
@@ -78,11 +78,12 @@ async def resume(
 
     async def went_on(pause: Pause) -> None:
         await body(pause)
-        say(f"Resumed {visible(pause.run_id)}.")
+        say(f"Resumed {escape_invisible(pause.run_id)}.")
 
     try:
         with on_signal(stop.set):
-            say(f"Resuming runs of {visible(resume_options.agent)} on {where} with {visible(function)}.")
+            agent = escape_invisible(resume_options.agent)
+            say(f"Resuming runs of {agent} on {where} with {escape_invisible(function)}.")
             await lock.agent().resume_all(went_on, stop, resume_options.at_once)
     finally:
         await asyncio.to_thread(lock.close)
@@ -110,7 +111,7 @@ def _load_function(function: str) -> ResumeFunction:
     module, _, name = function.partition(":")
     if not module or not name:
         raise Misconfigured(
-            f"{visible(function)!r} is not a function name. Give MODULE:FUNCTION, such as app.agent:resume."
+            f"{escape_invisible(function)!r} is not a function name. Give MODULE:FUNCTION, such as app.agent:resume."
         )
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -121,12 +122,12 @@ def _load_function(function: str) -> ResumeFunction:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise Misconfigured(
-            f"There is no module {visible(module)}. Run this in the folder where your program starts."
+            f"There is no module {escape_invisible(module)}. Run this in the folder where your program starts."
         ) from None
     except AttributeError:
-        raise Misconfigured(f"{visible(module)} has no {visible(name)}.") from None
+        raise Misconfigured(f"{escape_invisible(module)} has no {escape_invisible(name)}.") from None
     if not callable(found):
-        raise Misconfigured(f"{visible(function)} is not a function.")
+        raise Misconfigured(f"{escape_invisible(function)} is not a function.")
     return found if inspect.iscoroutinefunction(found) else _in_thread(found)
 
 
@@ -144,7 +145,7 @@ def _row(pause: Pause, now: int) -> tuple[str, ...]:
     waits = f"{pause.waiting} approval{'' if pause.waiting == 1 else 's'}"
     why = waits if pause.waiting else "resuming" if pause.runner else "ready"
     since = (local_time(pause.paused_at), duration_text(now - pause.paused_at))
-    return (shorten(visible(pause.run_id)), visible(pause.agent), why, *since, str(pause.attempts))
+    return (shorten(escape_invisible(pause.run_id)), escape_invisible(pause.agent), why, *since, str(pause.attempts))
 
 
 def _pause_json(pause: Pause) -> dict[str, object]:

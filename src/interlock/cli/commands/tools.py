@@ -14,9 +14,9 @@ from interlock.cli.context import CommandContext, User, command, is_interactive,
 from interlock.cli.current_policy import declared_only_text, make_catalog
 from interlock.cli.output import did_you_mean, local_time, print_json, say, show, table
 from interlock.core.call import ToolSpec
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
+from interlock.core.confusables import escape_non_ascii
 from interlock.core.errors import InvalidRequest, NotFound
-from interlock.core.names import spell_out
 from interlock.core.pins import Pin, trusts_declared
 from interlock.presenters.policy import pin_json, tool_json
 from interlock.presenters.text import pluralize
@@ -52,7 +52,7 @@ async def list_tools(context: CommandContext, agent: Agent = "") -> None:
     else:
         say("There are no tools yet. They are listed once an agent has called one.")
     for bound in () if context.json else bounds:
-        say(visible(bound), style="yellow")
+        say(escape_invisible(bound), style="yellow")
 
 
 @command(app, open_database)
@@ -105,7 +105,7 @@ async def unpin(
     if context.json:
         print_json(pin_json(gone))
     else:
-        say(f"Unpinned {visible(gone.tool)}. From now on its agents' declarations define it.")
+        say(f"Unpinned {escape_invisible(gone.tool)}. From now on its agents' declarations define it.")
 
 
 async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bool) -> None:
@@ -114,7 +114,7 @@ async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bo
     if not context.json:
         show(table(("TOOL", "EFFECT", ""), [_pin_row(spec) for spec in specs]))
         for tool, reason in left_out:
-            say(f"Skipped: {visible(tool)}, since {visible(reason)}.", style="yellow")
+            say(f"Skipped: {escape_invisible(tool)}, since {escape_invisible(reason)}.", style="yellow")
     if specs and not sure:
         _confirm(f"Pin {pluralize(len(specs), 'tool', 'tools')}?")
     made = await context.services.store.pin(context.workspace, specs, agent, author)
@@ -122,7 +122,7 @@ async def _pin_all(context: CommandContext, agent: str, author: str, *, sure: bo
         told = [{"tool": tool, "reason": reason} for tool, reason in left_out]
         print_json({"pinned": [pin_json(each) for each in made], "left_out": told})
     else:
-        say(f"Pinned {pluralize(len(made), 'tool', 'tools')} of {visible(agent)}.")
+        say(f"Pinned {pluralize(len(made), 'tool', 'tools')} of {escape_invisible(agent)}.")
 
 
 def _confirm(question: str) -> None:
@@ -135,18 +135,18 @@ def _confirm(question: str) -> None:
 
 
 def _pin_row(spec: ToolSpec) -> tuple[str, ...]:
-    return visible(spec.name), spec.effect, "idempotent" if spec.idempotent else ""
+    return escape_invisible(spec.name), spec.effect, "idempotent" if spec.idempotent else ""
 
 
 def _pin_text(spec: ToolSpec) -> str:
-    more = [f"secret {', '.join(map(visible, spec.secret))}"] if spec.secret else []
+    more = [f"secret {', '.join(map(escape_invisible, spec.secret))}"] if spec.secret else []
     more += ["idempotent"] if spec.idempotent else []
     more += [] if spec.schema is not None else ["without a schema"]
-    return ", ".join([f"{visible(spec.name)} as {spec.effect}", *more])
+    return ", ".join([f"{escape_invisible(spec.name)} as {spec.effect}", *more])
 
 
 def _look_alike_text(name: str, others: Sequence[str]) -> str:
-    return f"{spell_out(name)} looks like {', '.join(map(spell_out, others))}" if others else ""
+    return f"{escape_non_ascii(name)} looks like {', '.join(map(escape_non_ascii, others))}" if others else ""
 
 
 def _row(tool: CatalogTool) -> tuple[str, ...]:
@@ -159,5 +159,5 @@ def _row(tool: CatalogTool) -> tuple[str, ...]:
         else ""
     )
     more = "; ".join(filter(None, (_look_alike_text(tool.name, tool.looks_like), more)))
-    agents = ", ".join(map(visible, tool.agents))
-    return visible(tool.name), tool.status, tool.spec.effect or "unknown", agents, str(tool.calls), last, more
+    agents = ", ".join(map(escape_invisible, tool.agents))
+    return escape_invisible(tool.name), tool.status, tool.spec.effect or "unknown", agents, str(tool.calls), last, more

@@ -14,7 +14,7 @@ from interlock.accounts.passwords import MAX_LENGTH, check_password
 from interlock.cli import prompts
 from interlock.cli.context import CommandContext, command, is_interactive, open_database, open_or_create_database
 from interlock.cli.output import print_json, say, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_email, check_name
 from interlock.core.ports import User
@@ -87,7 +87,15 @@ async def list_users(context: CommandContext) -> None:
         print_json({"items": [_user_json(user) for user in users], "next": None})
     elif users:
         heads = ("NAME", "ROLE", "TEAMS", *(("E-MAIL",) if any(user.email for user in users) else ()))
-        rows = [(visible(u.name), u.role, visible(join_or_none(sorted(u.teams))), visible(u.email)) for u in users]
+        rows = [
+            (
+                escape_invisible(u.name),
+                u.role,
+                escape_invisible(join_or_none(sorted(u.teams))),
+                escape_invisible(u.email),
+            )
+            for u in users
+        ]
         show(table(heads, [row[: len(heads)] for row in rows], spare=heads[3:]))
     else:
         say(f"There are no users in the workspace {context.workspace!r} yet. To add one: interlock users add NAME")
@@ -113,17 +121,17 @@ async def remove(
         if dry_run and context.json:
             print_json({"name": name, "dry_run": True, "ended": asdict(ended)})
             return
-        _print_ended(f"Removing {visible(name)} revokes:", ended)
+        _print_ended(f"Removing {escape_invisible(name)} revokes:", ended)
     if dry_run:
         return
     if is_interactive() and not yes:
-        prompts.confirm(f"Remove {visible(name)} from the workspace {context.workspace!r}?")
+        prompts.confirm(f"Remove {escape_invisible(name)} from the workspace {context.workspace!r}?")
     change = await accounts.remove_user(context.workspace, name, author)
     if context.json:
         removed_at = rfc3339(change.user.removed_at or 0)
         print_json({**_user_json(change.user), "removed_at": removed_at, "ended": asdict(change.effects)})
     else:
-        _print_ended(f"Removed {visible(name)}. Revoked with them:", change.effects)
+        _print_ended(f"Removed {escape_invisible(name)}. Revoked with them:", change.effects)
 
 
 @command(app, open_database)
@@ -157,7 +165,7 @@ async def link(
     if context.json:
         print_json({"user": name, "link": address, "lasts": lasts})
     else:
-        say(f"Valid for one sign-in as {visible(name)}, within {lasts}:")
+        say(f"Valid for one sign-in as {escape_invisible(name)}, within {lasts}:")
         typer.echo(address)
         if not named:
             typer.echo(f"The server's address is not set; this link uses {base}. {OTHER_ADDRESS}", err=True)
@@ -172,7 +180,10 @@ async def password(context: CommandContext, name: Name) -> None:
     if context.json:
         print_json({"user": name})
     else:
-        say(f"{visible(name)} has a new password and is signed out everywhere; their personal keys were revoked.")
+        say(
+            f"{escape_invisible(name)} has a new password and is signed out everywhere; "
+            "their personal keys were revoked."
+        )
 
 
 @command(app, open_database, "sign-out")
@@ -184,7 +195,7 @@ async def sign_out(context: CommandContext, name: Name) -> None:
         print_json({"user": name, "sessions": sessions, "keys": keys})
     else:
         ended = f"{pluralize(sessions, 'session', 'sessions')} and {pluralize(keys, 'key', 'keys')}"
-        say(f"{visible(name)} is signed out: {ended} ended.")
+        say(f"{escape_invisible(name)} is signed out: {ended} ended.")
 
 
 async def _author(context: CommandContext) -> tuple[str, Accounts]:
@@ -198,7 +209,7 @@ def _print_ended(title: str, ended: RemovalEffects) -> None:
     for line in _ended_lines(ended) or ["nothing: no grants, keys, sessions, links, delegations or votes"]:
         say(f"  {line}")
     if ended.made_keys:
-        kept = join_or_none([f"{key_id} ({visible(name)})" for key_id, name in ended.made_keys])
+        kept = join_or_none([f"{key_id} ({escape_invisible(name)})" for key_id, name in ended.made_keys])
         say(
             f"Keys that they created for others stay valid: {kept}. To replace one: interlock keys rotate ID",
             style="yellow",
@@ -207,11 +218,11 @@ def _print_ended(title: str, ended: RemovalEffects) -> None:
 
 def _ended_lines(ended: RemovalEffects) -> list[str]:
     named = {
-        "grants": [f"{grant_id} ({visible(tool)})" for grant_id, tool in ended.grants],
-        "keys": [f"{key_id} ({visible(name)})" for key_id, name in ended.keys],
+        "grants": [f"{grant_id} ({escape_invisible(tool)})" for grant_id, tool in ended.grants],
+        "keys": [f"{key_id} ({escape_invisible(name)})" for key_id, name in ended.keys],
         "votes in pending approvals": ended.votes,
         "delegations in pending approvals": ended.delegations,
-        "delegate of": [visible(name) for name in ended.away],
+        "delegate of": [escape_invisible(name) for name in ended.away],
     }
     counts = {"sessions": ended.sessions, "sign-in links": ended.links, "linked accounts": ended.identities}
     lines = [f"{what}: {join_or_none(list(found))}" for what, found in named.items() if found]

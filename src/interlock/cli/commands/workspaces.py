@@ -8,7 +8,7 @@ import typer
 
 from interlock.cli.context import CommandContext, command, open_database, open_or_create_database
 from interlock.cli.output import local_time, print_json, say, show, table
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.runtime.durations import rfc3339
 
 app = typer.Typer()
@@ -38,6 +38,6 @@ async def list_workspaces(context: CommandContext) -> None:
     if context.json:
         print_json({"items": [{"name": name, "created_at": rfc3339(at)} for name, at in found], "next": None})
     elif found:
-        show(table(("NAME", "SINCE"), [(visible(name), local_time(at)) for name, at in found]))
+        show(table(("NAME", "SINCE"), [(escape_invisible(name), local_time(at)) for name, at in found]))
     else:
         say("There are no workspaces yet. To create one: interlock workspaces add NAME")

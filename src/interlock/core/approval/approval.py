@@ -84,7 +84,7 @@ class Findings(NamedTuple):
     """What people have to see before they decide: alarms, and where the arguments do not fit the tool's schema."""
 
     alarms: tuple[str, ...] = ()
-    misfits: tuple[Problem, ...] = ()
+    schema_errors: tuple[Problem, ...] = ()
 
 
 class TimerProgress(NamedTuple):
@@ -354,11 +354,11 @@ def _uncounted_decision_error(
 
 
 def _schema_mismatch_error(approval: Approval) -> Error | None:
-    if not approval.findings.misfits:
+    if not approval.findings.schema_errors:
         return None
-    listed = "; ".join(map(str, approval.findings.misfits))
+    listed = "; ".join(map(str, approval.findings.schema_errors))
     message = f"The arguments do not fit the tool's schema: {listed}. Edit the call, or reject it."
-    return InvalidDecision(message, approval.findings.misfits, approval_id=approval.id)
+    return InvalidDecision(message, approval.findings.schema_errors, approval_id=approval.id)
 
 
 def _acknowledgement_error(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
@@ -390,7 +390,7 @@ def _approve(
     """Count a vote in the open stage for `voter`, the effective one."""
     _refuse_if_behind(moment)
     stage = voting.open_stage(approval)
-    voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    voted = {name for vote in approval.votes for name in (vote.by, vote.on_behalf_of)}
     if voter is None or voter in voted or reviewer.name in voted:
         return Change(approval)  # a second vote of the same person changes nothing
     vote = Vote(reviewer.name, voter, stage, approval.args_sha256, moment.now, reviewer.via)

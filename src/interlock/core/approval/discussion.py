@@ -20,7 +20,7 @@ from interlock.core.ledger.event import Change, Event, Moment
 
 MAX_QUESTION = 2_000
 MAX_QUESTIONS = 100  # per approval: its row holds which of them are open
-MAX_REMARKS = 100  # per agent: reviewers read them all
+MAX_AGENT_COMMENTS = 100  # per agent: reviewers read them all
 
 
 class Question(NamedTuple):
@@ -96,7 +96,7 @@ def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment
     return make_change(replied, "replied", actor, {"number": number}, {"text": text})
 
 
-def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[Approval]:
+def agent_comment(approval: Approval, text: str, actor: str, moment: Moment) -> Change[Approval]:
     """Record an unsolicited remark of the agent while the call is pending; it triggers no notification."""
     if approval.status != "pending":
         raise already_decided_error(approval)
@@ -106,10 +106,10 @@ def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[
     return Change(approval, (Event("commented", actor, {}, approval.id, {"text": text, "via": "agent"}),))
 
 
-def check_remark_limit(said: int, approval_id: str) -> None:
-    if said >= MAX_REMARKS:
+def check_comment_limit(said: int, approval_id: str) -> None:
+    if said >= MAX_AGENT_COMMENTS:
         raise Conflict(
-            f"The agent has said {MAX_REMARKS} things about this call. Wait for people.", approval_id=approval_id
+            f"The agent has said {MAX_AGENT_COMMENTS} things about this call. Wait for people.", approval_id=approval_id
         )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from interlock.core.approval.approval import Approval, ApprovalDeadlines, DecisionRecord, Findings
 from interlock.core.call import RedactedArgs, ToolCall, ToolSpec, agent_actor, caller_json, make_subject
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
 from interlock.core.fast_dataclasses import fast_construct, fast_replace
 from interlock.core.grant import Amounts, Grant, format_amount, use
@@ -20,8 +20,8 @@ from interlock.core.policy.policy import Allow, Ask, Deny
 class Proposal(NamedTuple):
     """A checked call on its way into the store, with everything that was computed before the transaction.
 
-    `has_caller_id`: the caller chose its id, which may be taken. `misfits` are the places where its arguments do not
-    fit the tool's schema, `effects` the tool's possible effects by the judgement.
+    `has_caller_id`: the caller chose its id, which may be taken. `schema_errors` are the places where its arguments do
+    not fit the tool's schema, `effects` the tool's possible effects by the judgement.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Proposal(NamedTuple):
     policy_sha256: str = ""
     shadows: tuple[tuple[str, str], ...] = ()
     has_caller_id: bool = False
-    misfits: tuple[Problem, ...] = ()
+    schema_errors: tuple[Problem, ...] = ()
     effects: tuple[str, ...] = ()
 
 
@@ -93,9 +93,9 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
         "priority": call.priority,
         "known": None if call.caller is None else caller_json(call.caller),
     }
-    if call.objection.refusal:
-        content["refusal"] = call.objection.refusal
-    data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
+    if call.pre_check.deny_reason:
+        content["refusal"] = call.pre_check.deny_reason
+    data = {"tool": escape_invisible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
 
@@ -104,7 +104,7 @@ def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -
 
     `approval_id` is the approval id that the caller wants, if any.
     """
-    if not approval.subject.same(call):
+    if not approval.subject.is_same_call(call):
         message = "This call id is known with another tool, other arguments or another agent. Use a new call id."
         raise CallMismatch(message)  # without its approval id, which could be another agent's
     if approval_id not in ("", approval.id):
@@ -140,7 +140,7 @@ def _new_approval(proposal: Proposal, terms: Ask, status: str, now: int, start_b
         status=status,
         created_at=now,
         deadlines=ApprovalDeadlines(now + terms.expires_in, start_by=start_by),
-        findings=Findings(proposal.alarms, proposal.misfits),
+        findings=Findings(proposal.alarms, proposal.schema_errors),
     )
 
 
@@ -180,8 +180,8 @@ def _erasable_facts(proposal: Proposal) -> dict[str, object]:
         facts |= {"owner": call.caller.owner, "credential": call.caller.credential}
     if proposal.shadows:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
-    if proposal.misfits:
-        facts["misfits"] = [str(problem) for problem in proposal.misfits]
+    if proposal.schema_errors:
+        facts["misfits"] = [str(problem) for problem in proposal.schema_errors]
     return facts | _match_facts(call)
 
 

@@ -12,7 +12,7 @@ from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Moment
 
 class Timer(NamedTuple):
     at: int
-    action: str  # remind | escalate | expire | lapse | lose
+    action: str  # remind | escalate | expire | expire_start | lease_expired
 
 
 def pending_timers(approval: Approval) -> tuple[Timer, ...]:
@@ -21,9 +21,9 @@ def pending_timers(approval: Approval) -> tuple[Timer, ...]:
         case "pending":
             return _decision_timers(approval)
         case "approved":
-            return (Timer(approval.deadlines.start_by or 0, "lapse"),)
+            return (Timer(approval.deadlines.start_by or 0, "expire_start"),)
         case "running":
-            return (Timer(_unknown_at(approval), "lose"),)
+            return (Timer(_unknown_at(approval), "lease_expired"),)
         case _:
             return ()
 
@@ -51,9 +51,9 @@ def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool 
     if not plan or moment.now < plan[0].at:
         return Change(approval)
     match plan[0].action:
-        case "lapse":
+        case "expire_start":
             return execute.expire_unstarted(approval, moment)
-        case "lose":
+        case "lease_expired":
             return execute.mark_unknown(approval, moment)
         case "escalate":
             return _escalate(approval)
@@ -63,8 +63,8 @@ def fire_next_timer(approval: Approval, moment: Moment, *, runner_is_dead: bool 
 
 def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
     end = approval.deadlines.expires_at
-    reminders, rungs = _reminder_and_escalation_times(approval)
-    early = [Timer(at, "remind") for at in reminders if at < end] + [Timer(at, "escalate") for at in rungs if at < end]
+    reminders, steps = _reminder_and_escalation_times(approval)
+    early = [Timer(at, "remind") for at in reminders if at < end] + [Timer(at, "escalate") for at in steps if at < end]
     return (*sorted(early, key=lambda due: (due.at, due.action)), Timer(end, "expire"))
 
 
@@ -74,7 +74,7 @@ def _first_timer_at(approval: Approval) -> int:
     created = approval.created_at + approval.deadlines.deferred
     for after in terms.remind[approval.timers.reminded :]:
         first = min(first, created + (after or (approval.deadlines.expires_at - created) // 2))
-    for step in terms.ladder[approval.timers.escalated :] if terms.ladder else ():
+    for step in terms.escalation_steps[approval.timers.escalated :] if terms.escalation_steps else ():
         first = min(first, created + step.after)
     return first
 
@@ -85,8 +85,8 @@ def _reminder_and_escalation_times(approval: Approval) -> tuple[list[int], list[
     half = (approval.deadlines.expires_at - created) // 2
     reminders = [created + (after or half) for after in terms.remind[approval.timers.reminded :]]
     return reminders, [
-        created + step.after for step in terms.ladder[approval.timers.escalated :]
-    ] if terms.ladder else []
+        created + step.after for step in terms.escalation_steps[approval.timers.escalated :]
+    ] if terms.escalation_steps else []
 
 
 def _unknown_at(approval: Approval) -> int:
@@ -96,11 +96,11 @@ def _unknown_at(approval: Approval) -> int:
 
 
 def _escalate(approval: Approval) -> Change[Approval]:
-    step = approval.terms.ladder[approval.timers.escalated]
+    step = approval.terms.escalation_steps[approval.timers.escalated]
     progress = approval.timers
-    climbed = next_version(approval, timers=progress._replace(escalated=progress.escalated + 1))
+    escalated = next_version(approval, timers=progress._replace(escalated=progress.escalated + 1))
     content = {"users": sorted(step.to.users), "teams": sorted(step.to.teams), "channels": list(step.channels)}
-    return make_change(climbed, "escalated", SYSTEM_ACTOR, {"rung": climbed.timers.escalated}, content)
+    return make_change(escalated, "escalated", SYSTEM_ACTOR, {"rung": escalated.timers.escalated}, content)
 
 
 def _remind(approval: Approval) -> Change[Approval]:

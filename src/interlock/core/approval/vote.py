@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from interlock.core.confusables import fold_confusables
 from interlock.core.decision import KINDS, Reviewer
-from interlock.core.names import fold
 from interlock.core.policy.policy import Ask, Deny, People, Stage, Verdict
 
 if TYPE_CHECKING:
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 from collections.abc import Mapping, Sequence
 
 from interlock.core.call import RedactedArgs
-from interlock.core.card import CardField, Finding, head_and_tail, make_card, visible
+from interlock.core.card import CardField, Finding, escape_invisible, head_and_tail, make_card
 from interlock.core.errors import InvalidRequest, Problem
 
 DECIDING_ROLES = frozenset({"reviewer", "admin"})
 
 
 class Vote(NamedTuple):
-    """A vote; `seat` is the person it counts for: the voter, or the person who delegated to them."""
+    """A vote; `on_behalf_of` is the person it counts for: the voter, or the person who delegated to them."""
 
     by: str
-    seat: str
+    on_behalf_of: str
     stage: int
     args_sha256: str
     at: int
@@ -49,7 +49,7 @@ def effective_voter(approval: Approval, reviewer: Reviewer, stage: int) -> str |
     if reviewer.role in ("viewer", "agent") or _is_excluded(approval, reviewer.name):
         return None
     delegators = list(_delegators(approval, reviewer, stage))
-    taken = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    taken = {name for vote in approval.votes for name in (vote.by, vote.on_behalf_of)}
     return next((name for name in delegators if name not in taken), delegators[0] if delegators else None)
 
 
@@ -79,7 +79,7 @@ def open_stage(approval: Approval) -> int:
     if not approval.votes:
         return 0
     for number, stage in enumerate(approval.terms.stages):
-        if len({vote.seat for vote in approval.votes if vote.stage == number}) < stage.quorum:
+        if len({vote.on_behalf_of for vote in approval.votes if vote.stage == number}) < stage.quorum:
             return number
     return len(approval.terms.stages)
 
@@ -114,7 +114,9 @@ def stricter_terms(old: Ask, new: Ask) -> Ask:
         decisions=tuple(kind for kind in old.decisions if kind in new.decisions),
         priority=max(old.priority, new.priority, key=("low", "medium", "high").index),
         on_expiry=new.on_expiry if old.on_expiry == "approve" else old.on_expiry,
-        ladder=tuple(step if step in new.ladder else replace(step, to=People()) for step in old.ladder),
+        escalation_steps=tuple(
+            step if step in new.escalation_steps else replace(step, to=People()) for step in old.escalation_steps
+        ),
         undo_window=max(old.undo_window, new.undo_window),
         start_within=min(old.start_within, new.start_within),
         notes=tuple(dict.fromkeys((*old.notes, *new.notes))),
@@ -174,7 +176,7 @@ def _stage_text(stage: Stage) -> str:
 
 def _is_excluded(approval: Approval, name: str) -> bool:
     exclude = approval.terms.exclude
-    if "requester" in exclude and fold(name) == fold(approval.subject.requester):
+    if "requester" in exclude and fold_confusables(name) == fold_confusables(approval.subject.requester):
         return True
     return "editor" in exclude and name in approval.editors
 
@@ -185,8 +187,8 @@ def _is_stage_approver(approval: Approval, name: str, role: str, teams: frozense
     approvers = approval.terms.stages[stage].approvers
     if approvers is None:
         return True
-    rungs = approval.terms.ladder[: approval.timers.escalated]
-    return approvers.include(name, teams) or any(step.to.include(name, teams) for step in rungs)
+    steps = approval.terms.escalation_steps[: approval.timers.escalated]
+    return approvers.include(name, teams) or any(step.to.include(name, teams) for step in steps)
 
 
 def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:
@@ -225,7 +227,7 @@ def args_diff(old: RedactedArgs, new: RedactedArgs) -> dict[str, object]:
     """Each argument that was added, removed or changed; None where it is absent."""
     before, after = _leaves(old), _leaves(new)
     changed = [
-        {"name": visible(pointer), "before": before.get(pointer), "after": after.get(pointer)}
+        {"name": escape_invisible(pointer), "before": before.get(pointer), "after": after.get(pointer)}
         for pointer in {**before, **after}
         if before.get(pointer) != after.get(pointer)
     ]
@@ -257,7 +259,7 @@ def schema_findings(problems: Sequence[Problem]) -> tuple[Finding, ...]:
     """One alarm per place; unlike other alarms these cannot be acknowledged, only fixed by an edit."""
     by_place: dict[str, list[str]] = {}
     for problem in problems:
-        by_place.setdefault(problem.pointer, []).append(visible(problem.message))
+        by_place.setdefault(problem.pointer, []).append(escape_invisible(problem.message))
     return tuple(
         Finding(f"misfit:{pointer}", "misfit", "alarm", pointer, f"Does not fit the tool: {'; '.join(messages)}.")
         for pointer, messages in by_place.items()

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
 
 
-Scope = Literal["retention", "approval", "thread", "person"]
+ErasureScope = Literal["retention", "approval", "thread", "person"]
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
     """An erasure: its scope, actor and reason; `target` is an approval's id, a thread or a person's name."""
 
-    scope: Scope
+    scope: ErasureScope
     target: str = ""
     reason: str = ""
     by: str = SYSTEM_ACTOR
@@ -106,7 +106,7 @@ def to_ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 Range = tuple[int, int]  # the first and the last entry
-SCOPES: tuple[str, ...] = get_args(Scope)
+SCOPES: tuple[str, ...] = get_args(ErasureScope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock.core.canonical import digest, plain_json
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
+from interlock.core.confusables import fold_confusables
 from interlock.core.identity import AGENT
 from interlock.core.ledger.event import SYSTEM_ACTOR, Event
 from interlock.core.ledger.expected_rows import RowDifference
 from interlock.core.ledger.row_digests import to_json_value
-from interlock.core.names import fold
 
 if TYPE_CHECKING:
     from interlock.core.ledger.chain import Entry
@@ -117,7 +117,7 @@ TABLES: Mapping[str, AuditedTable] = {
         "pin",
         ("spec", "agent", "author", "at"),
         (),
-        {"spec": lambda pin: digest(pin.definition), "agent": lambda pin: visible(pin.agent)},
+        {"spec": lambda pin: digest(pin.definition), "agent": lambda pin: escape_invisible(pin.agent)},
     ),
 }
 PRIVATE_FIELDS = frozenset({"sha256", "body", "reason", "scope", "when", "email", "name"})
@@ -334,7 +334,7 @@ def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> RowState
 
 def _frozen(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
     """A freeze that is not released is not settled: else it would pause no deadlines."""
-    scope = {"scope": data["scope"], "name": data["name"], "folded": fold(data["name"])}
+    scope = {"scope": data["scope"], "name": data["name"], "folded": fold_confusables(data["name"])}
     made = {"by": entry.actor, "at": entry.at, "released_at": None, "released_by": "", "settled_at": None}
     if content is None:
         return RowStatement("freezes", data["freeze"], {**scope, **made}, ("reason",))

@@ -67,18 +67,18 @@ STATING_KINDS = frozenset(
 )  # entries that always state more
 
 
-def stamp_events(
-    change: Change[Approval], old: Approval | None = None, moved: Collection[str] | None = None
+def add_row_digests(
+    change: Change[Approval], old: Approval | None = None, changed_names: Collection[str] | None = None
 ) -> tuple[Event, ...]:
     """The events of a change with their statements about the row; `old` is None for a new approval.
 
-    `moved` are the names of the attributes that differ, if they are known already.
+    `changed_names` are the names of the attributes that differ, if they are known already.
     """
     events, new = change.events, change.state
     if not events or new is old:  # a refusal changes no row
         return events
-    if moved is None:
-        moved = (
+    if changed_names is None:
+        changed_names = (
             new.__dict__ if old is None else changed_fields(old, new)
         )  # for a new one: the values that are not defaults
     rest = (
@@ -86,10 +86,10 @@ def stamp_events(
         if len(events) == 1
         else _unexplained_fields(*[event.kind for event in events])
     )
-    left = rest.changed(old, new, moved)
+    left = rest.changed(old, new, changed_names)
     if not left:  # the kinds of their entries explain most changes
-        return _stamp_by_kind(change) if rest.may_state else events
-    first, *others = _stamp_by_kind(change)
+        return _add_digests_by_kind(change) if rest.may_record else events
+    first, *others = _add_digests_by_kind(change)
     return (
         _extend_event(first, {"row": left}, {"row": {name: field_json(new, name) for name in left}}),
         *others,
@@ -121,14 +121,14 @@ FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
     "decision.reason": lambda a: a.decision and a.decision.reason,
     "decision.comment": lambda a: a.decision and a.decision.comment,
     "votes": lambda a: [[vote.by, vote.stage, vote.at] for vote in a.votes],
-    "votes.seats": lambda a: [[vote.seat, vote.via] for vote in a.votes],
+    "votes.seats": lambda a: [[vote.on_behalf_of, vote.via] for vote in a.votes],
     "editors": lambda a: list(a.editors),
     "delegations": lambda a: [
         [d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations
     ],
     "replied": lambda a: list(a.discussion.replied),
     "alarms": lambda a: list(a.findings.alarms),
-    "misfits": lambda a: [str(problem) for problem in a.findings.misfits],
+    "misfits": lambda a: [str(problem) for problem in a.findings.schema_errors],
     "subject": subject_sha256,
     "terms": lambda a: a.terms.sha256,
     "start_by": lambda a: (
@@ -172,20 +172,20 @@ def result_sha256(payload: Payload) -> str | None:
     return digest(payload.result) if payload.result else None
 
 
-def _stamp_by_kind(change: Change[Approval]) -> tuple[Event, ...]:
+def _add_digests_by_kind(change: Change[Approval]) -> tuple[Event, ...]:
     """The events with the statements that their kinds always have."""
     events = change.events
     if len(events) == 1:
-        return (_stamp_event(events[0], change),) if _always_states(events[0]) else events
-    return tuple([_stamp_event(event, change) if _always_states(event) else event for event in events])
+        return (_add_digests(events[0], change),) if _always_records(events[0]) else events
+    return tuple([_add_digests(event, change) if _always_records(event) else event for event in events])
 
 
-def _always_states(event: Event) -> bool:
+def _always_records(event: Event) -> bool:
     kind = event.kind
     return kind in STATING_KINDS or (kind == "approved" and event.data.get("by") == "expiry")
 
 
-def _stamp_event(event: Event, change: Change[Approval]) -> Event:
+def _add_digests(event: Event, change: Change[Approval]) -> Event:
     state, payload = change.state, change.payload or Payload()
     data: dict[str, object] = {}
     content: dict[str, object] = {}
@@ -201,12 +201,12 @@ def _stamp_event(event: Event, change: Change[Approval]) -> Event:
             data = {"votes": field_json(state, "votes")}  # the remaining ones
         case _:
             pass
-    if _lacks_words(event):
+    if _lacks_content(event):
         content["decision"] = _decision_words(state)
     return _extend_event(event, data, content) if data or content else event
 
 
-def _lacks_words(event: Event) -> bool:
+def _lacks_content(event: Event) -> bool:
     return event.kind in KINDS_WITHOUT_WORDS or (event.kind == "approved" and event.data.get("by") == "expiry")
 
 
@@ -257,6 +257,10 @@ _GROUPS: Mapping[str, Any] = {
 }
 
 
+# Names that entries give to these attributes.
+_LEDGER_NAMES = {"lease.until": "lease_until", "findings.schema_errors": "misfits"}
+
+
 def _row_fields() -> Iterator[RowField]:
     for field in fields(Approval):
         group = _GROUPS.get(field.name)
@@ -265,8 +269,7 @@ def _row_fields() -> Iterator[RowField]:
             continue
         for part in group._fields:
             path = f"{field.name}.{part}"
-            name = "lease_until" if path == "lease.until" else part
-            yield RowField(name, path, attrgetter(path), group._field_defaults.get(part))
+            yield RowField(_LEDGER_NAMES.get(path, part), path, attrgetter(path), group._field_defaults.get(part))
 
 
 _ROW_FIELDS = {field.name: field for field in _row_fields()}
@@ -293,18 +296,18 @@ class FieldGroup(NamedTuple):
 class UnexplainedFields(NamedTuple):
     """The fields that no entry of some kinds explains, by attribute.
 
-    `may_state`: an entry of one of the kinds may state more than that.
+    `may_record`: an entry of one of the kinds may state more than that.
     """
 
     groups: Mapping[str, FieldGroup]
-    may_state: bool
+    may_record: bool
 
-    def changed(self, old: Approval | None, new: Approval, moved: Collection[str]) -> list[str]:
-        """The fields that changed without being explained by an entry's kind; `moved` are the changed attributes."""
-        if self.groups.keys().isdisjoint(moved):
+    def changed(self, old: Approval | None, new: Approval, changed_names: Collection[str]) -> list[str]:
+        """The fields that changed, as `changed_names` say, without being explained by an entry's kind."""
+        if self.groups.keys().isdisjoint(changed_names):
             return []
         changed: list[str] = []
-        for attribute in self.groups.keys() & moved:
+        for attribute in self.groups.keys() & changed_names:
             changed += self.groups[attribute].changed(old, new)
         return sorted(changed)
 

@@ -140,7 +140,7 @@ def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Conta
     stage = voting.open_stage(approval)
     if stage >= len(approval.terms.stages):
         return ()
-    voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    voted = {name for vote in approval.votes for name in (vote.by, vote.on_behalf_of)}
     eligible = [
         each
         for each in people
@@ -148,7 +148,7 @@ def missing_voters(approval: Approval, people: Sequence[Contact]) -> tuple[Conta
     ]
     delegators = {each.by for each in approval.delegations}
     available = [each for each in eligible if not each.away and each.name not in delegators]
-    have = len({vote.seat for vote in approval.votes if vote.stage == stage})
+    have = len({vote.on_behalf_of for vote in approval.votes if vote.stage == stage})
     return tuple(available if len(available) >= approval.terms.stages[stage].quorum - have else eligible)
 
 
@@ -239,7 +239,7 @@ def delivery_targets(approval: Approval, routes: Routes, people: Sequence[Contac
     default_channels, priority = approval_channels(approval, routes), approval.terms.priority
     found: dict[DeliveryTarget, int] = {}
     for number in range(approval.timers.escalated, 0, -1):
-        step = approval.terms.ladder[number - 1]
+        step = approval.terms.escalation_steps[number - 1]
         step_voters = [each for each in others if step.to.include(each.name, each.teams)]
         targets = [
             *_targets_at(_escalation_channels(step, default_channels, routes), priority, routes, step_voters or others)

@@ -38,10 +38,10 @@ _claimed_fields = attrgetter(
 
 
 class Judgement(NamedTuple):
-    """A verdict with all possible `readings` of the call and `effects` of its tool; `warnings` are for its program."""
+    """A verdict, all possible `interpretations` of the call, `effects` of its tool, and `warnings` for its program."""
 
     verdict: Verdict
-    readings: tuple[ToolCall, ...]
+    interpretations: tuple[ToolCall, ...]
     effects: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
@@ -52,7 +52,7 @@ class Judgement(NamedTuple):
 
 def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None = None) -> Judgement:
     if (
-        call.caller is None and not spec.declared and not call.objection.refusal
+        call.caller is None and not spec.declared and not call.pre_check.deny_reason
     ):  # a program with the database: all is known
         verdict = policy.judge(call, spec, spec.effect)
         if isinstance(verdict, Ask) and (fill is not None or verdict.exclude):
@@ -60,28 +60,30 @@ def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None
         judgement = _new(Judgement, (verdict, (call,), (spec.effect,), ()))
     else:
         judgement = _judge_claims(policy, call, spec, fill)
-    if not call.objection.doubt or isinstance(judgement.verdict, Deny):
+    if not call.pre_check.ask_reason or isinstance(judgement.verdict, Deny):
         return judgement
     terms = default_terms(policy, call, spec)
     terms = terms if fill is None else fill(terms, call)
     asked = join_terms(judgement.verdict, terms) if isinstance(judgement.verdict, Ask) else terms
-    return judgement._replace(verdict=replace(asked, notes=(*asked.notes, call.objection.doubt)))
+    return judgement._replace(verdict=replace(asked, notes=(*asked.notes, call.pre_check.ask_reason)))
 
 
 def _judge_claims(policy: Policy, call: ToolCall, spec: ToolSpec, fill: FillTerms | None) -> Judgement:
-    readings = call_readings(call)
-    effects = possible_effects(policy, readings, spec)
-    if call.objection.refusal:
-        return Judgement(Deny(call.objection.refusal), readings, effects)
-    verdict = strictest_verdict(policy, readings, effects, spec, fill)
+    interpretations = call_interpretations(call)
+    effects = possible_effects(policy, interpretations, spec)
+    if call.pre_check.deny_reason:
+        return Judgement(Deny(call.pre_check.deny_reason), interpretations, effects)
+    verdict = strictest_verdict(policy, interpretations, effects, spec, fill)
     if isinstance(verdict, Allow):
-        return _new(Judgement, (verdict, readings, effects, ()))
+        return _new(Judgement, (verdict, interpretations, effects, ()))
     if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # the program chooses its interface
-        ways = tuple(fast_replace(reading, setting=setting) for reading in readings for setting in SETTINGS)
+        ways = tuple(
+            fast_replace(interpretation, setting=setting) for interpretation in interpretations for setting in SETTINGS
+        )
         verdict = strictest_verdict(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
-    judgement = Judgement(_require_extra_approver(verdict, call), readings, effects)
+    judgement = Judgement(_require_extra_approver(verdict, call), interpretations, effects)
     warnings = tuple(_warnings(policy, call, spec, judgement))
     return judgement._replace(warnings=warnings) if warnings else judgement
 
@@ -102,7 +104,7 @@ def judge_stored(
     """
     subject, caller = approval.subject, stored_caller(approval.subject)
     if caller is not None and caller.requester:
-        left = replace(caller, requester="", teams=(), vouched=False)
+        left = replace(caller, requester="", teams=(), requester_is_proven=False)
         caller = left if removed else replace(caller, teams=teams)
     call = ToolCall(
         tool=subject.tool,
@@ -122,7 +124,7 @@ def judge_stored(
     return judge(policy, call, spec).verdict
 
 
-def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
+def call_interpretations(call: ToolCall) -> tuple[ToolCall, ...]:
     """The call as its program describes it, and as the server knows it: once for each agent its key may stand for."""
     caller = call.caller
     if caller is None or _claims_nothing(call, caller):
@@ -149,55 +151,61 @@ def call_readings(call: ToolCall) -> tuple[ToolCall, ...]:
     return (*different, *known)
 
 
-def possible_effects(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
+def possible_effects(policy: Policy, interpretations: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
     """The possible effects: one if it is known or trusted, else all, and then the strictest verdict holds."""
     if not spec.declared:
         return (spec.effect,)
     if not spec.effect:
         return ANY_EFFECT
     for each in policy.layers:
-        if not _trusts_declared(each, readings):
+        if not _trusts_declared(each, interpretations):
             return ANY_EFFECT
     return (spec.effect,)
 
 
-def _trusts_declared(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
+def _trusts_declared(policy: Policy, interpretations: tuple[ToolCall, ...]) -> bool:
     """Whether a declared effect of an unknown tool counts: the policy trusts it, and does not name the tool."""
     defaults = policy.defaults
     if not defaults.trust_declared or defaults.unknown_tools == "deny":
         return False
-    return not any(policy.tightens_by_name(reading, ANY_EFFECT) for reading in readings)
+    return not any(policy.tightens_by_name(interpretation, ANY_EFFECT) for interpretation in interpretations)
 
 
 def find_denial(policy: Policy, call: ToolCall) -> Deny | None:
     """The denial that precedes all rules: a name that only looks like a known one is no accident."""
-    if call.objection.refusal:
-        return Deny(call.objection.refusal)
+    if call.pre_check.deny_reason:
+        return Deny(call.pre_check.deny_reason)
     imitated = next(filter(None, (each.find_imitated_name(call) for each in policy.layers)), "")
     return None if not imitated else Deny(imitation_reason(imitated))
 
 
 def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
     """Terms for a call that is asked about although a rule allows it, with the shortest time of all its readings."""
-    asked = [each.default_terms(reading, spec) for each in policy.layers for reading in call_readings(call)]
+    asked = [
+        each.default_terms(interpretation, spec)
+        for each in policy.layers
+        for interpretation in call_interpretations(call)
+    ]
     return reduce(join_terms, asked)
 
 
 def strictest_verdict(
     policy: Policy,
-    readings: tuple[ToolCall, ...],
+    interpretations: tuple[ToolCall, ...],
     effects: tuple[str, ...],
     spec: ToolSpec,
     fill: FillTerms | None = None,
 ) -> Verdict:
-    """The strictest verdict over all readings and effects.
+    """The strictest verdict over all interpretations and effects.
 
     Where no rule sets a priority it only decides who is notified, and the call may choose it.
     """
-    wanted = readings[0].priority
-    if len(readings) == len(effects) == 1 and fill is None and not wanted:  # most calls
-        return policy.judge(readings[0], spec, effects[0])
-    verdicts = [_fill_terms(policy.judge(each, spec, effect), each, fill) for each in readings for effect in effects]
+    wanted = interpretations[0].priority
+    if len(interpretations) == len(effects) == 1 and fill is None and not wanted:  # most calls
+        return policy.judge(interpretations[0], spec, effects[0])
+    verdicts = [
+        _fill_terms(policy.judge(each, spec, effect), each, fill) for each in interpretations for effect in effects
+    ]
     if wanted:
         verdicts = [_with_priority(policy, verdict, wanted) for verdict in verdicts]
     return reduce(stricter_verdict, verdicts)
@@ -241,12 +249,12 @@ def _require_extra_approver(verdict: Verdict, call: ToolCall) -> Verdict:
 
 
 def _knows_requester(call: ToolCall) -> bool:
-    return bool(call.requester) if call.caller is None else call.caller.vouched
+    return bool(call.requester) if call.caller is None else call.caller.requester_is_proven
 
 
 def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judgement: Judgement) -> Iterator[str]:
     """Why a call is not allowed although a rule or a switch seems to allow it: only because its key is not bound."""
-    claimed, known, effects = judgement.readings[0], judgement.readings[-1], judgement.effects
+    claimed, known, effects = judgement.interpretations[0], judgement.interpretations[-1], judgement.effects
     if (
         claimed is known
         or STRICTNESS[judgement.verdict.kind] <= STRICTNESS[strictest_verdict(policy, (claimed,), effects, spec).kind]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ConditionBudget:
-    """The budget of one call, over all its readings and all rules and grants.
+    """The budget of one call, over all its interpretations and all rules and grants.
 
     `spent` is in nanoseconds, as estimated beforehand; `cheap_evaluations` counts those too cheap to estimate. The
     result of a condition is cached by the condition and everything it could see beside the arguments.
@@ -36,7 +36,7 @@ class ConditionBudget:
 
 
 def call_budget(call: ToolCall) -> ConditionBudget:
-    """The budget for judging these arguments, shared by all readings of the call."""
+    """The budget for judging these arguments, shared by all interpretations of the call."""
     budget = call.condition_budgets.get(call.args)
     if budget is None:
         budget = call.condition_budgets[call.args] = ConditionBudget(call.parsed_args)

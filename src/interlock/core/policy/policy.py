@@ -12,9 +12,9 @@ from typing import ClassVar, Literal, cast
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, canonical, digest, read_canonical
+from interlock.core.confusables import fold_confusables, fold_pattern, is_confusable_with, matches_pattern
 from interlock.core.decision import KINDS
 from interlock.core.declared import declared_effect_hint, unknown_tool_reason
-from interlock.core.names import fold, fold_pattern, imitates, matches_pattern
 from interlock.core.policy.condition_budget import call_budget
 from interlock.core.policy.rule_index import MatchKey, RuleIndex, RuleMatch, drop_unreachable
 
@@ -68,7 +68,7 @@ class Ask:
     priority: str = "medium"
     expires_in: int = 86_400_000
     on_expiry: OnExpiry = "reject"
-    ladder: tuple[EscalationStep, ...] = ()
+    escalation_steps: tuple[EscalationStep, ...] = ()
     remind: tuple[int, ...] = ()
     undo_window: int = 8_000
     start_within: int = 3_600_000
@@ -88,7 +88,9 @@ class Ask:
                 "priority": self.priority,
                 "expires_in": self.expires_in,
                 "on_expiry": self.on_expiry,
-                "ladder": [{"after": r.after, "to": _people_json(r.to), "channels": r.channels} for r in self.ladder],
+                "ladder": [
+                    {"after": r.after, "to": _people_json(r.to), "channels": r.channels} for r in self.escalation_steps
+                ],
                 "remind": self.remind,
                 "undo_window": self.undo_window,
                 "start_within": self.start_within,
@@ -158,7 +160,9 @@ class Rule:
         """An allowing rule matches names exactly; the others also match names that look the same."""
         if not patterns or any(matches_pattern(name, pattern) for pattern in patterns):
             return True
-        return self.then != "allow" and any(matches_pattern(fold(name), fold_pattern(pattern)) for pattern in patterns)
+        return self.then != "allow" and any(
+            matches_pattern(fold_confusables(name), fold_pattern(pattern)) for pattern in patterns
+        )
 
     def names_tool(self, tool: str) -> bool:
         """Whether it names this tool specifically, not all tools."""
@@ -202,7 +206,7 @@ class Defaults:
     undo_window: int = 8_000
     start_within: int = 3_600_000
     remind: tuple[int, ...] = (HALF_TIME,)
-    ladder: tuple[EscalationStep, ...] = ()
+    escalation_steps: tuple[EscalationStep, ...] = ()
     trust_declared: bool = True
 
 
@@ -257,7 +261,9 @@ class Policy:
 
     def is_switched_on(self, path: tuple[str, ...], tool: str) -> bool:
         """Whether an agent of the path has its switch for this tool on, under a name that reads the same."""
-        return bool(self._switched_on) and any((fold(agent), fold(tool)) in self._switched_on for agent in path)
+        return bool(self._switched_on) and any(
+            (fold_confusables(agent), fold_confusables(tool)) in self._switched_on for agent in path
+        )
 
     def tightens_by_name(self, call: ToolCall, effects: tuple[str, ...]) -> bool:
         """Whether a rule or a switch that names the tool asks or denies, for any effect that the tool could have."""
@@ -276,7 +282,7 @@ class Policy:
             return ""
         given = ((self._names_in_rules["tools"], call.tool), (self._names_in_rules["users"], call.requester))
         for patterns, name in (*given, *((self._names_in_rules["agents"], agent) for agent in call.path)):
-            found = next((pattern for pattern in patterns if imitates(name, pattern)), "")
+            found = next((pattern for pattern in patterns if is_confusable_with(name, pattern)), "")
             if found:
                 return found
         return ""
@@ -302,7 +308,7 @@ class Policy:
             start_within=d.start_within,
             on_expiry=d.on_expiry,
             remind=d.remind,
-            ladder=d.ladder,
+            escalation_steps=d.escalation_steps,
         )
 
     def default_terms(self, call: ToolCall, spec: ToolSpec) -> Ask:
@@ -391,7 +397,7 @@ class Policy:
     @cached_property
     def _switched_on(self) -> frozenset[tuple[str, str]]:
         on = [(agent, tool) for agent, tools in self.toggles.items() for tool, asks in tools.items() if asks]
-        return frozenset((fold(agent), fold(tool)) for agent, tool in on)
+        return frozenset((fold_confusables(agent), fold_confusables(tool)) for agent, tool in on)
 
     @cached_property
     def _names_in_rules(self) -> Mapping[str, tuple[str, ...]]:
@@ -440,18 +446,18 @@ def parse_terms(snapshot: bytes) -> Ask:
     """The inverse of `Ask.snapshot`."""
     body = cast(dict[str, object], read_canonical(snapshot))
     stages = cast(list[dict[str, object]], body["stages"])
-    rungs = cast(list[dict[str, object]], body["ladder"])
+    steps = cast(list[dict[str, object]], body.pop("ladder"))
     body["stages"] = tuple(Stage(_parse_people(s["approvers"]), cast(int, s["quorum"])) for s in stages)
-    body["ladder"] = tuple(
+    body["escalation_steps"] = tuple(
         EscalationStep(cast(int, r["after"]), _parse_people(r["to"]) or People(), tuple(cast(list[str], r["channels"])))
-        for r in rungs
+        for r in steps
     )
     body["exclude"] = frozenset(cast(list[str], body["exclude"]))
     body["decisions"] = tuple(cast(list[str], body["decisions"]))
     body["remind"] = tuple(cast(list[int], body["remind"]))
     for name in ("channels", "notes"):
         body[name] = tuple(cast(list[str], body.get(name, ())))
-    return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields
+    return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields; `ladder` is its word for the steps
 
 
 def call_facts(call: ToolCall, effect: str) -> Facts:
@@ -487,7 +493,7 @@ def mixed_alphabets_reason(mixture: str) -> str:
 def folded_facts(facts: Facts) -> Facts:
     """The facts with names folded; the same object if folding changes nothing."""
     tool, agent, user = cast(tuple[str, str, str], (facts["tool"], facts["agent"], facts["user"]))
-    names = {"tool": fold(tool), "agent": fold(agent), "user": fold(user)}
+    names = {"tool": fold_confusables(tool), "agent": fold_confusables(agent), "user": fold_confusables(user)}
     return facts if (tool, agent, user) == tuple(names.values()) else {**facts, **names}
 
 

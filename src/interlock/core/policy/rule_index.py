@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlock.core.names import fold, fold_pattern
+from interlock.core.confusables import fold_confusables, fold_pattern
 
 if TYPE_CHECKING:
     from interlock.core.policy.policy import Rule
@@ -58,18 +58,20 @@ class RuleIndex:
             return
         for sort, patterns in (("agent", rule.agents), ("user", rule.users)):
             if patterns and all(_literal_prefix(pattern) == pattern for pattern in patterns):
-                for pattern in {*patterns, *map(fold, patterns)}:
+                for pattern in {*patterns, *map(fold_confusables, patterns)}:
                     self._exact[sort, pattern].append(number)
                 return
         self._other.append(number)
 
     def matching(self, key: MatchKey) -> list[Rule]:
         numbers = {*self._other}
-        for user in {each for name in (key.user, *key.aliases) for each in (name, fold(name))}:
+        for user in {each for name in (key.user, *key.aliases) for each in (name, fold_confusables(name))}:
             numbers.update(self._exact.get(("user", user), ()))
         for agent in key.path:
-            numbers.update(self._exact.get(("agent", agent), ()), self._exact.get(("agent", fold(agent)), ()))
-        for tool in (key.tool, fold(key.tool)):
+            numbers.update(
+                self._exact.get(("agent", agent), ()), self._exact.get(("agent", fold_confusables(agent)), ())
+            )
+        for tool in (key.tool, fold_confusables(key.tool)):
             numbers.update(self._exact.get(("tool", tool), ()))
             for length in range(len(tool) + 1):
                 numbers.update(self._prefix.get(tool[:length], ()))

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
         Gate,
         InterlockMiddleware,
         approvals_field,
-        each_call,
         gated_subagents,
-        resumer,
+        make_resume_function,
+        send_each_call,
     )
 
 __all__ = [  # noqa: PLE0604, RUF100  loaded on first use: `interrupts` must be importable without LangChain
     "Gate",
     "InterlockMiddleware",
     "approvals_field",
-    "each_call",
     "gated_subagents",
-    "resumer",
+    "make_resume_function",
+    "send_each_call",
 ]
 
 

@@ -22,7 +22,7 @@ from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.core.run import Pause
-from interlock.integrations.langchain.interrupts import LOOK_AGAIN, Shape, parse_decision, read_mark
+from interlock.integrations.langchain.interrupts import RECHECK, Shape, parse_decision, read_mark
 from interlock.integrations.langchain.steps import (
     INBOX,
     ConcurrentCalls,
@@ -41,7 +41,14 @@ from interlock.integrations.langchain.steps import (
 from interlock.integrations.langchain.tools import LangChainTool, find_model_message, inspect_tool, model_text
 from interlock.sdk.agent import Agent, Executed
 
-__all__ = ["Gate", "InterlockMiddleware", "approvals_field", "each_call", "gated_subagents", "resumer"]
+__all__ = [
+    "Gate",
+    "InterlockMiddleware",
+    "approvals_field",
+    "gated_subagents",
+    "make_resume_function",
+    "send_each_call",
+]
 ReadPerson = Callable[[Config], str]
 SWITCHES_KEY = "tool_approvals"  # key in a config, as the Open Agent Platform names it
 UNDO_SECONDS = 30.0  # seconds to wait after the reviewer's own rejection, while it can be undone
@@ -72,7 +79,7 @@ class Gate:
     _interrupt_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def tool_node(self, tools: Sequence[Any], **more: Any) -> ToolNode:
-        """A ToolNode whose calls go through this gate. Send it one call at a time: see `each_call`."""
+        """A ToolNode whose calls go through this gate. Send it one call at a time: see `send_each_call`."""
         return ToolNode(tools, wrap_tool_call=self.wrap_tool_call, awrap_tool_call=self.awrap_tool_call, **more)
 
     def wrap_tool_call(self, request: Any, handler: Handler) -> Any:
@@ -198,8 +205,8 @@ class Gate:
 
     def _sync_async(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> SyncAsyncAction:
         def now() -> Any:
-            self.agent.lock.open()
-            return self.agent.lock.loop_thread.run(work())
+            self.agent.interlock.open()
+            return self.agent.interlock.loop_thread.run(work())
 
         return SyncAsyncAction(now, work)
 
@@ -214,14 +221,14 @@ class Gate:
         shown = yield step.location.read_shown_mark()
         if shown is None or shown.approval_id != waiting.approval_id or len(given) != shown.answered + 1:
             return ""
-        if given[-1] == LOOK_AGAIN:
+        if given[-1] == RECHECK:
             return ""
         try:
             name = reviewer(step.location.config)
             if not name or step.spec.secret:
                 return f"This answer cannot count here. {INBOX}"
             decision = parse_decision(given[-1], step.spec, shown)
-            lock = self.agent.lock
+            lock = self.agent.interlock
             yield self._sync_async(lambda: lock.decide(waiting.approval_id, decision, name))
             if decision.kind == "reject":
                 yield self._sync_async(lambda: self.agent.wait(waiting.approval_id, UNDO_SECONDS))
@@ -244,7 +251,7 @@ class InterlockMiddleware(AgentMiddleware):
         return await self.gate.awrap_tool_call(request, handler)
 
 
-def each_call(node: str = "tools", messages_key: str = "messages") -> Callable[[Any], list[Send] | str]:
+def send_each_call(node: str = "tools", messages_key: str = "messages") -> Callable[[Any], list[Send] | str]:
     """For `add_conditional_edges`: route each call of the last message to the node separately, or to the end.
 
     Each call then pauses separately, and resuming one does not repeat the others.
@@ -303,7 +310,7 @@ def _gate_subagent(
 MAX_BUSY_ATTEMPTS = 3  # attempts that find a thread running before its process counts as dead
 
 
-def resumer(
+def make_resume_function(
     graph: Any, config: Callable[[Pause], Mapping[str, Any]] | None = None
 ) -> Callable[[Pause], Awaitable[None]]:
     """For `agent.resume_all` and `interlock runs resume`. `config` returns more config of a thread, such as its user.
@@ -316,7 +323,7 @@ def resumer(
         state, go = await _read_state(graph, where)
         waiting = [each.id for each in state.interrupts if read_mark(each.value)]
         if waiting:
-            await go(Command(resume=dict.fromkeys(waiting, LOOK_AGAIN)), where)
+            await go(Command(resume=dict.fromkeys(waiting, RECHECK)), where)
         elif state.next and not state.interrupts:
             if pause.attempts <= MAX_BUSY_ATTEMPTS:
                 raise Conflict("The thread is under way, or has not come to its pause yet. It is looked at again.")

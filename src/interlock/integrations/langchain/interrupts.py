@@ -14,7 +14,7 @@ from interlock.core.decision import KINDS, MAX_COMMENT, Acknowledgement, Approve
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
 
 Shape = Literal["hitl", "legacy"]
-LOOK_AGAIN = "look again"  # the resume value of an automatic resume: it decides nothing
+RECHECK = "look again"  # the resume value of an automatic resume: it decides nothing
 LEGACY_TYPES = {"accept": "approve", "ignore": "reject", "response": "respond"}  # decision types of the legacy shape
 NO_MARKUP = re.compile(r"[\w .,:;'\"@$€%+/=?&-]*")
 PYTHON_TYPES: Mapping[str, Any] = {

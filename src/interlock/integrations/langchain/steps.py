@@ -165,7 +165,7 @@ class ToolCallStep:
 
     def _start_request(self, agent: Agent, args: Args) -> Any:
         asking = self._make_request(args)
-        if self.request is None or agent.lock.execution() is None:
+        if self.request is None or agent.interlock.execution() is None:
             return asking
         return asking.override(tool=single_use_tool(self.request.tool, self.spec, args))
 
@@ -177,7 +177,7 @@ class ToolCallStep:
 
     def _answers_used(self, agent: Agent) -> int:
         """The number of resume values used by the gate: a tool that interrupts by itself must not get them."""
-        return 0 if agent.lock.execution() is None else len(self.load_answers())
+        return 0 if agent.interlock.execution() is None else len(self.load_answers())
 
     def _record_result(self, result: Any) -> object:
         self.result = result

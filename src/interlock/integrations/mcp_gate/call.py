@@ -293,7 +293,7 @@ class ToolCallHandler:
         name, _, number = call_id.rpartition(":")
         self.call_counter.release(run_id, name, int(number), is_final=True)
         with suppress(Error):  # it may have ended already
-            await self.agent.lock.cancel(approval_id, DEFINITION_CHANGED)
+            await self.agent.interlock.cancel(approval_id, DEFINITION_CHANGED)
 
     def _release(self, claim: ClaimedCall, *, given: bool) -> None:
         """Release the number. A result that the client did not wait for is kept for the next identical call."""
@@ -467,7 +467,7 @@ class ToolCallHandler:
     def _approval_location(self, approval_id: str) -> str:
         if self.public_url:
             return f"It is at {self._url(approval_id)}."
-        return f"See `{self.agent.lock.approval_link_template.replace('{id}', approval_id)}`."
+        return f"See `{self.agent.interlock.approval_link_template.replace('{id}', approval_id)}`."
 
     def _url(self, approval_id: str) -> str:
         return f"{self.public_url.rstrip('/')}/a/{approval_id}"

@@ -66,7 +66,7 @@ class McpGate:
     async def close(self) -> None:
         """Close the connection; the run stays open while calls are pending, so that the next start continues it."""
         finished = not self.handler.waiting_calls
-        await asyncio.to_thread(lambda: self.handler.agent.lock.close(finished=finished))
+        await asyncio.to_thread(lambda: self.handler.agent.interlock.close(finished=finished))
 
     def make_http_app(self, access: HttpAccess) -> HttpGate:
         """The ASGI application; each HTTP session is a separate run, unless a run was named for all."""
@@ -95,7 +95,7 @@ async def mcp_gate(
             "There is no MCP server. Name one after --: interlock mcp-gate -- COMMAND. Or list servers under "
             "mcp_servers: in a file that --config names; an interlock.yaml in the working folder is not read."
         )
-    lock = agent.lock
+    lock = agent.interlock
     session = await asyncio.to_thread(lock.open)
     key = await session.backend.call_id_key()
     definition_history = StoredDefinitionHistory(session.backend.records())

@@ -145,7 +145,7 @@ class HttpGate:
         self._access = access
         self._rejections = rejections
         self._sessions: dict[str, HttpSession] = {}
-        self._exchanges = Exchanges(lambda tell: open_session("", tell, None), rejections)
+        self._stateless_handler = StatelessHandler(lambda tell: open_session("", tell, None), rejections)
         self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -159,7 +159,7 @@ class HttpGate:
         await self._limited(scope, receive, send)
 
     async def close(self) -> None:
-        await self._exchanges.close()
+        await self._stateless_handler.close()
         for client in list(self._sessions.values()):
             await client.transport.terminate()
             if client.task is not None:
@@ -169,7 +169,7 @@ class HttpGate:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
         if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            await self._exchanges.answer(scope, receive, send)
+            await self._stateless_handler.answer(scope, receive, send)
             return
         wanted = headers.get(MCP_SESSION_ID_HEADER)
         client = self._sessions.get(wanted) if wanted is not None else None
@@ -315,7 +315,7 @@ class HttpRejected(Exception):
 
 
 @dataclass
-class Exchange:
+class StatelessRequest:
     """One request, with a unique id and progress token towards the server, since those of clients may collide."""
 
     name: str
@@ -330,28 +330,28 @@ class Exchange:
 
     def to_client(self, message: JSONRPCMessage) -> JSONRPCMessage:
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            return message.model_copy(update={"id": self.request.id, **self._answered(message)})
+            return message.model_copy(update={"id": self.request.id, **self._restore_result(message)})
         params = dict(message.params or {})
         if message.method == "notifications/progress":
             params["progressToken"] = progress_token(self.request)
-        return message.model_copy(update={"params": self._marked(params)} if params else {})
+        return message.model_copy(update={"params": self._restore_subscription_id(params)} if params else {})
 
-    def _answered(self, message: Reply) -> Object:
-        return {"result": self._marked(message.result)} if isinstance(message, JSONRPCResponse) else {}
+    def _restore_result(self, message: Reply) -> Object:
+        return {"result": self._restore_subscription_id(message.result)} if isinstance(message, JSONRPCResponse) else {}
 
-    def _marked(self, content: Object) -> Object:
+    def _restore_subscription_id(self, content: Object) -> Object:
         meta = content.get("_meta")
         if not isinstance(meta, Mapping) or SUBSCRIPTION not in meta:
             return content
         return {**content, "_meta": {**meta, SUBSCRIPTION: self.request.id}}
 
 
-class Exchanges:
+class StatelessHandler:
     def __init__(self, open_session: Callable[[SendFrame], GateSession], rejections: Rejections) -> None:
         self._open_session = open_session
         self._rejections = rejections
         self._session: GateSession | None = None
-        self._active: dict[RequestId, Exchange] = {}
+        self._active: dict[RequestId, StatelessRequest] = {}
         self._count = itertools.count(1)
 
     async def close(self) -> None:
@@ -385,7 +385,7 @@ class Exchanges:
         return cast(JSONRPCRequest | JSONRPCNotification, message)
 
     async def _exchange(self, request: JSONRPCRequest, receive: Any, send: Send) -> None:
-        exchange = Exchange(f"x{next(self._count)}", request)
+        exchange = StatelessRequest(f"x{next(self._count)}", request)
         self._active[exchange.name] = exchange
         session = self._ensure_session()
         leaving = asyncio.create_task(_wait_disconnect(receive))
@@ -471,7 +471,7 @@ async def _send_rejection(send: Send, rejected: HttpRejected) -> None:
     await send_response(send, rejected.status, _json(rejected.reply), {"content-type": "application/json"})
 
 
-async def _send_answer(exchange: Exchange, send: Send) -> None:
+async def _send_answer(exchange: StatelessRequest, send: Send) -> None:
     """Send JSON if the response is the first frame and comes soon; otherwise a stream."""
     first = await _next_frame(exchange)
     if isinstance(first, JSONRPCResponse | JSONRPCError):
@@ -489,7 +489,7 @@ async def _send_answer(exchange: Exchange, send: Send) -> None:
         message = await _next_frame(exchange)
 
 
-async def _next_frame(exchange: Exchange) -> JSONRPCMessage | None:
+async def _next_frame(exchange: StatelessRequest) -> JSONRPCMessage | None:
     """The next frame; None if a keep-alive ping is due."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PING_SECONDS):

@@ -26,7 +26,7 @@ from typing import Any
 import aiosmtplib
 
 from interlock.accounts.passwords import CODE_LIFETIME
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import ApprovalView, Notification, Recipient
 from interlock.core.notify.routing import ChannelCapabilities
@@ -356,7 +356,7 @@ def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool =
 def code_mail(code: str, person: str) -> MailContent:
     return MailContent(
         "Your sign-in code",
-        f"Somebody, hopefully you, opened a link in a mail to sign in as {visible(person)}.",
+        f"Somebody, hopefully you, opened a link in a mail to sign in as {escape_invisible(person)}.",
         code=code,
         foot=f"The code is valid for {CODE_LIFETIME // MINUTE} minutes, once, and only in the browser that requested "
         "it. Do not share it. "

@@ -20,7 +20,7 @@ from standardwebhooks import Webhook
 
 from interlock.core.approval.approval import DecisionRecord
 from interlock.core.canonical import parse_json
-from interlock.core.card import Card, visible
+from interlock.core.card import Card, escape_invisible
 from interlock.core.decision import Reviewer, read_decision_with_digest
 from interlock.core.errors import (
     Error,
@@ -139,13 +139,13 @@ def _approval_summary(approval_view: ApprovalView) -> dict[str, object]:
     approval, subject = approval_view.approval, approval_view.approval.subject
     return {
         "id": approval.id,
-        "tool": visible(subject.tool),
+        "tool": escape_invisible(subject.tool),
         "status": approval_view.status,
         "args_sha256": approval.args_sha256,
         "sentence": message_text.shorten(approval_view.card.sentence, MAX_VALUE),
         "priority": subject.priority,
-        "agent": visible(subject.agent),
-        "requester": visible(subject.requester),
+        "agent": escape_invisible(subject.agent),
+        "requester": escape_invisible(subject.requester),
         "expires_at": rfc3339(approval.deadlines.expires_at),
         "decision": _visible_decision(approval.decision),
     }
@@ -157,7 +157,7 @@ def _card_details(card: Card) -> dict[str, object]:
     room = MAX_FULL
     for field in card.fields[:MOST_FIELDS]:
         name, value = (
-            message_text.shorten(visible(field.pointer), MAX_VALUE),
+            message_text.shorten(escape_invisible(field.pointer), MAX_VALUE),
             message_text.shorten(field.text, MAX_VALUE),
         )
         room -= len(name) + len(value)
@@ -165,7 +165,12 @@ def _card_details(card: Card) -> dict[str, object]:
             break
         fields.append({"pointer": name, "type": field.type, "text": value, "length": field.length})
     findings = [
-        {"level": each.level, "kind": each.kind, "id": visible(each.id)[:MAX_VALUE], "message": visible(each.message)}
+        {
+            "level": each.level,
+            "kind": each.kind,
+            "id": escape_invisible(each.id)[:MAX_VALUE],
+            "message": escape_invisible(each.message),
+        }
         for each in card.findings[:MOST_FIELDS]
     ]
     claims = {"agent_description": card.agent_description, "agent_preview": card.agent_preview}
@@ -236,7 +241,9 @@ def _visible_decision(decision_record: DecisionRecord | None) -> Mapping[str, ob
     fields = decision_json(decision_record)
     if fields is None:
         return None
-    return {name: visible(str(text)) for name, text in fields.items() if text or name not in ("reason", "comment")}
+    return {
+        name: escape_invisible(str(text)) for name, text in fields.items() if text or name not in ("reason", "comment")
+    }
 
 
 TOLERANCE = 300_000  # milliseconds, both ways

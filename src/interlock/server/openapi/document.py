@@ -15,8 +15,8 @@ from starlette.routing import BaseRoute
 
 from interlock import __version__
 from interlock.core.errors import NotFound
+from interlock.server.asgi_route import AsgiRoute, declared_routes
 from interlock.server.dependencies import documented_errors, require_roles
-from interlock.server.fast_route import FastRoute, declared_routes
 from interlock.server.http import MAX_IDEMPOTENCY_KEY
 
 API_DESCRIPTION = (
@@ -312,7 +312,7 @@ def make_docs_router(*handlers: type) -> APIRouter:
     return router
 
 
-def _make_endpoint(route: FastRoute) -> Any:
+def _make_endpoint(route: AsgiRoute) -> Any:
     async def endpoint(**_: Any) -> Response:
         raise NotFound("There is nothing at this address.")  # unreachable: the router serves this path first
 
@@ -321,7 +321,7 @@ def _make_endpoint(route: FastRoute) -> Any:
     return endpoint
 
 
-def _signature(route: FastRoute) -> Signature:
+def _signature(route: AsgiRoute) -> Signature:
     names = [part[1:-1] for part in route.template.split("/") if part.startswith("{")]
     wanted: list[tuple[str, object]] = [(name, str) for name in names]
     wanted += [("body", route.docs.body)] if route.docs.body else []

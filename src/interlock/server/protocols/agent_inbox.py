@@ -22,7 +22,7 @@ from interlock.app.inbox import ApprovalDetails
 from interlock.core.approval.approval import Approval, already_decided_error, decision_blockers
 from interlock.core.call import QUESTION_TOOL
 from interlock.core.canonical import canonical, parse_json
-from interlock.core.card import LONG_TEXT, Card, CardField, head_and_tail, visible
+from interlock.core.card import LONG_TEXT, Card, CardField, escape_invisible, head_and_tail
 from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, read_decision
 from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import (
@@ -423,10 +423,10 @@ def _thread_summary(stored: Stored, context: RequestContext) -> dict[str, Any]:
     )
     decision = decision_record and {
         "kind": decision_record.kind,
-        "by": code_span(visible(decision_record.by)),
-        "reason": code_span(visible(decision_record.reason)),
+        "by": code_span(escape_invisible(decision_record.by)),
+        "reason": code_span(escape_invisible(decision_record.reason)),
     }
-    told = {"tool": visible(approval.subject.tool), "agent": visible(approval.subject.agent)}
+    told = {"tool": escape_invisible(approval.subject.tool), "agent": escape_invisible(approval.subject.agent)}
     values = {name: code_span(text) for name, text in {"sentence": approval_sentence(stored), **told}.items()}
     return {
         "thread_id": approval.id,
@@ -520,7 +520,7 @@ def describe_card(card: Card, blocked_reason: str, link: str) -> str:
 
 
 def code_span(text: str) -> str:
-    """A code span that its text cannot end; the text is `visible` already, so that it is one line."""
+    """A code span that its text cannot end; the text is `escape_invisible` already, so that it is one line."""
     if not text.strip():
         return f"(empty, {len(text)} characters)" if text else "(empty)"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
@@ -540,11 +540,13 @@ def _coerce_value(name: str, value: object, shown: Mapping[str, object], schema:
         return value
     if name in shown and value == to_input_text(shown[name]):
         return shown[name]
-    readings, own = [value, *_json_readings(value)], _argument_schema(name, schema)
-    fitting = [each for each in readings if not validate(own, {name: each})]
+    interpretations, own = [value, *_json_readings(value)], _argument_schema(name, schema)
+    fitting = [each for each in interpretations if not validate(own, {name: each})]
     match fitting:
         case []:
-            return CoercionErrors([_problem_at_argument(name, each) for each in validate(own, {name: readings[-1]})])
+            return CoercionErrors(
+                [_problem_at_argument(name, each) for each in validate(own, {name: interpretations[-1]})]
+            )
         case [only]:
             return only
         case _:
@@ -581,11 +583,11 @@ def _json_readings(text: str) -> list[object]:
 def _lines(card: Card, blocked_reason: str, link: str) -> Iterator[str]:
     yield from (code_span(card.sentence), "")
     if blocked_reason:
-        yield from ("**It cannot be accepted here:**", f"- {code_span(visible(blocked_reason))}", "")
+        yield from ("**It cannot be accepted here:**", f"- {code_span(escape_invisible(blocked_reason))}", "")
     if card.findings:
         yield from (
             "**Check carefully:**",
-            *(f"- {code_span(f'{visible(each.pointer)}: {each.message}')}" for each in card.findings),
+            *(f"- {code_span(f'{escape_invisible(each.pointer)}: {each.message}')}" for each in card.findings),
             "",
         )
     if card.fields:
@@ -603,7 +605,7 @@ def _lines(card: Card, blocked_reason: str, link: str) -> Iterator[str]:
 
 def _field(field: CardField) -> str:
     digest = f" ({field.length} characters, SHA-256 {field.sha256})" if field.sha256 else ""
-    return f"- {code_span(visible(field.pointer))}: {_shorten(field.text)}{digest}"
+    return f"- {code_span(escape_invisible(field.pointer))}: {_shorten(field.text)}{digest}"
 
 
 def _shorten(text: str) -> str:

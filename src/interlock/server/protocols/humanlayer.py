@@ -335,7 +335,7 @@ class HumanLayerContext:
         people = ", ".join(str(each.get("address", "")) for each in body.additional_recipients or ())
         self.state.quotas.count_write(self.principal)
         text = f"Escalation: {body.escalation_msg}" + (f" For {people}." if people else "")
-        await self.gate.remark(self.workspace, stored.approval.id, text, self.principal.actor)
+        await self.gate.agent_comment(self.workspace, stored.approval.id, text, self.principal.actor)
         return stored
 
 

@@ -17,7 +17,7 @@ from interlock.config.agents import AGENT_KEYS, AvailableTool, find_agent_proble
 from interlock.config.models import AgentSettings
 from interlock.config.yaml import did_you_mean
 from interlock.core.call import MAX_NAME
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
@@ -69,7 +69,7 @@ class AgentBody(RequestBody):
     def _know_every_key(cls, given: object) -> object:
         odd = sorted(str(key) for key in given if key not in AGENT_KEYS) if isinstance(given, Mapping) else []
         if odd:
-            message = f'unknown key "{visible(odd[0])[:MAX_NAME]}"{did_you_mean(odd[0], AGENT_KEYS)}'
+            message = f'unknown key "{escape_invisible(odd[0])[:MAX_NAME]}"{did_you_mean(odd[0], AGENT_KEYS)}'
             raise PydanticCustomError("unknown_key", "{message}", {"message": message})
         return given
 
@@ -117,7 +117,7 @@ class AgentCatalog:
             version=known.stored.version if known.stored else 0,
             source=known.origin,
             **fields,
-            warnings=[visible(line) for line in find_agent_warnings(name, known.agent, self.tools, others)],
+            warnings=[escape_invisible(line) for line in find_agent_warnings(name, known.agent, self.tools, others)],
             stored=sorted(json.loads(known.stored.body)) if known.stored else [],
             changed_by=known.stored.author if known.stored else None,
             changed_at=optional_rfc3339(known.stored.at if known.stored else None),
@@ -202,7 +202,7 @@ def _check_valid(name: str, after: AgentSettings, catalog: AgentCatalog) -> None
     here = {other: known.agent for other, known in catalog.agents.items() if known.origin != "calls"}
     problems = [*find_agent_problems(name, after, {**here, name: after})]
     if problems:
-        told = [{"pointer": problem.pointer, "message": visible(problem.message)} for problem in problems]
+        told = [{"pointer": problem.pointer, "message": escape_invisible(problem.message)} for problem in problems]
         raise InvalidRequest(f"{told[0]['pointer']}: {told[0]['message']}.", problems=told)
 
 
@@ -235,7 +235,9 @@ def _check_reviewer(principal: Principal, before: AgentSettings, after: AgentSet
 
 
 def _may_not_disable(principal: Principal, tool: str) -> Forbidden:
-    message = f"{principal.name} may not approve every call of {visible(tool)}, so cannot switch its question off."
+    message = (
+        f"{principal.name} may not approve every call of {escape_invisible(tool)}, so cannot switch its question off."
+    )
     return Forbidden(f"{message} Ask an admin.", tool=tool)
 
 

@@ -31,6 +31,7 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery
 from interlock.presenters.approval import decision_result_json, inbox_row_json
 from interlock.runtime.durations import parse_time
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     VIEWERS,
@@ -41,7 +42,6 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     HttpRequest,
     HttpResponse,
@@ -65,7 +65,7 @@ from interlock.storage.engine.queries import MAX_LIMIT
 MAX_BULK = 500
 MAX_NAME = 500  # characters of a filter
 
-router, fast = APIRouter(prefix="/api/approvals", tags=["approvals"]), FastRouter("approvals")
+router, asgi_routes = APIRouter(prefix="/api/approvals", tags=["approvals"]), AsgiRouter("approvals")
 
 
 def _check_statuses(text: str) -> str:
@@ -362,7 +362,7 @@ class DecisionRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    @fast.route(
+    @asgi_routes.route(
         "POST",
         "/api/approvals/{approval_id}/decision",
         DECIDERS,

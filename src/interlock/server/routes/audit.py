@@ -47,7 +47,7 @@ Name = Annotated[str, Field(max_length=MAX_NAME)]
 
 
 async def verification_jobs(request: Request) -> VerificationJobs:
-    jobs: VerificationJobs = request.app.state.checks
+    jobs: VerificationJobs = request.app.state.verification_jobs
     return jobs
 
 

@@ -23,6 +23,7 @@ from interlock.core.run import MAX_LEASE
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import MAX_SCHEMA, check_schema, check_schema_size
 from interlock.runtime.offload import offload
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     AGENTS,
     PrincipalDep,
@@ -31,7 +32,6 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     HttpRequest,
     HttpResponse,
@@ -57,7 +57,7 @@ from interlock.server.state import ServerState
 MAX_WAIT = 60.0  # seconds of one long poll
 LeaseSeconds = Annotated[float, Field(gt=0, le=MAX_LEASE // 1000)]
 
-fast = FastRouter("agents")
+asgi_routes = AsgiRouter("agents")
 router = APIRouter(tags=["agents"])
 
 
@@ -134,7 +134,7 @@ class CallRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    @fast.route("POST", "/api/calls", AGENTS, OutcomeJson, errors=(409, 429))
+    @asgi_routes.route("POST", "/api/calls", AGENTS, OutcomeJson, errors=(409, 429))
     async def propose(self, request: HttpRequest, body: ProposalBody) -> HttpResponse:
         """Propose a call. A known call gets its stored outcome, even if the policy has changed since."""
         services = await self._services(request)
@@ -148,7 +148,7 @@ class CallRoutes:
                 make_tool_call(body, request.current_principal, self._state, services), body, definition
             ),
         )
-        spec, doubted = definition.spec, bool(call.objection.doubt)
+        spec, doubted = definition.spec, bool(call.pre_check.ask_reason)
         if doubted:
             self._state.store.note_tool(call.workspace, declared_spec(body), call.agent, call.key)
         fill = action_terms(definition.action, services)
@@ -167,7 +167,7 @@ class CallRoutes:
             outcome = Proceed(outcome.args, "", redacted_sha256(call.args, spec, key))
         return outcome_response(outcome)
 
-    @fast.route("GET", "/api/calls/{approval_id}", AGENTS, OutcomeJson, errors=(404,))
+    @asgi_routes.route("GET", "/api/calls/{approval_id}", AGENTS, OutcomeJson, errors=(404,))
     async def show(self, request: HttpRequest, query: CallQuery) -> HttpResponse:
         """Show the outcome of a call. With `wait`, the response is delayed until the outcome changes."""
         services, (approval_id,) = await self._services(request), request.path_params
@@ -177,7 +177,7 @@ class CallRoutes:
             )
         return outcome_response(await self._long_poll(request, services, approval_id, query))
 
-    @fast.route("POST", "/api/calls/{approval_id}/start", AGENTS, ExecutionJson, errors=(404, 409, 410))
+    @asgi_routes.route("POST", "/api/calls/{approval_id}/start", AGENTS, ExecutionJson, errors=(404, 409, 410))
     async def start(self, request: HttpRequest, body: StartCallBody) -> HttpResponse:
         """Start an approved call: one caller gets the right to run it.
 
@@ -193,7 +193,7 @@ class CallRoutes:
         )
         return HttpResponse(200, _execution_json(started))
 
-    @fast.route("POST", "/api/calls/{approval_id}/renew", AGENTS, CallLease, errors=(404, 409))
+    @asgi_routes.route("POST", "/api/calls/{approval_id}/renew", AGENTS, CallLease, errors=(404, 409))
     async def renew(self, request: HttpRequest, body: RenewCallBody) -> HttpResponse:
         """Renew the lease of a running call. After its expiry the call is `unknown`, unless the tool is idempotent."""
         services, (approval_id,) = await self._services(request), request.path_params
@@ -202,7 +202,7 @@ class CallRoutes:
         )
         return json_response({"approval_id": approval_id, "fence": body.fence, "status": "running"})
 
-    @fast.route("POST", "/api/calls/{approval_id}/finish", AGENTS, CallStatusJson, errors=(404, 409))
+    @asgi_routes.route("POST", "/api/calls/{approval_id}/finish", AGENTS, CallStatusJson, errors=(404, 409))
     async def finish(self, request: HttpRequest, body: FinishCallBody) -> HttpResponse:
         """Report the result or the error of a call. A report with an old fence is refused, and kept as evidence."""
         services, (approval_id,) = await self._services(request), request.path_params
@@ -212,7 +212,7 @@ class CallRoutes:
         )
         return json_response({"approval_id": approval_id, "status": approval.status})
 
-    @fast.route(
+    @asgi_routes.route(
         "POST",
         "/api/calls/{approval_id}/cancel",
         AGENTS,
@@ -229,7 +229,7 @@ class CallRoutes:
         )
         return json_response({"approval_id": approval_id, "status": approval.status})
 
-    @fast.route("POST", "/api/calls/{approval_id}/abandon", AGENTS, CallStatusJson, errors=(404, 409))
+    @asgi_routes.route("POST", "/api/calls/{approval_id}/abandon", AGENTS, CallStatusJson, errors=(404, 409))
     async def abandon(self, request: HttpRequest, body: AbandonCallBody) -> HttpResponse:
         """Report that the program was interrupted while the tool ran, so that the outcome is not known."""
         services, (approval_id,) = await self._services(request), request.path_params

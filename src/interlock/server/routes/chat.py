@@ -18,6 +18,7 @@ from interlock.core.chat.thread import MAX_TEXT, Thread, ThreadEntry
 from interlock.core.decision import MAX_COMMENT, Acknowledgement, Approve, Reject
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.runtime.durations import rfc3339
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     PrincipalDep,
@@ -27,7 +28,6 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     Header,
     HttpRequest,
@@ -55,7 +55,7 @@ SHOWN_KINDS = frozenset(
 )
 HIDDEN_FIELDS = frozenset({"opaque", "seen", "took", "tools"})  # of an entry's body: for the loop and provider only
 
-fast = FastRouter("chat")
+asgi_routes = AsgiRouter("chat")
 router = APIRouter(tags=["chat"])
 
 
@@ -83,7 +83,9 @@ class ChatRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    @fast.stream("POST", "/api/chat", DECIDERS, "An event stream until the turn is over.", errors=(404, 409, 429))
+    @asgi_routes.stream(
+        "POST", "/api/chat", DECIDERS, "An event stream until the turn is over.", errors=(404, 409, 429)
+    )
     async def send(self, request: HttpRequest, receive: Receive, send: Send, body: ChatMessageBody) -> None:
         """Send a message to an agent, and stream the events of its turn.
 
@@ -106,7 +108,7 @@ class ChatRoutes:
         stream = stream._replace(final_events=FINAL_EVENTS, extra_headers=extra_headers)
         await self._state.thread_streams.serve(request, receive, send, thread, stream)
 
-    @fast.stream(
+    @asgi_routes.stream(
         "GET",
         "/api/threads/{thread_id}/events",
         DECIDERS,

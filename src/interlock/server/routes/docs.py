@@ -46,13 +46,13 @@ class ApiDocs:
 
 @router.get("/openapi.json")
 async def openapi(request: Request) -> Response:
-    api_docs: ApiDocs = request.app.state.manual
+    api_docs: ApiDocs = request.app.state.api_docs
     return Response(api_docs.json, media_type="application/json")
 
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    api_docs: ApiDocs = request.app.state.manual
+    api_docs: ApiDocs = request.app.state.api_docs
     return Response(api_docs.page, headers={"content-security-policy": CONTENT_SECURITY_POLICY}, media_type="text/html")
 
 

@@ -233,7 +233,7 @@ def external_request_json(stored: Stored, now: int) -> dict[str, object]:
         "resolvedAt": rfc3339(decision_record.at) if decision_record else None,
         "expiresAt": optional_rfc3339(approval.deadlines.expires_at),
         "final": status != "pending" and (status != "rejected" or now >= (approval.deadlines.release_at or 0)),
-        "flags": [{"pointer": each.pointer, "message": each.message} for each in approval.findings.misfits],
+        "flags": [{"pointer": each.pointer, "message": each.message} for each in approval.findings.schema_errors],
         "stopped": None,
     }
 
@@ -337,7 +337,7 @@ def _check_submission(body: SubmitAnswerBody, state: ServerState) -> None:
 def _decision(body: SubmitAnswerBody, approval: Approval) -> Decision:
     """Without a digest an answer counts only while nobody edited the payload; a modified one replaces all of it."""
     acknowledgement = Acknowledgement(body.argsSha256, (), "", body.comment)
-    whole = body.modifiedPayload is not None or approval.findings.misfits
+    whole = body.modifiedPayload is not None or approval.findings.schema_errors
     if body.argsSha256 is None and whole and not approval.editors:
         acknowledgement = replace(acknowledgement, args_sha256=approval.args_sha256)
     match body.decision:

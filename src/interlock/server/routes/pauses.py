@@ -21,8 +21,8 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.run import MAX_BODY, MAX_RUN_ID, Pause, check_pause
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import offload
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import AGENTS, ALL_ROLES
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import HttpRequest, HttpResponse, RequestBody, encode_json, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
@@ -35,7 +35,7 @@ MAX_CLAIMED = 10  # states in one response
 MAX_CURSOR = 300  # characters
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
-fast = FastRouter("agents")
+asgi_routes = AsgiRouter("agents")
 
 
 class PausesQuery(BaseModel):
@@ -152,7 +152,7 @@ class PauseRoutes:
         self._state = state
         self._pauses = state.store.pauses
 
-    @fast.route("GET", "/api/pauses", ALL_ROLES, PauseList)
+    @asgi_routes.route("GET", "/api/pauses", ALL_ROLES, PauseList)
     async def list_pauses(self, request: HttpRequest, query: PausesQuery) -> HttpResponse:
         """List paused runs without their state, the longest pause first.
 
@@ -169,7 +169,7 @@ class PauseRoutes:
         ]
         return json_response({"items": items, "next": following})
 
-    @fast.route("POST", "/api/pauses", AGENTS, PauseJson, errors=(409, 429), max_body=MAX_BODY)
+    @asgi_routes.route("POST", "/api/pauses", AGENTS, PauseJson, errors=(409, 429), max_body=MAX_BODY)
     async def pause(self, request: HttpRequest, body: PauseBody) -> HttpResponse:
         """Store a paused run, with the state that its program needs to resume it.
 
@@ -190,7 +190,7 @@ class PauseRoutes:
             pause = await self._pauses.pause(scope, body.run_id, called, state)
         return json_response(_pause_json(pause))
 
-    @fast.route("POST", "/api/pauses/claim", AGENTS, ClaimedPauses)
+    @asgi_routes.route("POST", "/api/pauses/claim", AGENTS, ClaimedPauses)
     async def claim(self, request: HttpRequest, body: ClaimPausesBody) -> HttpResponse:
         """Claim paused runs that have no pending approvals left, to resume them.
 
@@ -209,19 +209,19 @@ class PauseRoutes:
         ]
         return await offload(sum(len(pause.state) for pause in taken), lambda: _claimed_response(taken, names))
 
-    @fast.route("POST", "/api/pauses/renew", AGENTS, PauseLease, errors=(409,))
+    @asgi_routes.route("POST", "/api/pauses/renew", AGENTS, PauseLease, errors=(409,))
     async def renew(self, request: HttpRequest, body: RenewPauseBody) -> HttpResponse:
         """Renew the lease of a claimed run, so that no other program claims it."""
         await self._pauses.renew(_pause_owner(request, ""), body.run_id, body.fence, int(body.lease_seconds * 1000))
         return json_response({"run_id": body.run_id, "fence": body.fence})
 
-    @fast.route("POST", "/api/pauses/release", AGENTS, PauseRelease)
+    @asgi_routes.route("POST", "/api/pauses/release", AGENTS, PauseRelease)
     async def release(self, request: HttpRequest, body: ReleasePauseBody) -> HttpResponse:
         """Release a claimed run. After a failure it cannot be claimed for a while, longer each time."""
         pause = await self._pauses.release_lease(_pause_owner(request, ""), body.run_id, body.fence, failed=body.failed)
         return json_response({"run_id": body.run_id, "seconds": pause / 1000})
 
-    @fast.route("POST", "/api/pauses/complete", AGENTS, PauseCompletion)
+    @asgi_routes.route("POST", "/api/pauses/complete", AGENTS, PauseCompletion)
     async def complete(self, request: HttpRequest, body: CompletePauseBody) -> HttpResponse:
         """Delete the pause of a run that was resumed. If the run was paused again meanwhile, the new pause stays."""
         over = await self._pauses.complete(_pause_owner(request, ""), body.run_id, body.fence)

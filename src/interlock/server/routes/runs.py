@@ -15,8 +15,8 @@ from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.run import API_VERSION
 from interlock.runtime.durations import rfc3339
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import AGENTS
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
@@ -26,7 +26,7 @@ from interlock.server.state import ServerState
 Runner = Annotated[str, Field(pattern=r"^[A-Za-z0-9:._-]{0,120}$")]
 EndedRunners = Annotated[JsonList[Runner], Field(max_length=100)]
 
-fast = FastRouter("agents")
+asgi_routes = AsgiRouter("agents")
 
 
 class RunsQuery(BaseModel):
@@ -88,7 +88,7 @@ class RunRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    @fast.route("GET", "/api/runs", AGENTS, OpenRuns)
+    @asgi_routes.route("GET", "/api/runs", AGENTS, OpenRuns)
     async def list_runs(self, request: HttpRequest, query: RunsQuery) -> HttpResponse:
         """List the open runs that were acquired with this key, newest first."""
         agent, runner_prefix = _check_agent_name(request, query.agent), _runner_name(request, "")
@@ -103,7 +103,7 @@ class RunRoutes:
         ]
         return json_response({"items": items, "next": None})
 
-    @fast.route("POST", "/api/runs", AGENTS, AcquiredRunJson, errors=(404, 409, 429))
+    @asgi_routes.route("POST", "/api/runs", AGENTS, AcquiredRunJson, errors=(404, 409, 429))
     async def acquire(self, request: HttpRequest, body: AcquireRunBody) -> HttpResponse:
         """Acquire the newest unfinished run of the agent that no program holds, or open a new one.
 
@@ -123,21 +123,21 @@ class RunRoutes:
         key = hmac.new(secret, b"run\x1f" + run_id.encode(), "sha256").hexdigest()
         return json_response({"run_id": run_id, "runner": runner, "resumed": resumed, "key": key, "api": API_VERSION})
 
-    @fast.route("POST", "/api/runs/{run_id}/renew", AGENTS, RunStatusJson, errors=(404, 409))
+    @asgi_routes.route("POST", "/api/runs/{run_id}/renew", AGENTS, RunStatusJson, errors=(404, 409))
     async def renew(self, request: HttpRequest, body: RenewRunBody) -> HttpResponse:
         """Renew the lease of a run, so that no other program acquires it."""
         (run_id,) = request.path_params
         await self._runs().renew(_holder(request, "", body.runner, body.lease_seconds), run_id)
         return json_response({"run_id": run_id, "status": "open"})
 
-    @fast.route("POST", "/api/runs/{run_id}/close", AGENTS, RunStatusJson, errors=(404, 409))
+    @asgi_routes.route("POST", "/api/runs/{run_id}/close", AGENTS, RunStatusJson, errors=(404, 409))
     async def close(self, request: HttpRequest, body: RunnerBody) -> HttpResponse:
         """Close a finished run; it cannot be acquired again."""
         (run_id,) = request.path_params
         await self._runs().close(_holder(request, "", body.runner, 0), run_id)
         return json_response({"run_id": run_id, "status": "closed"})
 
-    @fast.route("POST", "/api/runs/{run_id}/release", AGENTS, RunStatusJson, errors=(404, 409))
+    @asgi_routes.route("POST", "/api/runs/{run_id}/release", AGENTS, RunStatusJson, errors=(404, 409))
     async def release(self, request: HttpRequest, body: RunnerBody) -> HttpResponse:
         """Release a run that is not finished, so that the next start of the program acquires it at once."""
         (run_id,) = request.path_params

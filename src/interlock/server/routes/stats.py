@@ -159,7 +159,7 @@ class StatsHistoryCache:
 
 
 async def stats_history_cache(request: Request) -> StatsHistoryCache:
-    history_cache: StatsHistoryCache = request.app.state.plots
+    history_cache: StatsHistoryCache = request.app.state.stats_history
     return history_cache
 
 
@@ -338,6 +338,6 @@ def _current_approvers(approval: Approval) -> Iterator[tuple[str, str]]:
     if named is None:
         yield "anyone", ""
         return
-    people = (named, *(step.to for step in approval.terms.ladder[: approval.timers.escalated]))
+    people = (named, *(step.to for step in approval.terms.escalation_steps[: approval.timers.escalated]))
     yield from (("person", name) for name in sorted({name for each in people for name in each.users}))
     yield from (("team", name) for name in sorted({name for each in people for name in each.teams}))

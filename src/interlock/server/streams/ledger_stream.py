@@ -34,8 +34,8 @@ from pydantic import BaseModel, Field
 from interlock.core.errors import Error
 from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import VIEWERS
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import SECURITY_HEADERS, HttpRequest, Receive, Send, error_response
 from interlock.server.state import ServerState
 from interlock.server.streams.ledger_events import (
@@ -401,7 +401,7 @@ class LedgerStreams:
         return follower
 
 
-fast = FastRouter("events")
+asgi_routes = AsgiRouter("events")
 
 
 class EventsQuery(BaseModel):
@@ -414,7 +414,9 @@ class EventRoutes:
     def __init__(self, state: ServerState) -> None:
         self._streams = LedgerStreams(state)
 
-    @fast.stream("GET", "/api/events", VIEWERS, "An event stream without an end.", errors=(429,), query=EventsQuery)
+    @asgi_routes.stream(
+        "GET", "/api/events", VIEWERS, "An event stream without an end.", errors=(429,), query=EventsQuery
+    )
     def follow(self, request: HttpRequest, receive: Receive, send: Send) -> Awaitable[None]:
         """Stream the events of the workspace, in order and each of them once. `Last-Event-ID` resumes the stream."""
         return self._streams.stream(request, receive, send)  # not awaited here: a frame less for each open stream

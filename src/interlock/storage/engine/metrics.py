@@ -67,7 +67,7 @@ class MetricsReader:
         return found
 
     async def event_metrics(self, workspace: str, after: int, limit: int) -> Sequence[EventMetric]:
-        return [EventMetric(*row) for row in await self._fetch("happened", workspace, after, limit)]
+        return [EventMetric(*row) for row in await self._fetch("event_metrics", workspace, after, limit)]
 
     async def channel_backlog(self, workspace: str, channel: str, now: int) -> ChannelBacklog:
         """Return the backlog of a channel. Deliveries held back by quiet hours are counted, but have no age."""
@@ -83,7 +83,7 @@ class MetricsReader:
 
     async def last_sent_at(self, workspace: str, channel: str) -> int | None:
         """Return when a notification was last sent through a channel."""
-        found: int | None = (await self._fetch("last_told", workspace, channel))[0][0]
+        found: int | None = (await self._fetch("last_sent_at", workspace, channel))[0][0]
         return found
 
     async def tool_status_counts(self, workspace: str, tool: str, agent: str, since: int) -> ToolStatusCounts:

@@ -55,10 +55,10 @@ def load_queries() -> dict[str, str]:
     words = {
         "{approval}": APPROVAL_COLUMNS.strip(),
         "{payload}": PAYLOAD_COLUMNS["whole"],
-        "{odd}": RARE_STATUS_CONDITION,
-        "{plotted}": CHARTED_KINDS,
+        "{rare_status}": RARE_STATUS_CONDITION,
+        "{charted_kinds}": CHARTED_KINDS,
     }
-    words |= {"{delivery}": DELIVERY_COLUMNS, "{stating}": STATEMENT_KINDS}
+    words |= {"{delivery}": DELIVERY_COLUMNS, "{statement_kinds}": STATEMENT_KINDS}
     for word, meaning in words.items():
         parts[1::2] = [statement.replace(word, meaning) for statement in parts[1::2]]
     return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}

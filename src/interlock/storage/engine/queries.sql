@@ -1,5 +1,31 @@
 -- All named SQL statements. Placeholders are `?`; each database translates them for its driver.
--- {approval} and {payload} are the columns listed in `queries.py`; {odd} is the condition of a partial index.
+-- {approval}, {payload} and {delivery} are the columns listed in `queries.py`, {charted_kinds} and {statement_kinds} its
+-- kinds of events; {rare_status} is the condition of a partial index.
+--
+-- Tables and columns keep the words of the migrations; Python says:
+--
+-- | table                   | Python                                   |
+-- | ----------------------- | ---------------------------------------- |
+-- | answers                 | idempotency keys; `asker`: the principal |
+-- | applied                 | applied changes of tool items            |
+-- | channel_switches        | disabled channels                        |
+-- | contents                | contents of events                       |
+-- | docs                    | search documents                         |
+-- | drafts                  | drafts; `line`: the number of the entry  |
+-- | identities              | linked accounts; `outside`: external id  |
+-- | lines                   | entries of threads                       |
+-- | marks                   | offsets of consumers of the ledger       |
+-- | reads                   | counts of allowed reads                  |
+-- | records                 | tool items                               |
+-- | tallies                 | counts of approvals by status            |
+--
+-- | column of deliveries    | field of Delivery                        |
+-- | ----------------------- | ---------------------------------------- |
+-- | place, person           | target.destination, target.person        |
+-- | wanted, said            | desired_state, sent_state                |
+-- | nudge, nudged           | reminders.due, reminders.sent            |
+-- | since                   | pending_since                            |
+-- | spent_at                | used_at                                  |
 
 -- name: workspace_key
 select key from workspaces where name = ?
@@ -70,7 +96,7 @@ update approvals set due_at = ? where workspace = ? and id = ?
 select min(due_at) from approvals where due_at is not null
 
 -- name: running
-select workspace, id, runner from approvals where {odd} and status = 'running'
+select workspace, id, runner from approvals where {rare_status} and status = 'running'
 
 -- name: waiting_runs
 select count(distinct run_id) from (
@@ -89,11 +115,11 @@ update payloads set result = ?, error = ? where workspace = ? and id = ?
 -- name: payload
 select args, shown, sentence, agent_says, preview, result, error from payloads where workspace = ? and id = ?
 
--- name: write_tally
+-- name: write_status_count
 insert into tallies (workspace, status, n) values (?, ?, ?)
 on conflict (workspace, status) do update set n = tallies.n + excluded.n
 
--- name: tallies
+-- name: status_counts
 select status, n from tallies where workspace = ? and n <> 0 order by status
 
 -- name: insert_event
@@ -139,7 +165,7 @@ select link from events where workspace = ? and seq = ?
 select workspace, seq, approval_id, case when kind like 'thread%' then data else '' end from events
 where workspace = ? and seq > ? order by seq limit 1000
 
--- name: write_reads
+-- name: write_read_counts
 insert into reads (workspace, tool, minute, n) values (?, ?, ?, ?)
 on conflict (workspace, tool, minute) do update set n = reads.n + excluded.n
 
@@ -292,7 +318,7 @@ select count(*) from (
 
 -- name: open_approvals
 select id from approvals where workspace = ? and status = 'pending'
-union all select id from approvals where {odd} and status in ('approved', 'running') and workspace = ?
+union all select id from approvals where {rare_status} and status in ('approved', 'running') and workspace = ?
 union all select id from approvals where workspace = ? and release_at > ? and status = 'rejected'
 
 -- name: policy
@@ -371,21 +397,21 @@ where h.workspace = ? order by t.status limit 1000
 -- name: statements
 select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
-where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint) and e.kind in {stating}
+where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint) and e.kind in {statement_kinds}
 order by e.seq limit ?
 
--- name: first_birth
+-- name: first_approval_event
 select data from events where workspace = ? and kind in ('proposed', 'allowed') order by seq limit 1
 
--- name: stated_entry
+-- name: baseline_entry
 select seq from events where workspace = ? and kind = 'stated' order by seq limit 1
 
--- name: unstated
+-- name: workspaces_without_baseline
 select h.workspace from heads h
 where h.seq > 0 and not exists (select 1 from marks m where m.workspace = h.workspace and m.name = 'stated')
 order by h.workspace
 
--- name: stated_approvals
+-- name: baseline_approvals
 select {approval}, {payload}
 from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
 where a.workspace = ? and a.id > ? and a.status in ('pending', 'approved', 'running', 'unknown', 'rejected')
@@ -538,7 +564,7 @@ insert into sessions (digest, workspace, person, via, created_at, expires_at) va
 -- name: end_session
 delete from sessions where digest = ?
 
--- name: ended_sessions
+-- name: expired_sessions
 select digest from sessions where expires_at <= ? order by expires_at limit ?
 
 -- name: link_by_digest
@@ -556,57 +582,57 @@ insert into links (digest, workspace, person, role, teams, created_by, expires_a
 -- name: spend_link
 delete from links where digest = ?
 
--- name: ended_links
+-- name: expired_links
 select digest from links where expires_at <= ? order by expires_at limit ?
 
--- name: answer
+-- name: idempotency_key
 select digest, status, body, at from answers where workspace = ? and asker = ? and key = ?
 
--- name: claim_answer
+-- name: reserve_idempotency_key
 insert into answers (workspace, asker, key, digest, status, body, at) values (?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing
 
--- name: take_answer
+-- name: take_over_idempotency_key
 update answers set body = ?, at = ? where workspace = ? and asker = ? and key = ? and at = ? and status = 0
 
--- name: keep_answer
+-- name: save_idempotency_key
 update answers set status = ?, body = ? where workspace = ? and asker = ? and key = ? and body = ? and status = 0
 
--- name: drop_answer
+-- name: release_idempotency_key
 delete from answers where workspace = ? and asker = ? and key = ? and body = ? and status = 0
 
--- name: hide_answers
+-- name: erase_idempotency_keys
 update answers set status = ?, body = ? where workspace = ? and status > 0
 
--- name: ended_answers
+-- name: expired_idempotency_keys
 select workspace, asker, key from answers where at < ? order by at limit ?
 
--- name: forget_answer
+-- name: delete_idempotency_key
 delete from answers where workspace = ? and asker = ? and key = ?
 
--- name: record
+-- name: tool_item
 select id, body, at from records where workspace = ? and kind = ? and id = ?
 
--- name: records
+-- name: tool_items
 select id, body, at from records where workspace = ? and kind = ? order by id limit ?
 
--- name: write_record
+-- name: write_tool_item
 insert into records (workspace, kind, id, body, at) values (?, ?, ?, ?, ?)
 on conflict (workspace, kind, id) do update set body = excluded.body, at = excluded.at
 
--- name: delete_record
+-- name: delete_tool_item
 delete from records where workspace = ? and kind = ? and id = ?
 
--- name: applied
+-- name: applied_change
 select result from applied where workspace = ? and key = ?
 
--- name: insert_applied
+-- name: insert_applied_change
 insert into applied (workspace, key, result, at) values (?, ?, ?, ?)
 
--- name: ended_applied
+-- name: expired_applied_changes
 select workspace, key from applied where at < ? order by at limit ?
 
--- name: forget_applied
+-- name: delete_applied_change
 delete from applied where workspace = ? and key = ?
 
 -- name: migrations
@@ -637,13 +663,13 @@ where workspace = ? and id = ? and version = ?
 -- name: erase_payload
 delete from payloads where workspace = ? and id = ?
 
--- name: erase_doc
+-- name: erase_search_document
 update docs set words = ? where workspace = ? and id = ?
 
 -- name: erase_content
 delete from contents where workspace = ? and seq = ?
 
--- name: trail
+-- name: approval_events
 select e.seq, c.seq
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.approval_id, e.seq
@@ -651,7 +677,7 @@ where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.a
 -- name: content_of
 select seq from contents where workspace = ? and seq = cast(? as bigint)
 
--- name: said_by
+-- name: contents_by_actor
 select e.seq, e.approval_id
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.actor = ? and e.seq > ? order by e.seq limit ?
@@ -678,10 +704,10 @@ update users set email = '', subject = '', teams = '[]' where workspace = ? and 
 -- name: erase_keys
 update keys set name = '' where workspace = ? and person = ? and person <> '' and revoked_at is not null
 
--- name: mark
+-- name: consumer_offset
 select seq from marks where workspace = ? and name = ?
 
--- name: write_mark
+-- name: write_consumer_offset
 insert into marks (workspace, name, seq) values (?, ?, ?)
 on conflict (workspace, name) do update set seq = excluded.seq
 
@@ -700,7 +726,7 @@ select h.workspace
 from heads h left join marks m on m.workspace = h.workspace and m.name = 'search'
 where h.seq > coalesce(m.seq, 0) order by h.seq - coalesce(m.seq, 0) desc limit ?
 
--- name: how_far
+-- name: search_offset
 select h.seq, coalesce(m.seq, 0)
 from heads h left join marks m on m.workspace = h.workspace and m.name = 'search' where h.workspace = ?
 
@@ -718,17 +744,17 @@ from (
     left join docs d on d.workspace = a.workspace and d.id = a.id
 where a.workspace = e.workspace and a.id = e.approval_id
 
--- name: insert_doc
+-- name: insert_search_document
 insert into docs (workspace, id, words) values (?, ?, ?) on conflict do nothing
 
--- name: change_doc
+-- name: update_search_document
 update docs set words = ? where workspace = ? and id = ?
 
--- name: step_back
+-- name: step_back_consumer_offset
 insert into marks (workspace, name, seq) values (?, ?, ?)
 on conflict (workspace, name) do update set seq = marks.seq - 1
 
--- name: last_doc_before
+-- name: last_search_document_before
 select d.doc
 from (
     select workspace, id from approvals
@@ -736,7 +762,7 @@ from (
 ) a cross join docs d
 where d.workspace = a.workspace and d.id = a.id
 
--- name: first_doc_from
+-- name: first_search_document_from
 select d.doc
 from (
     select workspace, id from approvals where workspace = ? and created_at >= ? order by created_at, id limit 1
@@ -748,7 +774,7 @@ select min(created_at) from (
     select created_at from approvals where workspace = ? and status = 'pending' order by expires_at limit 10000
 ) as waiting
 
--- name: happened
+-- name: event_metrics
 select e.seq, e.kind, e.at - a.created_at, case when e.kind in ('delivered', 'delivery_parked') then e.data end
 from (
     select workspace, seq, at, kind, approval_id, data from events where workspace = ? and seq > ? order by seq limit ?
@@ -809,16 +835,16 @@ select min(due_at) from threads where due_at is not null
 -- name: running_threads
 select workspace, id, runner from threads where status = 'running' limit 10000
 
--- name: insert_line
+-- name: insert_thread_entry
 insert into lines (workspace, thread_id, n, at, kind, actor, body) values (?, ?, ?, ?, ?, ?, ?)
 
--- name: lines
+-- name: thread_entries
 select n, at, kind, actor, body from lines where workspace = ? and thread_id = ? and n > ? and n < ? order by n limit ?
 
--- name: erase_lines
+-- name: erase_thread_entries
 delete from lines where workspace = ? and thread_id = ?
 
--- name: told_lines
+-- name: count_thread_entries
 select count(*) from lines where workspace = ? and thread_id = ? and kind <> 'erased'
 
 -- name: write_draft
@@ -869,29 +895,29 @@ select p.start, p.words from documents d
 join passages p on p.workspace = d.workspace and p.path = d.path and p.version = d.version
 where d.workspace = ? and d.path = ? and p.start > ? and p.start < ? order by p.start
 
--- name: told_over_time
+-- name: event_counts_by_time
 select e.at / cast(? as bigint), e.kind, count(*), count(a.start_by)
 from (
     select workspace, at, kind, approval_id from events
-    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {plotted}
+    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {charted_kinds}
 ) as e
 left join approvals a on a.workspace = e.workspace and a.id = e.approval_id and e.kind = 'cancelled'
 group by 1, 2 limit 20000
 
--- name: told_by_tool
+-- name: event_counts_by_tool
 select a.tool, case when e.kind = 'approved' and a.decision like '%"kind":"edit"%' then 'edited' else e.kind end, count(*)
 from (
     select workspace, kind, approval_id from events
-    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {plotted}
+    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {charted_kinds}
 ) as e
 cross join approvals a where a.workspace = e.workspace and a.id = e.approval_id and e.kind <> 'edited'
 group by 1, 2 order by 3 desc limit 2000
 
--- name: told_by_agent
+-- name: event_counts_by_agent
 select a.agent, case when e.kind = 'approved' and a.decision like '%"kind":"edit"%' then 'edited' else e.kind end, count(*)
 from (
     select workspace, kind, approval_id from events
-    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {plotted}
+    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {charted_kinds}
 ) as e
 cross join approvals a where a.workspace = e.workspace and a.id = e.approval_id and e.kind <> 'edited'
 group by 1, 2 order by 3 desc limit 2000
@@ -940,7 +966,7 @@ select e.seq from events e where e.workspace = ? and e.at >= (
 )
 order by e.seq limit 1
 
--- name: told_since
+-- name: events_after_offset
 select e.seq, e.approval_id, e.kind,
     (select a.status from approvals a where a.workspace = e.workspace and a.id = e.approval_id),
     (select count(*) from (
@@ -1016,7 +1042,7 @@ select * from (
     order by due_at limit ?
 ) as high
 
--- name: told_lately
+-- name: recent_send_counts
 select place, person, cast(sum(n) as bigint) from (
     select place, person, count(*) as n from deliveries
     where workspace = ? and channel = ? and sent_at is not null and sent_at > ? group by place, person
@@ -1050,10 +1076,10 @@ from (
 select channel, error from deliveries
 where workspace = ? and status = 'parked' order by created_at desc, id desc limit 1000
 
--- name: last_told
+-- name: last_sent_at
 select max(sent_at) from deliveries where workspace = ? and channel = ? and sent_at is not null
 
--- name: told_to
+-- name: deliveries_to_person
 select id from deliveries
 where workspace = ? and person = ? and status <> 'sending' and not exists (
     select 1 from approvals a
@@ -1093,17 +1119,17 @@ select channel, outside from identities where workspace = ? and person = ? limit
 -- name: identities
 select channel, outside, person, at from identities where workspace = ? order by person, channel, outside limit 10000
 
--- name: write_switch
+-- name: write_disabled_channel
 insert into channel_switches (workspace, channel, off_at, why) values (?, ?, ?, ?)
 on conflict (workspace, channel) do update set off_at = excluded.off_at, why = excluded.why
 
--- name: drop_switch
+-- name: delete_disabled_channel
 delete from channel_switches where workspace = ? and channel = ?
 
--- name: switches
+-- name: disabled_channels
 select workspace, channel, off_at, why from channel_switches
 
--- name: switch
+-- name: disabled_channel
 select off_at from channel_switches where workspace = ? and channel = ?
 
 -- name: write_pause

@@ -100,7 +100,7 @@ class ReadCounter:
 
 def write_counts(counts: UnwrittenCounts, transaction: Transaction) -> None:
     for key in sorted(counts.reads):  # sorted: two processes that write counts must not deadlock
-        transaction.write("write_reads", *key, counts.reads[key])
+        transaction.write("write_read_counts", *key, counts.reads[key])
     for sighting in sorted(counts.tools):
         (workspace, key_id, _, agent), (spec, at) = sighting, counts.tools[sighting]
         transaction.note_tool(workspace, spec, agent, at, key_id)

@@ -21,6 +21,7 @@ from interlock.core.approval.timers import next_timer_at
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
+from interlock.core.confusables import fold_confusables
 from interlock.core.errors import Problem
 from interlock.core.fast_dataclasses import fast_construct
 from interlock.core.freeze import Freeze
@@ -28,7 +29,6 @@ from interlock.core.grant import Grant
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, ApiKey
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.event import Payload
-from interlock.core.names import fold
 from interlock.core.pins import Pin
 from interlock.core.policy.policy import Ask, People
 from interlock.core.ports import PolicyVersion, User
@@ -158,13 +158,13 @@ def _decision_json(d: DecisionRecord) -> str:
 
 
 def _progress_json(a: Approval) -> str | None:
-    alarms, misfits = a.findings
-    rare = _rare_progress(a) if misfits or a.erasure or a.deadlines.deferred or any(a.discussion) else {}
+    alarms, schema_errors = a.findings
+    rare = _rare_progress(a) if schema_errors or a.erasure or a.deadlines.deferred or any(a.discussion) else {}
     if not (rare or alarms or a.votes or a.editors or a.delegations or any(a.timers)):
         return None
     body: dict[str, object] = {
         "alarms": alarms,
-        "votes": [[v.by, v.seat, v.stage, v.args_sha256, v.at, v.via] for v in a.votes],
+        "votes": [[v.by, v.on_behalf_of, v.stage, v.args_sha256, v.at, v.via] for v in a.votes],
         "editors": a.editors,
         "delegations": [[d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations],
         "escalated": a.timers.escalated,
@@ -180,7 +180,7 @@ def _rare_progress(a: Approval) -> dict[str, object]:
         "claimed": discussion.claimed_by,
         "asked": discussion.asked,
         "replied": discussion.replied,
-        "misfits": [[problem.pointer, problem.message] for problem in a.findings.misfits],
+        "misfits": [[problem.pointer, problem.message] for problem in a.findings.schema_errors],
         "erased": a.erasure and [*a.erasure],
         "deferred": [deadlines.deferred, deadlines.deferred_until] if deadlines.deferred else None,
     }
@@ -322,5 +322,5 @@ def _read_freeze(row: Row, keys: frozenset[str]) -> Freeze:
 
 
 def freeze_values(f: Freeze) -> tuple[object, ...]:
-    scope = (f.workspace, f.id, f.scope, f.name, fold(f.name), f.reason, f.by, f.at)
+    scope = (f.workspace, f.id, f.scope, f.name, fold_confusables(f.name), f.reason, f.by, f.at)
     return (*scope, f.released_at, f.released_by, f.settled_at)

@@ -38,7 +38,7 @@ from interlock.core.grant import Grant
 from interlock.core.ledger.chain import Entry, Head, make_entry
 from interlock.core.ledger.event import Change, Event, Moment, Payload, Stored
 from interlock.core.ledger.expected_tables import STATED_KIND
-from interlock.core.ledger.row_digests import stamp_events
+from interlock.core.ledger.row_digests import add_row_digests
 from interlock.core.pins import MAX_DECLARED
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import PolicyRevision, User
@@ -246,7 +246,7 @@ class Transaction:
         approval, payload = change.state, change.payload or Payload()
         subject = approval.subject
         key = (subject.workspace, approval.id)
-        entries = self._seal(subject.workspace, stamp_events(change))
+        entries = self._seal(subject.workspace, add_row_digests(change))
         self._intern(approval.terms)
         self.store_spec(spec)
         if self._is_new_tool(subject.workspace, spec, subject.agent):
@@ -271,7 +271,7 @@ class Transaction:
             entries = self._seal(workspace, change.events)  # a refusal changes no row
         else:
             changed = changed_fields(old, new)
-            entries = self._seal(workspace, stamp_events(change, old, changed))
+            entries = self._seal(workspace, add_row_digests(change, old, changed))
             self._write_approval(old, new, changed)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:
@@ -293,12 +293,14 @@ class Transaction:
         if new.erasure and not old.erasure:
             self._payloads.pop(key, None)
             self.write("erase_payload", *key)
-            self.write("forget_applied", *key)  # its tool's result; it has ended, so this key is never retried
+            self.write("delete_applied_change", *key)  # its tool's result; it has ended, so this key is never retried
         payload = Payload() if new.erasure else self.stored(*key).payload
-        self.write("erase_doc", search_document(Stored(new, payload)), *key)
+        self.write("erase_search_document", search_document(Stored(new, payload)), *key)
         back = (key[0], "search", 0)
-        if back not in self._writes["step_back"]:  # an index batch read before this must not be written after it
-            self.write("step_back", *back)
+        if (
+            back not in self._writes["step_back_consumer_offset"]
+        ):  # an index batch read before this must not be written after it
+            self.write("step_back_consumer_offset", *back)
 
     def save_run(self, workspace: str, change: Change[Run]) -> None:
         run = change.state
@@ -352,7 +354,7 @@ class Transaction:
     def flush(self) -> None:
         for (workspace, status), n in self._status_counts.items():
             if n:
-                self._writes["write_tally"].append((workspace, status, n))
+                self._writes["write_status_count"].append((workspace, status, n))
         for workspace in self._changed_workspaces:
             head = self._heads[workspace]
             self._writes["write_head"].append((head.workspace, head.seq, head.link, head.at))
@@ -470,7 +472,7 @@ class Transaction:
         self._heads[workspace] = _entry_head(entries[-1])
         self._changed_workspaces.add(workspace)
         if entries[0].seq == 1:  # everything that this ledger is about is stated by its own entries
-            self.write("write_mark", workspace, STATED_KIND, 0)
+            self.write("write_consumer_offset", workspace, STATED_KIND, 0)
 
     def _intern(self, terms: Ask) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
@@ -510,17 +512,17 @@ WRITE_NAMES = (
     "edit_payload",
     "end_payload",
     "erase_payload",
-    "step_back",  # locks the mark before any document, as the search indexer does: else both could deadlock
-    "insert_doc",
-    "change_doc",
-    "erase_doc",  # after the others: of several writes to one approval's document in a batch, this one counts
+    "step_back_consumer_offset",  # locks the offset before any document, like the search indexer: no deadlock
+    "insert_search_document",
+    "update_search_document",
+    "erase_search_document",  # last: of several writes to one document in a batch, this one counts
     "write_grant",
     "write_run",
     "write_thread",
     "wake_thread",  # a wake-up in this batch counts, even if another step wrote the thread
     "ready_thread",
-    "erase_lines",
-    "insert_line",
+    "erase_thread_entries",
+    "insert_thread_entry",
     "write_draft",
     "drop_draft",
     "write_freeze",
@@ -542,16 +544,16 @@ WRITE_NAMES = (
     "end_session",
     "insert_link",
     "spend_link",
-    "claim_answer",
-    "take_answer",
-    "keep_answer",
-    "drop_answer",
-    "hide_answers",
-    "forget_answer",
-    "write_record",
-    "delete_record",
-    "insert_applied",
-    "forget_applied",
+    "reserve_idempotency_key",
+    "take_over_idempotency_key",
+    "save_idempotency_key",
+    "release_idempotency_key",
+    "erase_idempotency_keys",
+    "delete_idempotency_key",
+    "write_tool_item",
+    "delete_tool_item",
+    "insert_applied_change",
+    "delete_applied_change",
     "insert_passage",
     "write_document",
     "delete_document",
@@ -563,14 +565,14 @@ WRITE_NAMES = (
     "drop_pause",
     "write_identity",
     "drop_identity",
-    "write_switch",
-    "drop_switch",
-    "write_reads",
+    "write_disabled_channel",
+    "delete_disabled_channel",
+    "write_read_counts",
     "insert_event",
     "insert_content",
     "erase_content",
-    "write_mark",
-    "write_tally",
+    "write_consumer_offset",
+    "write_status_count",
     "write_head",
 )
 WRITE_ORDER = {name: place for place, name in enumerate(WRITE_NAMES)}

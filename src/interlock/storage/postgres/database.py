@@ -37,7 +37,7 @@ from interlock.storage.postgres.notifications import Listener, Notifier
 from interlock.storage.postgres.pipeline import ColumnTypes, array_literal, placeholders
 from interlock.storage.postgres.read_pool import ReadPool
 from interlock.storage.schema_check import find_postgres_violations
-from interlock.storage.tables.search import MARK, DocumentRange, FullTextIndex, IndexBatch, SearchDatabase
+from interlock.storage.tables.search import CONSUMER, DocumentRange, FullTextIndex, IndexBatch, SearchDatabase
 
 WRITER_SETTINGS = {
     "lock_timeout": "10s",
@@ -65,8 +65,18 @@ SLOW_READER_SETTINGS = {
 }
 FAST_QUERIES = frozenset(  # look-ups by key; other queries may be slow, and must not delay these
     {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
-    | {"pending_of_owner", "policy", "run", "spec", "stored", "tallies", "terms", "users", "workspace_key"}
-    | {"key", "link_by_digest", "password", "session", "thread", "lines", "draft", "due_threads", "next_due_thread"}
+    | {"pending_of_owner", "policy", "run", "spec", "stored", "status_counts", "terms", "users", "workspace_key"}
+    | {
+        "key",
+        "link_by_digest",
+        "password",
+        "session",
+        "thread",
+        "thread_entries",
+        "draft",
+        "due_threads",
+        "next_due_thread",
+    }
 )
 MAX_FAST_BATCH = 64
 SLOW_CONNECTIONS = 3
@@ -278,7 +288,7 @@ class TsvectorIndex:
         The mark's row is the lock. An erasure moves the mark too, so words that were read before it are not written
         after it.
         """
-        values = [batch.workspace, MARK, batch.new, batch.old, batch.workspace, *_columns(batch.added)]
+        values = [batch.workspace, CONSUMER, batch.new, batch.old, batch.workspace, *_columns(batch.added)]
         return bool(await database.fetch_text(_WRITE_DOCS, [*values, *_columns(batch.changed), batch.workspace]))
 
     def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:

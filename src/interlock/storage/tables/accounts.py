@@ -90,10 +90,12 @@ class SqlAccounts:
     async def delete_expired(self, now: int, answered_before: int, limit: int) -> int:
         """Delete at most `limit` of each: ended sessions and links, old responses, applied changes and deliveries."""
         ended = {
-            "end_session": await self._database.fetch("ended_sessions", now, limit),
-            "spend_link": await self._database.fetch("ended_links", now, limit),
-            "forget_answer": await self._database.fetch("ended_answers", answered_before, limit),
-            "forget_applied": await self._database.fetch("ended_applied", now - APPLIED_RETENTION, limit),
+            "end_session": await self._database.fetch("expired_sessions", now, limit),
+            "spend_link": await self._database.fetch("expired_links", now, limit),
+            "delete_idempotency_key": await self._database.fetch("expired_idempotency_keys", answered_before, limit),
+            "delete_applied_change": await self._database.fetch(
+                "expired_applied_changes", now - APPLIED_RETENTION, limit
+            ),
             "drop_delivery": await self._database.fetch("ended_deliveries", now - DELIVERY_RETENTION, limit),
         }
 

@@ -13,7 +13,7 @@ from interlock.core.approval.propose import check_same_call, id_taken_error
 from interlock.core.approval.timers import next_timer_at
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.freeze import Freeze
@@ -123,7 +123,9 @@ def transition_by(workspace: str, approval_id: str, by: Reviewer, step: Reviewer
 def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
     """After an undo, remove votes and delegations of people who lost the right to them in the meantime."""
     state = change.state
-    names = {name for vote in state.votes for name in (vote.by, vote.seat)} | {state.discussion.claimed_by} - {""}
+    names = {name for vote in state.votes for name in (vote.by, vote.on_behalf_of)} | {state.discussion.claimed_by} - {
+        ""
+    }
     for delegation in state.delegations:
         names |= {delegation.by, *delegation.to.users}
     for name in sorted(names):
@@ -313,7 +315,12 @@ def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str
             pin = Pin(spec.name, spec.definition, agent, author, now)
             tx.store_spec(spec)
             tx.write("write_pin", workspace, *astuple(pin))
-            data = {"tool": visible(spec.name), "effect": spec.effect, "spec": spec.sha256, "agent": visible(agent)}
+            data = {
+                "tool": escape_invisible(spec.name),
+                "effect": spec.effect,
+                "spec": spec.sha256,
+                "agent": escape_invisible(agent),
+            }
             tx.append_events(workspace, [Event("tool_pinned", author, data)])
             made.append(pin)
         return made
@@ -328,7 +335,7 @@ def unpin_tool(workspace: str, tool: str, author: str) -> BatchItem:
         if pin is None:
             raise NotFound("No tool of this name is pinned.", tool=tool)
         tx.write("drop_pin", workspace, tool)
-        data = {"tool": visible(tool), "spec": pin.spec.sha256}
+        data = {"tool": escape_invisible(tool), "spec": pin.spec.sha256}
         tx.append_events(workspace, [Event("tool_unpinned", author, data)])
         return pin
 

@@ -29,7 +29,7 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem, NamedRead
 
-MARK = "deliveries"
+CONSUMER = "deliveries"
 EVENTS_PER_BATCH = 500  # read for one batch
 BATCH_SIZE = 50  # approvals whose deliveries are planned in one transaction
 MAX_UNMARKED_ENTRIES = 5_000  # entries without a delivery, after which the mark is written anyway
@@ -119,10 +119,10 @@ class SqlDeliveries:
 
         def run(tx: Transaction) -> None:
             require_own_batch(tx, backlog.workspace)
-            if not tx.fetch("mark", backlog.workspace, MARK):
-                tx.write("write_mark", backlog.workspace, MARK, start)
+            if not tx.fetch("consumer_offset", backlog.workspace, CONSUMER):
+                tx.write("write_consumer_offset", backlog.workspace, CONSUMER, start)
 
-        await self._write(backlog.workspace, run, ("mark", backlog.workspace, MARK))
+        await self._write(backlog.workspace, run, ("consumer_offset", backlog.workspace, CONSUMER))
 
     async def route(self, backlog: RoutingBacklog, plan: DeliveryPlannerPort) -> RoutingBacklog | None:
         """Route one batch; return the rest, or None. If another process routed it first, that is just as good.
@@ -132,7 +132,7 @@ class SqlDeliveries:
         workspace, mark, head = backlog
         order: dict[str, None] = {}
         end = since = max(mark, self._routed_up_to.get(workspace, -1))
-        found = await self._database.fetch("told_since", workspace, since, since + EVENTS_PER_BATCH)
+        found = await self._database.fetch("events_after_offset", workspace, since, since + EVENTS_PER_BATCH)
         for seq, approval_id, kind, status, known, run_id in found:
             if len(order) == BATCH_SIZE and approval_id not in order:
                 break
@@ -147,15 +147,18 @@ class SqlDeliveries:
 
         def run(tx: Transaction) -> bool:
             require_own_batch(tx, workspace)
-            found = tx.fetch("mark", workspace, MARK)
+            found = tx.fetch("consumer_offset", workspace, CONSUMER)
             if (found[0][0] if found else -1) != mark:
                 return False
             for approval_id in order:
                 _route_approval(tx, workspace, approval_id, plan, prepared[approval_id])
-            tx.write("write_mark", workspace, MARK, end)
+            tx.write("write_consumer_offset", workspace, CONSUMER, end)
             return True
 
-        reads = (("mark", workspace, MARK), *((name, workspace, each) for each in order for name in _ROUTE_READS))
+        reads = (
+            ("consumer_offset", workspace, CONSUMER),
+            *((name, workspace, each) for each in order for name in _ROUTE_READS),
+        )
         async with self._locks[workspace]:
             went_on = await self._database.write(BatchItem(run, workspace, reads, is_short=False))
         return backlog._replace(mark=end) if went_on and end < head else None
@@ -338,28 +341,28 @@ class SqlDeliveries:
     # Disabled channels
 
     async def disabled_channels(self) -> Sequence[DisabledChannel]:
-        return [DisabledChannel(*row) for row in await self._database.fetch("switches")]
+        return [DisabledChannel(*row) for row in await self._database.fetch("disabled_channels")]
 
     async def disable_channel(self, workspace: str, channel: str, why: str, by: str = SYSTEM_ACTOR) -> bool:
         """Disable a channel; return False if it was disabled already."""
 
         def run(tx: Transaction) -> bool:
-            if tx.fetch("switch", workspace, channel):
+            if tx.fetch("disabled_channel", workspace, channel):
                 return False
-            tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
+            tx.write("write_disabled_channel", workspace, channel, tx.moment(workspace).now, why)
             tx.append_events(workspace, [Event("channel_off", by, {"channel": channel}, "", {"why": why})])
             return True
 
-        return cast(bool, await self._write(workspace, run, ("switch", workspace, channel)))
+        return cast(bool, await self._write(workspace, run, ("disabled_channel", workspace, channel)))
 
     async def enable_channel(self, workspace: str, channel: str, by: str) -> bool:
         """Enable a channel; return False if it was enabled already."""
 
         def run(tx: Transaction) -> bool:
             require_own_batch(tx, workspace)
-            was_off = any(tuple(row[:2]) == (workspace, channel) for row in tx.fetch("switches"))
+            was_off = any(tuple(row[:2]) == (workspace, channel) for row in tx.fetch("disabled_channels"))
             if was_off:
-                tx.write("drop_switch", workspace, channel)
+                tx.write("delete_disabled_channel", workspace, channel)
                 tx.append_events(workspace, [Event("channel_on", by, {"channel": channel})])
             return was_off
 
@@ -405,7 +408,7 @@ def _delivery_cursor(delivery: Delivery) -> DeliveryCursor:
 
 
 DUE_WINDOW = 200  # due deliveries of each priority that are read
-FORCE_READ = ("mark", "", "")  # forces a read of the rows: the cache of approvals does not hold deliveries
+FORCE_READ = ("consumer_offset", "", "")  # forces a read of the rows: the cache of approvals does not hold deliveries
 MAX_COUNTED_ATTEMPTS = (
     3  # failed attempts move a delivery back in the queue, up to so many: the channel may work, and the message not
 )
@@ -470,7 +473,7 @@ def _due_deliveries(tx: Transaction, workspace: str, channel: str, now: int) -> 
 
 def _recent_counts(tx: Transaction, workspace: str, channel: str, now: int) -> dict[DeliveryTarget, int]:
     """Count the messages of the last minute for each target, with those being sent."""
-    found = tx.fetch("told_lately", workspace, channel, now - MINUTE, workspace, channel, now)
+    found = tx.fetch("recent_send_counts", workspace, channel, now - MINUTE, workspace, channel, now)
     return {DeliveryTarget(channel, place, person): count for place, person, count in found}
 
 

@@ -29,7 +29,7 @@ from interlock.storage.tables.pauses import drop_pause
 
 BATCH_SIZE = 100  # approvals in a transaction: more would block the ledger for others
 ENTRIES_PER_BATCH = 1_000  # entries read for one batch
-MARK = "retention"
+CONSUMER = "retention"
 EXPIRING_KINDS = frozenset({"denied", "erased", "sign_in_failed"})  # entries about no approval whose content expires
 
 Fetch = Callable[..., Awaitable[list[Row]]]
@@ -48,7 +48,9 @@ class ErasureBatch:
         """Return the look-ups. `content_of` takes its number as text, since look-ups of a batch are sent as text."""
         about = {approval_id for _, approval_id in self.entries if approval_id} | set(self.approvals)
         rows: list[NamedRead] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
-        rows += [(name, workspace, each) for name in ("trail", "finished_deliveries_of") for each in self.approvals]
+        rows += [
+            (name, workspace, each) for name in ("approval_events", "finished_deliveries_of") for each in self.approvals
+        ]
         return (*rows, *(("content_of", workspace, str(seq)) for seq, _ in self.entries))
 
 
@@ -97,7 +99,7 @@ async def forget_user(fetch: Fetch, write: Write, workspace: str, name: str) -> 
             tx.write("drop_identity", workspace, channel, outside)
 
     await write(BatchItem(run, workspace))
-    while found := await fetch("told_to", workspace, name, BATCH_SIZE):
+    while found := await fetch("deliveries_to_person", workspace, name, BATCH_SIZE):
         await write(_drop_deliveries(workspace, found))
 
 
@@ -137,7 +139,7 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
     batch = ErasureBatch(tuple(approvals), tuple(loose))
 
     def run(tx: Transaction) -> tuple[ErasureResult, int]:
-        found = tx.fetch("mark", workspace, MARK)
+        found = tx.fetch("consumer_offset", workspace, CONSUMER)
         if (found[0][0] if found else 0) != mark:
             return ErasureResult(), mark  # another worker was faster
         plan = ErasurePlan(tx=tx, workspace=workspace, erasure=RETENTION, end=end)
@@ -145,10 +147,12 @@ async def apply_retention(fetch: Fetch, workspace: str, mark: int, before: int) 
         plan.write()
         undoable = [approvals[each] - 1 for each, status in plan.skipped.items() if status == "rejected"]
         reached = min([end, *undoable])  # no later entry tells that a rejection can no longer be undone
-        tx.write("write_mark", workspace, MARK, reached)
+        tx.write("write_consumer_offset", workspace, CONSUMER, reached)
         return replace(plan.result(), skipped=()), reached
 
-    return BatchItem(run, workspace, (("mark", workspace, MARK), *batch.prefetch(workspace)), is_short=False)
+    return BatchItem(
+        run, workspace, (("consumer_offset", workspace, CONSUMER), *batch.prefetch(workspace)), is_short=False
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,7 +171,7 @@ class ErasurePlan:
     def collect(self, batch: ErasureBatch) -> None:
         unwritten = self.tx.unwritten_entries(self.workspace)
         for approval_id in batch.approvals:
-            trail = self.tx.fetch("trail", self.workspace, approval_id)
+            trail = self.tx.fetch("approval_events", self.workspace, approval_id)
             if not self._is_recent(trail, unwritten.get(approval_id, [])):
                 self._add_approval(approval_id, [row[1] for row in trail if row[1]] + unwritten.get(approval_id, []))
         for seq, approval_id in batch.entries:
@@ -254,7 +258,7 @@ async def _authored_batches(fetch: Fetch, workspace: str, person: str) -> AsyncI
     after, end = 0, (await fetch("head", workspace) or [(workspace, 0)])[0][1]
     # Entries after the end were written by this erasure itself.
     while found := [
-        row for row in await fetch("said_by", workspace, person, after, ENTRIES_PER_BATCH) if row[0] <= end
+        row for row in await fetch("contents_by_actor", workspace, person, after, ENTRIES_PER_BATCH) if row[0] <= end
     ]:
         yield ErasureBatch(entries=tuple((row[0], row[1]) for row in found))
         after = found[-1][0]

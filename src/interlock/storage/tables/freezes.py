@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import cast
 
 from interlock.core import freeze as rules
+from interlock.core.confusables import fold_confusables
 from interlock.core.errors import NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.ledger.event import Change
-from interlock.core.names import fold
 from interlock.storage.engine import rows
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.transaction import Transaction
@@ -101,7 +101,7 @@ def _covered_keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
     """Return the keys that a new freeze covers, as the query `freezes` reads them for a stored one."""
     match draft.scope:
         case "agent":
-            found = tx.fetch("keys_of_agent", draft.workspace, fold(draft.name))
+            found = tx.fetch("keys_of_agent", draft.workspace, fold_confusables(draft.name))
         case "key":
             found = tx.fetch("keys_of_chain", draft.workspace, draft.name)
         case _:

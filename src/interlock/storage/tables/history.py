@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from interlock.core.call import Caller, Objection, ToolCall, ToolSpec, parse_caller
+from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_caller
 from interlock.core.canonical import canonical
 from interlock.core.policy.analysis import VERDICTS, RecordedCall
 from interlock.runtime.durations import MINUTE
@@ -72,7 +72,7 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
         switch=facts.get("switch", ""),
         aliases=(emails[requester],) if requester in emails else (),
         caller=caller,
-        objection=Objection(facts.get("refusal", "")),
+        pre_check=PreCheck(facts.get("refusal", "")),
     )
     verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # the policy asked; a grant covered it
     return RecordedCall(
@@ -142,13 +142,13 @@ class Statistics:
         self._queries = load_queries()
 
     async def over_time(self, ledger_range: LedgerRange, step: int) -> Sequence[TimeBucketCount]:
-        return [TimeBucketCount(*row) for row in await self._fetch("told_over_time", step, *ledger_range)]
+        return [TimeBucketCount(*row) for row in await self._fetch("event_counts_by_time", step, *ledger_range)]
 
     async def by_tool(self, ledger_range: LedgerRange) -> Sequence[NamedEventCount]:
-        return [NamedEventCount(*row) for row in await self._fetch("told_by_tool", *ledger_range)]
+        return [NamedEventCount(*row) for row in await self._fetch("event_counts_by_tool", *ledger_range)]
 
     async def by_agent(self, ledger_range: LedgerRange) -> Sequence[NamedEventCount]:
-        return [NamedEventCount(*row) for row in await self._fetch("told_by_agent", *ledger_range)]
+        return [NamedEventCount(*row) for row in await self._fetch("event_counts_by_agent", *ledger_range)]
 
     async def times(self, ledger_range: LedgerRange, step: int = WHOLE_RANGE) -> Sequence[DecisionTimes]:
         return [DecisionTimes(*row) for row in await self._fetch("times_to_decide", step, *ledger_range)]

@@ -42,31 +42,35 @@ class IdempotencyStore:
     async def reserve(self, idempotency_key: IdempotencyKey, digest: str) -> IdempotencyRecord:
         """Reserve a key; of several concurrent requests, the one whose token is stored wins."""
         token, now = secrets.token_bytes(16), self._database.clock()
-        found = await self._database.fetch("answer", *idempotency_key)
+        found = await self._database.fetch("idempotency_key", *idempotency_key)
         if not found:
-            await self._write(idempotency_key, "claim_answer", *idempotency_key, digest, IN_PROGRESS, token, now)
+            await self._write(
+                idempotency_key, "reserve_idempotency_key", *idempotency_key, digest, IN_PROGRESS, token, now
+            )
         elif found[0][1] == IN_PROGRESS and found[0][0] == digest and now - found[0][3] >= TAKEOVER_AFTER:
-            await self._write(idempotency_key, "take_answer", token, now, *idempotency_key, found[0][3])
+            await self._write(idempotency_key, "take_over_idempotency_key", token, now, *idempotency_key, found[0][3])
         else:
             return _read_record(found[0], b"")
-        return _read_record((await self._database.fetch("answer", *idempotency_key))[0], token)
+        return _read_record((await self._database.fetch("idempotency_key", *idempotency_key))[0], token)
 
     async def find(self, idempotency_key: IdempotencyKey) -> IdempotencyRecord | None:
         """Return the record without reserving it."""
-        found = await self._database.fetch("answer", *idempotency_key)
+        found = await self._database.fetch("idempotency_key", *idempotency_key)
         return _read_record(found[0], b"") if found else None
 
     async def save(self, idempotency_key: IdempotencyKey, token: bytes, status: int, body: bytes) -> None:
         """Store the response, unless the reservation was taken over meanwhile."""
-        await self._write(idempotency_key, "keep_answer", status, body, *idempotency_key, token)
+        await self._write(idempotency_key, "save_idempotency_key", status, body, *idempotency_key, token)
 
     async def release(self, idempotency_key: IdempotencyKey, token: bytes) -> None:
         """Release the reservation, so that the next retry makes the response."""
-        await self._write(idempotency_key, "drop_answer", *idempotency_key, token)
+        await self._write(idempotency_key, "release_idempotency_key", *idempotency_key, token)
 
     async def erase_bodies(self, workspace: str) -> None:
         """Replace stored responses after an erasure, since they may hold erased content; retries are still detected."""
-        item = BatchItem(lambda tx: tx.write("hide_answers", ERASED_STATUS, ERASED_BODY, workspace), workspace)
+        item = BatchItem(
+            lambda tx: tx.write("erase_idempotency_keys", ERASED_STATUS, ERASED_BODY, workspace), workspace
+        )
         await self._database.write(item)
 
     async def _write(self, idempotency_key: IdempotencyKey, name: str, *values: object) -> None:

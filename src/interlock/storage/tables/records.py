@@ -24,11 +24,11 @@ class SqlToolItemStore:
         self._workspace = workspace
 
     async def get(self, kind: str, record_id: str) -> ToolItem | None:
-        found = await self._database.fetch("record", self._workspace, kind, record_id)
+        found = await self._database.fetch("tool_item", self._workspace, kind, record_id)
         return _read_item(found[0]) if found else None
 
     async def list(self, kind: str) -> Sequence[ToolItem]:
-        return [_read_item(row) for row in await self._database.fetch("records", self._workspace, kind, MAX_LISTED)]
+        return [_read_item(row) for row in await self._database.fetch("tool_items", self._workspace, kind, MAX_LISTED)]
 
     async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
         """Apply a change once for its key. The step may be retried, so it must only read and write the items."""
@@ -36,10 +36,10 @@ class SqlToolItemStore:
 
         def run(tx: Transaction) -> object:
             tx.require_own_batch(f"records of {workspace}")
-            kept = tx.fetch("applied", workspace, key) if key else []
+            kept = tx.fetch("applied_change", workspace, key) if key else []
             return read_canonical(bytes(kept[0][0])) if kept else _apply_change(tx, workspace, key, step)
 
-        reads: tuple[NamedRead, ...] = (("applied", workspace, key),) if key else ()
+        reads: tuple[NamedRead, ...] = (("applied_change", workspace, key),) if key else ()
         return await self._database.write(BatchItem(run, workspace, reads, is_short=False))
 
 
@@ -48,7 +48,7 @@ def _apply_change(tx: Transaction, workspace: str, key: str, step: Callable[[Too
     result = canonical(step(item_tx))
     item_tx.write()
     if key:
-        tx.write("insert_applied", workspace, key, result, item_tx.now)
+        tx.write("insert_applied_change", workspace, key, result, item_tx.now)
     return read_canonical(result)  # exactly as a retry gets it
 
 
@@ -64,19 +64,19 @@ class SqlToolItemTransaction:
     def write(self) -> None:
         for (kind, record_id), body in self._changed.items():
             if body is None:
-                self._tx.write("delete_record", self._workspace, kind, record_id)
+                self._tx.write("delete_tool_item", self._workspace, kind, record_id)
             else:
-                self._tx.write("write_record", self._workspace, kind, record_id, body, self.now)
+                self._tx.write("write_tool_item", self._workspace, kind, record_id, body, self.now)
 
     def get(self, kind: str, record_id: str) -> ToolItem | None:
         if (kind, record_id) in self._changed:
             body = self._changed[kind, record_id]
             return None if body is None else _read_item((record_id, body, self.now))
-        found = self._tx.fetch("record", self._workspace, kind, record_id)
+        found = self._tx.fetch("tool_item", self._workspace, kind, record_id)
         return _read_item(found[0]) if found else None
 
     def list(self, kind: str) -> Sequence[ToolItem]:
-        known = {row[0]: row for row in self._tx.fetch("records", self._workspace, kind, MAX_LISTED)}
+        known = {row[0]: row for row in self._tx.fetch("tool_items", self._workspace, kind, MAX_LISTED)}
         for (changed, record_id), body in self._changed.items():
             if changed == kind:
                 known.pop(record_id, None)

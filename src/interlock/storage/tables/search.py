@@ -142,10 +142,10 @@ class ApprovalSearch:
         """Return the range of document numbers: they follow the order of creation, so times map to numbers."""
         span = DocumentRange(workspace)
         if query.since:
-            found = await self._database.fetch("last_doc_before", workspace, query.since)
+            found = await self._database.fetch("last_search_document_before", workspace, query.since)
             span = replace(span, above=found[0][0]) if found else span
         if query.until is not None:
-            found = await self._database.fetch("first_doc_from", workspace, query.until)
+            found = await self._database.fetch("first_search_document_from", workspace, query.until)
             span = replace(span, below=found[0][0]) if found else span
         if query.cursor:
             span = replace(span, below=min(span.below, read_search_cursor(query.cursor)))
@@ -158,7 +158,7 @@ class ApprovalSearch:
 
     async def _index_next_batch(self, workspace: str, before: int | None = None) -> bool:
         """Index the next batch; return True if there may be more. Another process may write it first."""
-        found = await self._database.fetch("how_far", workspace)
+        found = await self._database.fetch("search_offset", workspace)
         head, mark = found[0] if found else (0, 0)
         if mark >= head:
             return False
@@ -222,7 +222,7 @@ def _drop_arguments(stored: Stored, query: ApprovalQuery) -> Stored:
     return stored._replace(payload=Payload(sentence=stored.payload.sentence))
 
 
-MARK = "search"
+CONSUMER = "search"
 SCAN_LIMITS = (500, 16_384)
 PURGE_PAGES = 256  # index pages merged when the mark `purge` moves
 
@@ -311,14 +311,14 @@ class Fts5Index:
         """Write a batch through the writer, like every change."""
 
         def run(tx: Transaction) -> bool:
-            found = tx.fetch("mark", batch.workspace, MARK)
+            found = tx.fetch("consumer_offset", batch.workspace, CONSUMER)
             if (found[0][0] if found else 0) != batch.old:
                 return False
             for approval_id, words in batch.added:
-                tx.write("insert_doc", batch.workspace, approval_id, words)
+                tx.write("insert_search_document", batch.workspace, approval_id, words)
             for approval_id, words in batch.changed:
-                tx.write("change_doc", words, batch.workspace, approval_id)
-            tx.write("write_mark", batch.workspace, MARK, batch.new)
+                tx.write("update_search_document", words, batch.workspace, approval_id)
+            tx.write("write_consumer_offset", batch.workspace, CONSUMER, batch.new)
             return True
 
         return bool(await database.write(BatchItem(run, batch.workspace, is_short=False)))
@@ -351,7 +351,7 @@ class Fts5Index:
 
 
 def _purge_step(number: int, tx: Transaction) -> None:
-    tx.write("write_mark", "", "purge", number)  # a trigger does the rest
+    tx.write("write_consumer_offset", "", "purge", number)  # a trigger does the rest
 
 
 _LIKE = "' ' || d.words || ' ' like ?"

@@ -69,7 +69,9 @@ class SqlThreads:
     ) -> Sequence[ThreadEntry]:
         """Return all entries after `after` and before `before`."""
         lines: list[ThreadEntry] = []
-        while found := await self._database.fetch("lines", workspace, thread_id, after, before, ENTRIES_PER_READ):
+        while found := await self._database.fetch(
+            "thread_entries", workspace, thread_id, after, before, ENTRIES_PER_READ
+        ):
             lines += [_read_entry(row) for row in found]
             after = lines[-1].number
             if len(found) < ENTRIES_PER_READ:
@@ -121,7 +123,7 @@ class SqlThreads:
         def run(tx: Transaction) -> IdempotencyRecord:
             tx.require_own_batch(f"answer {idempotency_key}")
             tx.require_own_batch(f"thread {thread_id}")
-            known = tx.fetch("answer", *idempotency_key)
+            known = tx.fetch("idempotency_key", *idempotency_key)
             if known:
                 return IdempotencyRecord(known[0][0], known[0][1], bytes(known[0][2]))
             found = tx.fetch("thread", idempotency_key.workspace, thread_id)
@@ -129,12 +131,14 @@ class SqlThreads:
                 tx, step(_read_thread(found[0]) if found else None, tx.moment(idempotency_key.workspace))
             )
             done = canonical({"thread_id": thread.id, "line": thread.entry_count})
-            tx.write("claim_answer", *idempotency_key, digest, DONE_STATUS, done, self._database.clock())
+            tx.write("reserve_idempotency_key", *idempotency_key, digest, DONE_STATUS, done, self._database.clock())
             return IdempotencyRecord(digest, DONE_STATUS, done, NEW_MARK)
 
         return cast(
             IdempotencyRecord,
-            await self._database.write(BatchItem(run, idempotency_key.workspace, (("answer", *idempotency_key),))),
+            await self._database.write(
+                BatchItem(run, idempotency_key.workspace, (("idempotency_key", *idempotency_key),))
+            ),
         )
 
     async def find_erasable_ids(self, workspace: str, erasure: Erasure) -> Sequence[str]:
@@ -181,14 +185,14 @@ def _erase_thread(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> 
     def run(tx: Transaction) -> ErasureResult:
         tx.require_own_batch(f"thread {thread_id}")
         thread = _require_thread(tx.fetch("thread", workspace, thread_id), thread_id)
-        if not tx.fetch("told_lines", workspace, thread_id)[0][0]:
+        if not tx.fetch("count_thread_entries", workspace, thread_id)[0][0]:
             return ErasureResult()
         try:
             transition = erase(thread, by, tx.moment(workspace))
         except Conflict:
             return ErasureResult(skipped=((thread_id, thread.status),))
         if not dry_run:
-            tx.write("erase_lines", workspace, thread_id)
+            tx.write("erase_thread_entries", workspace, thread_id)
             tx.write("drop_draft", workspace, thread_id)
             _write_transition(tx, transition)
         return ErasureResult(threads=1)
@@ -222,7 +226,7 @@ def _insert_transition(tx: Transaction, transition: ThreadTransition, bodies: Se
     tx.append_events(thread.workspace, ledger_events(transition))
     now = tx.moment(thread.workspace).now
     for number, (entry, body) in enumerate(zip(transition.entries, bodies, strict=True), thread.entry_count + 1):
-        tx.write("insert_line", thread.workspace, thread.id, number, now, entry.kind, entry.actor, body)
+        tx.write("insert_thread_entry", thread.workspace, thread.id, number, now, entry.kind, entry.actor, body)
     thread = replace(thread, entry_count=thread.entry_count + len(transition.entries))
     if any(entry.kind in DRAFT_ENDING_KINDS for entry in transition.entries):
         tx.write("drop_draft", thread.workspace, thread.id)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from interlock.core.canonical import digest
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger.chain import PARSE_ERRORS, Entry
 from interlock.core.ledger.event import Stored
@@ -35,7 +35,7 @@ _ROW_READERS: dict[str, Callable[[Row], tuple[str, Any]]] = {
     "grants": lambda row: (str(row[1]), rows.read_grant(row)),
     "agents": lambda row: (str(row[0]), AgentVersion(*row)),
     "freezes": lambda row: (str(row[0]), FreezeRow(rows.read_freezes([row[:-1]])[0], row[-1])),
-    "pins": lambda row: (visible(str(row[0])), rows.read_pin(row)),
+    "pins": lambda row: (escape_invisible(str(row[0])), rows.read_pin(row)),
 }
 
 
@@ -139,16 +139,16 @@ PAGE_SIZE = 1_000
 
 async def backfill_statements(database: Database) -> list[str]:
     """State the existing rows in ledgers of an earlier version, before any other write; return those workspaces."""
-    found = [str(row[0]) for row in await database.fetch("unstated")]
+    found = [str(row[0]) for row in await database.fetch("workspaces_without_baseline")]
     return [workspace for workspace in found if await database.write(backfill_statement(workspace))]
 
 
 def backfill_statement(workspace: str) -> BatchItem:
     def run(tx: Transaction) -> bool:
         tx.require_own_batch(f"stating of {workspace}")
-        if tx.fetch("mark", workspace, STATED_KIND):
+        if tx.fetch("consumer_offset", workspace, STATED_KIND):
             return False  # another process was faster
-        tx.write("write_mark", workspace, STATED_KIND, tx.head(workspace).seq)
+        tx.write("write_consumer_offset", workspace, STATED_KIND, tx.head(workspace).seq)
         if _is_stated(tx, workspace):
             return False
         found = {table: list(_read_rows(tx, table, workspace)) for table in TABLES}
@@ -159,8 +159,8 @@ def backfill_statement(workspace: str) -> BatchItem:
 
 
 def _is_stated(tx: Transaction, workspace: str) -> bool:
-    born = tx.fetch("first_birth", workspace)
-    return bool(tx.fetch("stated_entry", workspace)) or bool(born and '"subject":"' in born[0][0])
+    born = tx.fetch("first_approval_event", workspace)
+    return bool(tx.fetch("baseline_entry", workspace)) or bool(born and '"subject":"' in born[0][0])
 
 
 def _read_rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[str, Any]]:
@@ -173,7 +173,7 @@ def _read_rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[st
 
 def _open_approvals(tx: Transaction, workspace: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
     after = ""
-    while found := tx.fetch("stated_approvals", workspace, after, PAGE_SIZE):
+    while found := tx.fetch("baseline_approvals", workspace, after, PAGE_SIZE):
         for row in found:
             with suppress(*PARSE_ERRORS, StoreUnavailable):  # left out; a verifier reports why
                 approval = rows.read_approval(row, tx.terms)

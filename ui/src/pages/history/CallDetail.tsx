@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { useApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { stringifyJson } from "../../api/json";
 import { ErrorMessage, Loading } from "../../components/States";
-import { visible } from "../../components/visible";
+import { escapeInvisible } from "../../components/escapeInvisible";
 import css from "./History.module.css";
 import { StatusBadge } from "./StatusBadge";
 import { RawData, Timeline } from "./Timeline";
@@ -38,9 +38,9 @@ function CallDetails({ approval }: { approval: ApprovalSnapshot }) {
         {approval.card.sentence}
       </Title>
       <Text size="sm">
-        {approval.agent ? `The agent ${visible(approval.agent)}` : "An agent"}
-        {approval.requester && `, for ${visible(approval.requester)}`}
-        {approval.rule && `; rule “${visible(approval.rule)}”`}
+        {approval.agent ? `The agent ${escapeInvisible(approval.agent)}` : "An agent"}
+        {approval.requester && `, for ${escapeInvisible(approval.requester)}`}
+        {approval.rule && `; rule “${escapeInvisible(approval.rule)}”`}
       </Text>
       <Links approval={approval} />
       {erased && (
@@ -84,18 +84,18 @@ function Values({ approval }: { approval: ApprovalSnapshot }) {
           <summary>Arguments ({approval.card.fields.length})</summary>
           {approval.card.fields.map((field) => (
             <Text key={field.pointer} ff="monospace" size="xs">
-              {field.pointer === `/${field.name}` ? field.name : visible(field.pointer)}: {field.text}
+              {field.pointer === `/${field.name}` ? field.name : escapeInvisible(field.pointer)}: {field.text}
             </Text>
           ))}
         </details>
       )}
       {approval.error_message && (
         <Text size="sm" c="red">
-          {visible(approval.error_message)}
+          {escapeInvisible(approval.error_message)}
         </Text>
       )}
       {approval.result !== null && approval.result !== undefined && (
-        <RawData name="Result" text={visible(stringifyJson(approval.result))} />
+        <RawData name="Result" text={escapeInvisible(stringifyJson(approval.result))} />
       )}
     </>
   );

@@ -6,7 +6,7 @@ import type { ApprovalItem } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
-import { visible } from "../../components/visible";
+import { escapeInvisible } from "../../components/escapeInvisible";
 import { live } from "../../live/live";
 import { CallDetail } from "./CallDetail";
 import css from "./History.module.css";
@@ -154,11 +154,11 @@ function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
         {item.sentence}
       </div>
       <span className={css.small}>
-        <span>{visible(item.tool)}</span>
-        {item.agent && <span>{visible(item.agent)}</span>}
+        <span>{escapeInvisible(item.tool)}</span>
+        {item.agent && <span>{escapeInvisible(item.agent)}</span>}
         {item.decision && (
           <span>
-            {visible(item.decision.by)}, <TimeAgo at={item.decision.at} />
+            {escapeInvisible(item.decision.by)}, <TimeAgo at={item.decision.at} />
           </span>
         )}
       </span>

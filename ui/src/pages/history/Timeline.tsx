@@ -1,7 +1,7 @@
 import { Code, Text } from "@mantine/core";
 import { stringifyJson } from "../../api/json";
 import { TimeAgo } from "../../components/TimeAgo";
-import { visible, visibleLines } from "../../components/visible";
+import { escapeInvisible, visibleLines } from "../../components/escapeInvisible";
 import css from "./History.module.css";
 import {
   describeEntry,
@@ -82,7 +82,7 @@ export function TimelineStep({ entry }: { entry: TimelineEntry }) {
       {listChanges(entry).map((change) => (
         <ChangeLines key={change.name} change={change} />
       ))}
-      <RawData name="Entry as stored" text={visible(stringifyJson(entry))} />
+      <RawData name="Entry as stored" text={escapeInvisible(stringifyJson(entry))} />
     </>
   );
 }
@@ -145,7 +145,7 @@ interface EntryChange {
 export function listFacts(entry: TimelineEntry): EntryFact[] {
   const contentFact = (name: string, label: string): EntryFact[] => {
     const found = entryContent(entry, name);
-    return typeof found === "string" && found ? [{ label, text: visible(found) }] : [];
+    return typeof found === "string" && found ? [{ label, text: escapeInvisible(found) }] : [];
   };
   return [
     ...contentFact("via", "via"),
@@ -183,7 +183,7 @@ function quorumFacts(entry: TimelineEntry): EntryFact[] {
 function acknowledgedFacts(entry: TimelineEntry): EntryFact[] {
   const found = entryContent(entry, "acknowledged");
   if (!Array.isArray(found) || !found.length) return [];
-  return [{ label: "acknowledged", text: found.map((id) => visible(String(id))).join(", ") }];
+  return [{ label: "acknowledged", text: found.map((id) => escapeInvisible(String(id))).join(", ") }];
 }
 
 const QUOTED_FIELDS = ["text", "reason", "comment", "note", "error", "sentence"];

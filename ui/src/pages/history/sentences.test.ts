@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { visible } from "../../components/visible";
+import { escapeInvisible } from "../../components/escapeInvisible";
 import {
   describeEntry,
   EVENT_KINDS,
@@ -53,7 +53,7 @@ describe("sentences", () => {
 
   it("escape invisible characters in names", () => {
     expect(nameActor("agent:b\u202eot")).toBe("The agent b\\u{202e}ot");
-    expect(visible("a\u00a0b\\c\u200d d")).toBe("a\\u{a0}b\\\\c\\u{200d} d");
+    expect(escapeInvisible("a\u00a0b\\c\u200d d")).toBe("a\\u{a0}b\\\\c\\u{200d} d");
   });
 
   it("distinguish erased content from missing content", () => {

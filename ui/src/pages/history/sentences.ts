@@ -1,5 +1,5 @@
 import type { Schemas } from "../../api/client";
-import { visible } from "../../components/visible";
+import { escapeInvisible } from "../../components/escapeInvisible";
 
 const DELIVERY_KINDS = new Set(["delivered", "delivery_parked", "delivery_again"]);
 
@@ -93,7 +93,7 @@ export const EVENT_KINDS = Object.keys(DESCRIPTIONS);
 /** "bob approved it". An unknown kind is described by its name. */
 export function describeEntry(entry: TimelineEntry): string {
   const describe = DESCRIPTIONS[entry.kind];
-  return `${nameActor(entry.actor)} ${describe ? describe(entry) : visible(entry.kind.replaceAll("_", " "))}`;
+  return `${nameActor(entry.actor)} ${describe ? describe(entry) : escapeInvisible(entry.kind.replaceAll("_", " "))}`;
 }
 
 export function nameActor(name: string): string {
@@ -101,9 +101,9 @@ export function nameActor(name: string): string {
   if (name === "policy") return "The policy";
   if (name === "agent") return "The agent";
   const [kind, ...rest] = name.split(":");
-  if (kind === "agent") return `The agent ${visible(rest.join(":"))}`;
+  if (kind === "agent") return `The agent ${escapeInvisible(rest.join(":"))}`;
   if (kind === "runner") return "The runner";
-  return visible(name);
+  return escapeInvisible(name);
 }
 
 /** Whether its content was erased. */
@@ -114,7 +114,7 @@ export const entryContent = (entry: TimelineEntry, name: string): unknown => ent
 
 function text(entry: TimelineEntry, name: string): string {
   const found = entryData(entry, name);
-  return typeof found === "string" || typeof found === "number" ? visible(String(found)) : "";
+  return typeof found === "string" || typeof found === "number" ? escapeInvisible(String(found)) : "";
 }
 
 /** "ada via mail" */
@@ -131,7 +131,7 @@ function delivered(entry: TimelineEntry): string {
 
 function because(entry: TimelineEntry, name: string): string {
   const why = entryContent(entry, name);
-  return typeof why === "string" && why ? `: ${visible(why)}` : "";
+  return typeof why === "string" && why ? `: ${escapeInvisible(why)}` : "";
 }
 
 const scope = (entry: TimelineEntry): string =>
@@ -153,12 +153,12 @@ function allowedBy(entry: TimelineEntry): string {
 function people(entry: TimelineEntry): string {
   const to = entryContent(entry, "to") as { users?: string[]; teams?: string[] } | undefined;
   const names = [...(to?.users ?? []), ...(to?.teams ?? []).map((team) => `the team ${team}`)];
-  return names.length ? ` to ${names.map(visible).join(", ")}` : "";
+  return names.length ? ` to ${names.map(escapeInvisible).join(", ")}` : "";
 }
 
 function verb(entry: TimelineEntry): string {
   const kind = entryContent(entry, "kind");
-  return typeof kind === "string" ? visible(kind === "respond" ? "answer" : kind) : "decide";
+  return typeof kind === "string" ? escapeInvisible(kind === "respond" ? "answer" : kind) : "decide";
 }
 
 const REFUSALS: Record<string, string> = {
@@ -205,7 +205,7 @@ export function groupDeliveries(entries: TimelineEntry[]): (TimelineEntry | Time
 export function summarizeDeliveries(entries: TimelineEntry[]): string {
   const recipients = new Map<string, Set<string>>();
   for (const entry of entries.filter(({ kind }) => kind === "delivered")) {
-    const channel = visible(String(entry.data.channel ?? "a channel"));
+    const channel = escapeInvisible(String(entry.data.channel ?? "a channel"));
     recipients.set(channel, (recipients.get(channel) ?? new Set()).add(nameRecipient(entry) || "people"));
   }
   const recipientVia = [...recipients].map(([channel, names]) => `${shortList([...names])} via ${channel}`);
@@ -221,7 +221,7 @@ export function summarizeDeliveries(entries: TimelineEntry[]): string {
 /** The person or the destination, if stored. */
 function nameRecipient(entry: TimelineEntry): string {
   const name = entry.content?.person ?? entry.content?.place;
-  return typeof name === "string" ? visible(name) : "";
+  return typeof name === "string" ? escapeInvisible(name) : "";
 }
 
 const MAX_NAMES = 4;

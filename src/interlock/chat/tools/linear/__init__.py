@@ -4,6 +4,6 @@ Everything that is created gets an id derived from the call, so a retry of the s
 writes set a value, so repeating them changes nothing.
 """
 
-from interlock.chat.tools.linear.pack import reads, writes
+from interlock.chat.tools.linear.pack import read_tools, write_tools
 
-__all__ = ["reads", "writes"]
+__all__ = ["read_tools", "write_tools"]

@@ -15,7 +15,7 @@ WorkFunction = Callable[[LinearClient, ToolInvocation], Awaitable[object]]
 PreviewFunction = Callable[[LinearClient, Args], Awaitable[str]]
 
 
-def reads(context: ToolContext) -> Sequence[Tool]:
+def read_tools(context: ToolContext) -> Sequence[Tool]:
     access = make_linear_access(context)
     if access is None:
         return ()
@@ -37,7 +37,7 @@ def reads(context: ToolContext) -> Sequence[Tool]:
     )
 
 
-def writes(context: ToolContext) -> Sequence[Tool]:
+def write_tools(context: ToolContext) -> Sequence[Tool]:
     access = make_linear_access(context)
     return () if access is None else (*_issue_tools(access), *_planning_tools(access))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.errors import DeliveryFailed
 from interlock.notify.channel import DeliveryDelayed, DeliveryRejected
 from interlock.notify.http import HttpPoster, parse_retry_after
@@ -61,7 +61,9 @@ class SlackApi:
             raise DeliveryDelayed("Slack answered something that is not an answer of its API.")
         if payload.get("ok") is True:
             return payload
-        raise _failure(str(payload.get("error", "")), method, visible(destination), parse_retry_after(answer.headers))
+        raise _failure(
+            str(payload.get("error", "")), method, escape_invisible(destination), parse_retry_after(answer.headers)
+        )
 
 
 def _failure(code: str, method: str, place: str, after: float) -> DeliveryFailed:

@@ -1,8 +1,8 @@
 """Slack blocks of a message, within Slack's limits; no argument can inject markup, a mention or a link.
 
 Values are formatted as code, where nothing becomes bold, an emoji or a link; a backtick would end the code and is
-escaped like hidden characters (`visible`). Sentences are plain text. In both, & < > are escaped: without `<` there is
-no mention and no link.
+escaped like hidden characters (`escape_invisible`). Sentences are plain text. In both, & < > are escaped: without `<`
+there is no mention and no link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interlock.core.card import CardField, Finding, visible
+from interlock.core.card import CardField, Finding, escape_invisible
 from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.notify import message_text
 
@@ -183,7 +183,7 @@ def _previews(approval_view: ApprovalView) -> tuple[str, ...]:
 
 def _is_uncut(field: CardField) -> bool:
     limit = MAX_SHORT_VALUE if len(field.text) <= INLINE else MAX_LONG_VALUE
-    name = visible(field.pointer.removeprefix("/"))
+    name = escape_invisible(field.pointer.removeprefix("/"))
     whole_name = len(name) <= MAX_NAME and len(escape_code(name, UNCUT)) <= MAX_LONG_NAME
     return whole_name and len(field.text) <= message_text.MAX_VALUE and len(escape_code(field.text, UNCUT)) <= limit
 
@@ -221,7 +221,7 @@ def _argument(field: CardField) -> str:
 
 
 def _name(field: CardField) -> str:
-    return escape_code(message_text.shorten(visible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
+    return escape_code(message_text.shorten(escape_invisible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
 
 
 def _members(field: CardField) -> str:

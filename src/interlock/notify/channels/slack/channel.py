@@ -20,7 +20,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from interlock.core.approval import approval as approvals
 from interlock.core.approval import vote as voting
-from interlock.core.card import visible
+from interlock.core.card import escape_invisible
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
 from interlock.core.errors import DeliveryFailed, Error, Expired, Misconfigured, NotFound
 from interlock.core.notify.delivery import ApprovalView, Delivery, Notification
@@ -295,7 +295,7 @@ class InteractionHandler:
 
     async def _send_ephemeral(self, payload: Json, slack_user: SlackUser, text: str, link: str = "") -> InboundResponse:
         """Send a message that only the person who clicked sees; a failure is ignored."""
-        blocks = [text_block(visible(text))]
+        blocks = [text_block(escape_invisible(text))]
         blocks += [markup_block(f"<{escape(link)}|Link your Interlock account>, then click again.")] if link else []
         place = payload.get("channel") or {}
         try:
@@ -304,7 +304,7 @@ class InteractionHandler:
                 {
                     "channel": place.get("id"),
                     "user": slack_user.user,
-                    "text": escape_and_cut(visible(text), 2_000),
+                    "text": escape_and_cut(escape_invisible(text), 2_000),
                     "blocks": blocks,
                 },
             )

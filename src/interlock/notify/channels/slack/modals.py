@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, cast
 
 from interlock.core.call import QUESTION_TOOL
 from interlock.core.canonical import canonical, canonical_args, parse_json
-from interlock.core.card import Finding, visible
+from interlock.core.card import Finding, escape_invisible
 from interlock.core.decision import MAX_COMMENT, Acknowledgement, Approve, Decision, Edit, Reject, Respond
 from interlock.core.errors import Error, InvalidDecision, InvalidRequest
 from interlock.core.notify.delivery import ApprovalView
@@ -289,7 +289,7 @@ def _finding_key(finding: Finding) -> str:
 
 
 def _where(finding: Finding) -> str:
-    return visible(finding.pointer.removeprefix("/")) or "the call"
+    return escape_invisible(finding.pointer.removeprefix("/")) or "the call"
 
 
 def _find_block(form: DecisionForm, pointer: str) -> str:
@@ -298,7 +298,7 @@ def _find_block(form: DecisionForm, pointer: str) -> str:
 
 
 def _error_text(text: str) -> str:
-    return message_text.shorten(visible(text), MAX_ERROR)
+    return message_text.shorten(escape_invisible(text), MAX_ERROR)
 
 
 InputKind = Literal["text", "number", "choice", "json"]
@@ -331,7 +331,7 @@ class FormInput:
     hint: str = ""
 
     def block(self, block_id: str) -> Json:
-        title = escape_and_cut(visible(self.name), 150) or "Answer"
+        title = escape_and_cut(escape_invisible(self.name), 150) or "Answer"
         made: Json = {
             "type": "input",
             "block_id": block_id,
@@ -339,7 +339,7 @@ class FormInput:
             "optional": not self.required or self.current == "",
             "element": self._element(),
         }
-        return {**made, "hint": label_object(escape_and_cut(visible(self.hint), 300))} if self.hint else made
+        return {**made, "hint": label_object(escape_and_cut(escape_invisible(self.hint), 300))} if self.hint else made
 
     def read(self, state: Mapping[str, Any]) -> object:
         """Return the value that was entered; MISSING omits the argument. Raises InvalidInput."""
@@ -517,7 +517,7 @@ def _option(number: int, value: object) -> Json:
 
 
 def option_text(value: object) -> str:
-    return visible(value) if isinstance(value, str) else visible(canonical(value).decode())
+    return escape_invisible(value) if isinstance(value, str) else escape_invisible(canonical(value).decode())
 
 
 def _index(options: Sequence[object], current: object) -> int | None:
@@ -558,6 +558,6 @@ def read_inputs(
 
 
 def cut_names(names: Sequence[str], most: int = 10) -> Iterator[str]:
-    yield from (message_text.shorten(visible(name), 100) for name in names[:most])
+    yield from (message_text.shorten(escape_invisible(name), 100) for name in names[:most])
     if len(names) > most:
         yield f"{len(names) - most} more"

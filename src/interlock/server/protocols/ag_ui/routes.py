@@ -32,6 +32,7 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.presenters.approval import shown_args
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     ContextDep,
@@ -39,7 +40,6 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     SECURITY_HEADERS,
     HttpRequest,
@@ -72,7 +72,7 @@ UNKNOWN_INTERRUPT = "There is no interrupt with this id in this thread."
 AG_UI_EVENT_STREAM = "Events of AG-UI 1.0, until the run is finished, has failed, or is interrupted."
 RUN_ERRORS = (404, 409, 410, 422, 429)
 
-router, fast = APIRouter(prefix="/ag-ui", tags=["AG-UI"]), FastRouter("AG-UI")
+router, asgi_routes = APIRouter(prefix="/ag-ui", tags=["AG-UI"]), AsgiRouter("AG-UI")
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
@@ -168,12 +168,12 @@ class AgUiRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    @fast.stream("POST", "/ag-ui", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
+    @asgi_routes.stream("POST", "/ag-ui", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
     async def run(self, request: HttpRequest, receive: Receive, send: Send, body: RunAgentInput) -> None:
         """Run the assistant: send the new message, or the answers to all open interrupts, and stream the events."""
         await self._run(request, receive, send, body, ASSISTANT)
 
-    @fast.stream("POST", "/ag-ui/{agent}", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
+    @asgi_routes.stream("POST", "/ag-ui/{agent}", DECIDERS, AG_UI_EVENT_STREAM, errors=RUN_ERRORS)
     async def run_agent(self, request: HttpRequest, receive: Receive, send: Send, body: RunAgentInput) -> None:
         """Run an agent: send the new message, or the answers to all open interrupts, and stream the events."""
         await self._run(request, receive, send, body, request.path_params[0])

@@ -20,6 +20,7 @@ from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import Decision, read_decision
 from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.errors import Problem as Complaint
+from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     PrincipalDep,
@@ -28,7 +29,6 @@ from interlock.server.dependencies import (
     require_roles,
     to_starlette,
 )
-from interlock.server.fast_route import FastRouter
 from interlock.server.http import (
     SECURITY_HEADERS,
     Header,
@@ -54,7 +54,7 @@ from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadStream
 from interlock.storage.tables.threads import DONE_STATUS, MAX_ENTRY_NUMBER
 
-router, fast = APIRouter(prefix="/ai-sdk", tags=["AI SDK"]), FastRouter("AI SDK")
+router, asgi_routes = APIRouter(prefix="/ai-sdk", tags=["AI SDK"]), AsgiRouter("AI SDK")
 
 HEADERS: tuple[Header, ...] = ((b"x-vercel-ai-ui-message-stream", b"v1"),)
 FINAL_EVENTS = frozenset({"end"})
@@ -130,7 +130,7 @@ class AiSdkRoutes:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    @fast.stream("POST", "/ai-sdk/chat", DECIDERS, UI_MESSAGE_STREAM, errors=(404, 409, 422, 429))
+    @asgi_routes.stream("POST", "/ai-sdk/chat", DECIDERS, UI_MESSAGE_STREAM, errors=(404, 409, 422, 429))
     async def send(self, request: HttpRequest, receive: Receive, send: Send, body: AiSdkChatBody) -> None:
         """Send the newest message, or the answers to pending approvals and questions, and stream the reply."""
         message = _newest_message(body)
@@ -143,7 +143,7 @@ class AiSdkRoutes:
             start = await self._say(context, body, message)
         await self._serve(request, start, receive, send)
 
-    @fast.stream(
+    @asgi_routes.stream(
         "GET",
         "/ai-sdk/chat/{chat_id}/stream",
         DECIDERS,

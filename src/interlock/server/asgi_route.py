@@ -29,7 +29,7 @@ class RouteDocs(NamedTuple):
     text: str = ""
 
 
-class FastRoute(NamedTuple):
+class AsgiRoute(NamedTuple):
     """A route without a framework; `template` is its path in the OpenAPI document.
 
     The router parses the `body` or the `query` of a request and passes it to the handler; for a request without a
@@ -50,7 +50,7 @@ class FastRoute(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FastRouter:
+class AsgiRouter:
     """Decorators for the methods of a class that is made with the server's state; `tag` is the group of its routes.
 
     As in FastAPI, the docstring of a handler describes its route, and the type of its parameter `body` or `query` is
@@ -69,7 +69,7 @@ class FastRouter:
         errors: tuple[int, ...] = (),
         body: Model | None = None,
         max_body: int = MAX_BYTES,
-    ) -> Callable[[Handler], FastRoute]:
+    ) -> Callable[[Handler], AsgiRoute]:
         """A handler that takes the request, and its `body` or `query`; `response` is the model of its response."""
         docs = RouteDocs(self.tag, {200: {"model": response}}, errors, body)
         return lambda handle: _declare(method, template, roles, handle, docs)._replace(max_body=max_body)
@@ -84,7 +84,7 @@ class FastRouter:
         errors: tuple[int, ...] = (),
         query: Model | None = None,
         no_content: str = "",
-    ) -> Callable[[StreamHandler], FastRoute]:
+    ) -> Callable[[StreamHandler], AsgiRoute]:
         """A handler that takes the request, `receive`, `send`, and its `body`; `response` describes the event stream.
 
         `no_content` says when there is none, and the status is 204.
@@ -97,22 +97,22 @@ class FastRouter:
         return lambda handle: _declare(method, template, roles, handle, docs)._replace(streams=True)
 
 
-def declared_routes(handlers: type) -> list[FastRoute]:
+def declared_routes(handlers: type) -> list[AsgiRoute]:
     """The routes of a class, in the order of their declarations."""
-    return [each for each in vars(handlers).values() if isinstance(each, FastRoute)]
+    return [each for each in vars(handlers).values() if isinstance(each, AsgiRoute)]
 
 
-def bind_routes(handlers: object) -> list[FastRoute]:
+def bind_routes(handlers: object) -> list[AsgiRoute]:
     """The routes of an object, ready to be served."""
     return [each._replace(handle=MethodType(each.handle, handlers)) for each in declared_routes(type(handlers))]
 
 
 def _declare(
     method: str, template: str, roles: frozenset[str], handle: Callable[..., Awaitable[Any]], docs: RouteDocs
-) -> FastRoute:
+) -> AsgiRoute:
     hints = get_type_hints(handle)
     body, query = hints.get("body"), hints.get("query")
     text = " ".join((getdoc(handle) or "").split())
     docs = docs._replace(text=text, body=body or docs.body, query=query or docs.query)
     default_query = query() if query else None
-    return FastRoute(method, template, roles, handle, docs, body=body, query=query, default_query=default_query)
+    return AsgiRoute(method, template, roles, handle, docs, body=body, query=query, default_query=default_query)

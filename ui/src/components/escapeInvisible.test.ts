@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { needsEscapes, quoteVisible, visible, visibleJson } from "./visible";
-import vectors from "./visible.vectors.json";
+import { needsEscapes, quoteVisible, escapeInvisible, visibleJson } from "./escapeInvisible";
+import vectors from "./escapeInvisible.vectors.json";
 
-describe("visible", () => {
+describe("escapeInvisible", () => {
   it.each(vectors as [string, string][])("shows %j as the server does", (text, shown) => {
-    expect(visible(text)).toBe(shown);
+    expect(escapeInvisible(text)).toBe(shown);
   });
 
   it("shows each value differently", () => {

@@ -1,4 +1,4 @@
-"""A fast route is declared once, beside its handler: this is what the router and the document make of it."""
+"""An ASGI route is declared once, beside its handler: this is what the router and the document make of it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from interlock.server.app import FAST_ROUTES
-from interlock.server.fast_route import FastRouter, bind_routes, declared_routes
+from interlock.server.app import ASGI_ROUTES
+from interlock.server.asgi_route import AsgiRouter, bind_routes, declared_routes
 from interlock.server.http import HttpRequest, HttpResponse, RequestBody, example, json_response
 from interlock.server.openapi.document import TAGS, build_openapi, make_docs_router
 from interlock.server.protocols import load_protocols
 
-fast = FastRouter("agents")
+asgi_routes = AsgiRouter("agents")
 AGENT = frozenset({"agent"})
 
 
@@ -35,17 +35,17 @@ class BookRoutes:
     def __init__(self, owner: str) -> None:
         self._owner = owner
 
-    @fast.route("GET", "/api/books/{book_id}", AGENT, BookJson, errors=(404,))
+    @asgi_routes.route("GET", "/api/books/{book_id}", AGENT, BookJson, errors=(404,))
     async def show(self, request: HttpRequest, query: ShelfQuery) -> HttpResponse:
         """Show a book. The title names its owner."""
         return json_response({"title": f"{self._owner} {query.limit}"})
 
-    @fast.route("POST", "/api/books", AGENT, BookJson, max_body=5)
+    @asgi_routes.route("POST", "/api/books", AGENT, BookJson, max_body=5)
     async def add(self, request: HttpRequest, body: BookBody) -> HttpResponse:
         """Add a book."""
         return json_response({"title": body.title})
 
-    @fast.route("POST", "/api/books/lend", AGENT, BookJson, body=BookBody)
+    @asgi_routes.route("POST", "/api/books/lend", AGENT, BookJson, body=BookBody)
     async def lend(self, request: HttpRequest) -> HttpResponse:
         """Lend a book."""
         return json_response({"title": ""})
@@ -84,8 +84,8 @@ def test_the_document_is_derived_from_the_same_declaration() -> None:
     assert "example" not in document["components"]["schemas"]["BookBody"]
 
 
-def test_every_fast_route_has_a_known_tag_and_a_description() -> None:
-    classes = [*FAST_ROUTES, *(each for protocol in load_protocols() for each in protocol.handlers)]
+def test_every_asgi_route_has_a_known_tag_and_a_description() -> None:
+    classes = [*ASGI_ROUTES, *(each for protocol in load_protocols() for each in protocol.handlers)]
     routes = [route for handlers in classes for route in declared_routes(handlers)]
     assert len(routes) > 20
     assert [each.template for each in routes if each.docs.tag not in TAGS or not each.docs.text] == []

@@ -17,7 +17,7 @@ def _parse_lookalikes(table: str) -> dict[int, str]:
 
 # Letters of other alphabets that look Latin: Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Deseret, phonetic ones,
 # and a few rings and strokes. Capitals come first, because some look like another letter than their small form does: a
-# Greek capital nu is an N, a small one a v. No such table is ever complete: `mixed_alphabet` finds what it lacks.
+# Greek capital nu is an N, a small one a v. No such table is ever complete: `mixed_scripts` finds what it lacks.
 _CAPITALS = _parse_lookalikes(
     "a:410,391,531,13aa,a4ee b:412,392,13cf,13f4,a4d0 c:421,3f9,13df,a4da d:13a0,13e7,a4d3 e:415,395,13ac,a4f0 "
     "f:a4dd g:13b6,13c0,13f3,a4d6 h:41d,397,13bb,13c2,a4e7 i:406,399,13a5,a4f2 j:408,13ab,a4d9 k:41a,39a,13e6,a4d7 "
@@ -44,13 +44,13 @@ _BLANK = re.compile(
     "\u180b-\u180f\U000e0100-\U000e01ef]"
 )
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9\x80-\U0010ffff]+")
-_BESIDE_ANY = frozenset({"CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "COMBINING", "MODIFIER", "VARIATION"})
+_SCRIPTS_BESIDE_ANY = frozenset({"CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "COMBINING", "MODIFIER", "VARIATION"})
 SHOWN, SHOWN_WORD = 3, 60  # characters and the length of a word in a message
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 @lru_cache(maxsize=10_000)
-def fold(name: str) -> str:
+def fold_confusables(name: str) -> str:
     """Fold confusable names to the same string.
 
     Folds compatible forms, case, surrounding spaces, invisible characters, and letters of other alphabets that look
@@ -64,7 +64,7 @@ def fold(name: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def mixed_alphabet(name: str) -> str:
+def mixed_scripts(name: str) -> str:
     """The characters that mix alphabets within one word of a name, as text; empty if none do.
 
     A look-alike that no table lists is found by the letters next to it, to whose alphabet it does not belong. Chinese,
@@ -76,7 +76,7 @@ def mixed_alphabet(name: str) -> str:
     for word in _WORD_ENDS.split(normalize("NFKC", name)):
         if len(set(map(_script, word)) - {""}) > 1:
             odd = [ch for ch in dict.fromkeys(word) if not ch.isascii() and _script(ch)][:SHOWN]
-            return f'"{spell_out(word[:SHOWN_WORD])}" has {", ".join(map(_char_name, odd))}'
+            return f'"{escape_non_ascii(word[:SHOWN_WORD])}" has {", ".join(map(_char_name, odd))}'
     return ""
 
 
@@ -91,19 +91,19 @@ def without_case(name: str) -> str:
 
 def looks_like(name: str, other: str) -> bool:
     """Whether a reader would confuse the two names; names that differ in case only are the same name."""
-    return name != other and fold(name) == fold(other) and not differs_only_in_case(name, other)
+    return name != other and fold_confusables(name) == fold_confusables(other) and not differs_only_in_case(name, other)
 
 
-def spell_out(name: str) -> str:
+def escape_non_ascii(name: str) -> str:
     """The name with every character but plain ASCII as its code point, so that look-alikes differ."""
     return "".join(ch if " " <= ch <= "~" else f"\\u{{{ord(ch):x}}}" for ch in name)
 
 
-def imitates(name: str, pattern: str) -> bool:
+def is_confusable_with(name: str, pattern: str) -> bool:
     """Whether a name matches a pattern only visually: by look-alikes, invisible characters or spaces, not by case."""
     if name.isascii() and pattern.isascii() and name == name.strip():
         return False
-    if not matches_pattern(fold(name), fold_pattern(pattern)):
+    if not matches_pattern(fold_confusables(name), fold_pattern(pattern)):
         return False
     return not matches_pattern(without_case(name), without_case(pattern))
 
@@ -116,7 +116,7 @@ def matches_pattern(name: str, pattern: str) -> bool:
 @lru_cache(maxsize=10_000)
 def fold_pattern(pattern: str) -> str:
     """Fold a pattern, except its wildcards."""
-    return "".join(part if part in ("*", "?") else fold(part) for part in re.split(r"([*?])", pattern))
+    return "".join(part if part in ("*", "?") else fold_confusables(part) for part in re.split(r"([*?])", pattern))
 
 
 @lru_cache(maxsize=10_000)
@@ -134,7 +134,7 @@ def _script(ch: str) -> str:
     first = re.split("[ -]", name_of(ch, "UNKNOWN").removeprefix("EXTENDED "))[0]
     if first == "HANGUL":
         return "" if "\uac00" <= ch <= "\ud7a3" else first  # the parts of its syllables look like rings and strokes
-    return "" if first in _BESIDE_ANY else first
+    return "" if first in _SCRIPTS_BESIDE_ANY else first
 
 
 def _char_name(ch: str) -> str:

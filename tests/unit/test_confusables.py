@@ -2,15 +2,15 @@
 
 import pytest
 
-from interlock.core.names import (
+from interlock.core.confusables import (
     differs_only_in_case,
-    fold,
+    escape_non_ascii,
+    fold_confusables,
     fold_pattern,
-    imitates,
+    is_confusable_with,
     looks_like,
     matches_pattern,
-    mixed_alphabet,
-    spell_out,
+    mixed_scripts,
 )
 
 SAME = [
@@ -39,8 +39,8 @@ SAME = [
 
 @pytest.mark.parametrize("name", SAME)
 def test_names_that_read_the_same_fold_to_the_same(name: str) -> None:
-    assert fold(name) == "fund_transfer"
-    assert fold(fold(name)) == fold(name)
+    assert fold_confusables(name) == "fund_transfer"
+    assert fold_confusables(fold_confusables(name)) == fold_confusables(name)
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_names_that_read_the_same_fold_to_the_same(name: str) -> None:
     ],
 )
 def test_letters_that_look_latin_become_latin_and_others_stay(name: str, folded: str) -> None:
-    assert fold(name) == folded
+    assert fold_confusables(name) == folded
 
 
 @pytest.mark.parametrize(("one", "other"), [("l0gin", "1ogin"), ("pay1", "payl"), ("rnail", "mail"), ("pay", "pay_")])
 def test_what_only_a_hurried_reader_confuses_stays_apart(one: str, other: str) -> None:
-    assert fold(one) != fold(other)
+    assert fold_confusables(one) != fold_confusables(other)
 
 
 @pytest.mark.parametrize("name", [name for name in SAME if name.lower() != "fund_transfer"])
 def test_a_name_that_only_looks_the_same_is_an_imitation(name: str) -> None:
-    assert imitates(name, "fund_transfer")
-    assert not imitates(name, "refund")
+    assert is_confusable_with(name, "fund_transfer")
+    assert not is_confusable_with(name, "refund")
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def test_a_name_that_only_looks_the_same_is_an_imitation(name: str) -> None:
     ],
 )
 def test_case_alone_and_what_a_pattern_covers_as_written_are_no_imitation(name: str, pattern: str) -> None:
-    assert not imitates(name, pattern)
+    assert not is_confusable_with(name, pattern)
 
 
 def test_an_imitation_of_a_pattern_is_one() -> None:
-    assert imitates("dr\u043ep_users", "drop_*")
-    assert imitates("drop_users ", "drop_?sers")
-    assert not imitates("dr\u043ep_users", "*")
+    assert is_confusable_with("dr\u043ep_users", "drop_*")
+    assert is_confusable_with("drop_users ", "drop_?sers")
+    assert not is_confusable_with("dr\u043ep_users", "*")
 
 
 def test_a_latin_name_imitates_one_of_another_alphabet_too() -> None:
-    assert imitates("cop", "\u0441\u043e\u0440")
+    assert is_confusable_with("cop", "\u0441\u043e\u0440")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_two_names_look_alike_if_a_reader_takes_one_for_the_other_and_they_are_n
 
 
 def test_a_spelled_name_shows_every_letter_that_is_not_plain() -> None:
-    assert spell_out("s\u0435nd it\u200b\n") == "s\\u{435}nd it\\u{200b}\\u{a}"
+    assert escape_non_ascii("s\u0435nd it\u200b\n") == "s\\u{435}nd it\\u{200b}\\u{a}"
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_only_a_star_and_a_question_mark_stand_for_others(name: str, pattern: st
 
 @pytest.mark.parametrize("name", ["dr\u2c9fp", "dr\U0001042cp", "dr\u07cbp", "dr\u0d20p", "dr\u3007p", "dr\u043ep"])
 def test_rings_of_other_scripts_are_read_as_an_o(name: str) -> None:
-    assert fold(name) == "drop"
+    assert fold_confusables(name) == "drop"
 
 
 def test_small_letters_of_another_alphabet_fold_as_its_capitals_do() -> None:
-    assert fold("\u0432\u043e\u0442") == fold("\u0412\u041e\u0422") == "bot"
-    assert fold("\uab85\uab83") == fold("\u13b5\u13b3")
+    assert fold_confusables("\u0432\u043e\u0442") == fold_confusables("\u0412\u041e\u0422") == "bot"
+    assert fold_confusables("\uab85\uab83") == fold_confusables("\u13b5\u13b3")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_small_letters_of_another_alphabet_fold_as_its_capitals_do() -> None:
     ],
 )
 def test_names_with_one_alphabet_in_each_word_mix_nothing(name: str) -> None:
-    assert mixed_alphabet(name) == ""
+    assert mixed_scripts(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_names_with_one_alphabet_in_each_word_mix_nothing(name: str) -> None:
     ],
 )
 def test_a_word_of_two_alphabets_is_a_mixture(name: str) -> None:
-    assert mixed_alphabet(name) != ""
+    assert mixed_scripts(name) != ""
 
 
 def test_a_mixture_is_told_by_its_characters() -> None:
-    assert mixed_alphabet("ab_dr\u2c9fp") == r'"dr\u{2c9f}p" has U+2C9F COPTIC SMALL LETTER O'
-    assert mixed_alphabet("x\ue000y").endswith("has U+E000")
+    assert mixed_scripts("ab_dr\u2c9fp") == r'"dr\u{2c9f}p" has U+2C9F COPTIC SMALL LETTER O'
+    assert mixed_scripts("x\ue000y").endswith("has U+E000")

@@ -1,5 +1,5 @@
-/** Same as `visible` in the server's core/card.py: two different texts never look alike. */
-export function visible(text: string): string {
+/** Same as `escape_invisible` in the server's core/card.py: two different texts never look alike. */
+export function escapeInvisible(text: string): string {
   if (/^[ -~]*$/.test(text)) return text.replaceAll("\\", "\\\\");
   const hasDeceptiveMarks = findsDeceptiveMarks(text);
   const foreignMarks = findForeignMarks(text);
@@ -11,17 +11,17 @@ export function visible(text: string): string {
 }
 
 /** The same for multi-line text. */
-export const visibleLines = (text: string): string[] => text.split("\n").map(visible);
+export const visibleLines = (text: string): string[] => text.split("\n").map(escapeInvisible);
 
 /** A value on one line, as cards show it: `1` and `"1"` differ. */
 export function quoteVisible(text: string): string {
-  return `"${visible(text).replaceAll('"', '\\"')}"`;
+  return `"${escapeInvisible(text).replaceAll('"', '\\"')}"`;
 }
 
 /** Whether an input field would change or hide a part of the text, apart from line breaks and tabs. */
 export function needsEscapes(text: string): boolean {
   const plain = text.replace(EMOJI, "").replace(/[\n\t\\]/g, "");
-  return plain !== "" && visible(plain) !== plain;
+  return plain !== "" && escapeInvisible(plain) !== plain;
 }
 
 /** JSON with invisible characters as escapes; it parses to the same value. */

@@ -1,4 +1,4 @@
-"""Test vectors that the web app's `visible` and the one of core share."""
+"""Test vectors that the web app's `escapeInvisible` and the one of core share."""
 
 import json
 import re
@@ -6,9 +6,9 @@ import unicodedata
 from pathlib import Path
 from unicodedata import category
 
-from interlock.core.card import _MARKED_SCRIPTS, _script, visible
+from interlock.core.card import _MARKED_SCRIPTS, _script, escape_invisible
 
-VECTORS = Path(__file__).parents[2] / "ui/src/components/visible.vectors.json"
+VECTORS = Path(__file__).parents[2] / "ui/src/components/escapeInvisible.vectors.json"
 USED_BY_MANY = (
     "COMBINING",
     "VEDIC",
@@ -22,11 +22,11 @@ USED_BY_MANY = (
 def test_the_vectors_of_the_page_say_what_the_card_says() -> None:
     pairs = json.loads(VECTORS.read_text())
     assert len(pairs) > 150
-    assert [(text, visible(text)) for text, _ in pairs] == [(text, shown) for text, shown in pairs]
+    assert [(text, escape_invisible(text)) for text, _ in pairs] == [(text, shown) for text, shown in pairs]
 
 
 def test_the_page_knows_the_same_scripts() -> None:
-    source = VECTORS.with_name("visible.ts").read_text()
+    source = VECTORS.with_name("escapeInvisible.ts").read_text()
     table = source.split("const MARKED_SCRIPTS =")[1].split(";\nconst")[0]
     assert "".join(re.findall(r'"(.*?)"', table)) == _MARKED_SCRIPTS
 
