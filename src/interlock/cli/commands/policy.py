@@ -1,4 +1,7 @@
-"""`interlock policy`: check, explain, templates, shadow and rehearse; versions are in `policy_versions`."""
+"""`interlock policy`: check, explain, templates, shadow and rehearse; versions are in `policy_versions`.
+
+It is long because each of these commands prints a report of its own.
+"""
 
 from __future__ import annotations
 
