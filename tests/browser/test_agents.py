@@ -173,7 +173,7 @@ def test_tools_of_an_agent_are_pinned_one_by_one_or_all_at_once(site: Site, visi
     for tool, effect in (("file_letter", "write"), ("shred_letter", "write"), ("okr_like", "")):
         site.propose(bot, tool, {"to": "ann"}, effect=effect)
     page = visit(site.admin, "/agents/mailer")
-    expect(page.get_by_text("2 tools run on their declared effects alone")).to_be_visible()
+    expect(page.get_by_text("2 tools are trusted on their declaration alone")).to_be_visible()
     page.get_by_label("Effect of shred_letter").select_option("destructive")
     page.get_by_role("button", name="Pin shred_letter").click()
     expect(page.locator("[data-declared=shred_letter]")).to_contain_text("pinned")

@@ -263,7 +263,7 @@ def test_what_happens_elsewhere_while_one_edits_is_said_and_costs_no_text(site: 
     digest = site.approval(decided)["args_sha256"]
     answer = bob.post(f"/api/approvals/{decided}/decision", json={"kind": "approve", "args_sha256": digest})
     assert answer.status_code == 200
-    for page, said in zip(pages, ("bob decided this while you were editing", "This request expired"), strict=True):
+    for page, said in zip(pages, ("bob decided this while you were editing", "This approval expired"), strict=True):
         editor = page.locator("[data-editor]")
         expect(editor.get_by_role("alert").first).to_contain_text(said)
         expect(editor.get_by_role("button", name="Approve with 1 change")).to_be_disabled()

@@ -152,7 +152,7 @@ def test_a_template_is_explained_and_rehearsed_before_it_counts(site: Site, visi
     verdict = page.get_by_role("status", name="Verdict")
     expect(verdict.locator("[data-then=deny]")).to_be_visible()
     expect(verdict).to_contain_text("decides")
-    expect(verdict).to_contain_text("Judged as a call with an agent key that is bound to nobody")
+    expect(verdict).to_contain_text("Judged as a call with an agent key that is bound to no agent")
     page.get_by_label("Caller").select_option("embedded")
     page.get_by_role("button", name="Explain").click()
     expect(verdict).to_contain_text("Judged as a call of a program that opens the database itself")
