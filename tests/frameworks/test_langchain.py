@@ -314,7 +314,7 @@ def test_a_process_of_its_own_goes_on_with_a_thread_when_all_is_decided(threads:
     wait_until(lambda: threads.paused_threads() == 0, "the thread went on", TIMEOUT)
     keeper.terminate()
     out, err = wait_finished(keeper)
-    assert (keeper.returncode, "thread-1 went on." in out) == (0, True), f"{out}\n{err}"
+    assert (keeper.returncode, "Resumed thread-1." in out) == (0, True), f"{out}\n{err}"
     end = read_result(threads.start("by hand", "two mails"))
     assert (end.paused, end.results) == (False, ["sent to bob@example.com", "sent to eve@example.com"])
     assert len(threads.effects.calls_to("send_mail")) == 2
