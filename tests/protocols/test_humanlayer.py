@@ -350,7 +350,7 @@ def test_reported_approval_is_refused_to_later_polls_and_posts(scenario: HumanLa
     assert _ok(scenario.look(run))["status"]["approved"] is True
     for again in (scenario.look(run), scenario.post(run)):
         assert (again.status_code, again.json()["error"]) == (409, "already_started")
-        assert "Ask again under a new call_id" in again.json()["message"]
+        assert "use a new call_id" in again.json()["message"]
 
 
 def test_a_call_that_was_started_elsewhere_is_not_handed_over(scenario: HumanLayerScenario, run: str) -> None:
