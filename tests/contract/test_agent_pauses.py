@@ -102,7 +102,7 @@ async def test_a_resume_that_raises_stops_no_other_and_is_tried_again(
         async with asyncio.timeout(60):
             await agent.resume_all(resume, stop)
     assert sorted(tried) == ["bad", "bad", "good"]
-    assert caplog.messages == ["The run bad did not go on: ValueError. It is tried again in 1 s."]
+    assert caplog.messages == ["Resuming run bad failed: ValueError. Retrying in 1 s."]
     assert list(await agent.list_pauses()) == []
 
 

@@ -126,7 +126,7 @@ async def test_what_is_queued_for_a_channel_that_its_workspace_lost_is_parked_an
     [parked] = await services.store.deliveries.list_deliveries("zebra", "parked")
     assert parked.error.startswith("The workspace zebra has no channel room. Add it to the channels of the workspace")
     assert "delivery_parked" in await event_kinds(services, "zebra")
-    with pytest.raises(Conflict, match="There is no channel room any more"):
+    with pytest.raises(Conflict, match="The channel room no longer exists"):
         await requeue_delivery(left.notifications.for_workspace("zebra"), parked.id, "zoe")
     two_workspaces.theirs.failure = None
     await requeue_delivery(two_workspaces.reach.for_workspace("zebra"), parked.id, "zoe")
