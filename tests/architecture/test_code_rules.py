@@ -180,8 +180,12 @@ def test_one_place_puts_a_policy_in_force() -> None:
 
 
 def places_that_assign(attribute: str) -> set[str]:
+    assigned = re.compile(rf"\.{attribute}\b|setattr|delattr")  # most modules need not be parsed for it
     return {
-        f"{relative_path(path)} {name}" for path in MODULES for name in functions_that_assign(attribute, parse(path))
+        f"{relative_path(path)} {name}"
+        for path in MODULES
+        if assigned.search(path.read_text())
+        for name in functions_that_assign(attribute, parse(path))
     }
 
 
