@@ -56,7 +56,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def fake_service(kind: str, tmp_path: Path, clock: Clock) -> AsyncIterator[FakeService]:
     assert kind in FAKE_SERVICES, (
-        f"There is no stand-in for {kind}: add how to try it to tests/channels/fake_services.py."
+        f"There is no fake service for {kind}: add how to try it to tests/channels/fake_services.py."
     )
     async with FAKE_SERVICES[kind](tmp_path, clock) as made:
         yield made

@@ -52,7 +52,7 @@ def test_stop_while_the_model_talks_closes_its_connection(scenario: ChatScenario
         scenario.bob.stop(talk.thread)
         talk.read_all()
     [turn] = scenario.server.models.turns[scenario.started :]
-    wait_until(lambda: turn.was_closed, "the stand-in sees that nobody listens")
+    wait_until(lambda: turn.was_closed, "the fake model sees that nobody listens")
     assert not turn.is_complete
     assert talk.seen[-1].data["stopped"] is True
     assert scenario.bob.entries(talk.thread, "replied") == []

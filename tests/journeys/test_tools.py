@@ -1,4 +1,4 @@
-"""Tools on the command line: whose word each runs on, pinned one by one or all of an agent. R57"""
+"""Tools on the command line: the source of each definition, pinned one by one or all of an agent. R57"""
 
 from __future__ import annotations
 

@@ -403,7 +403,7 @@ _HARMLESS_INVISIBLE: Final = re.compile(
     rf"|(?<=[{_PICTURE}\ufe0f]\u200d)(?=[{_PICTURE}{_SIGN}])|(?<=\r)(?=\n)"
     r"|(?<=[\u0620-\u0dff\u0f40-\u109f\u1780-\u17ff][\u200c\u200d])(?![\u200b-\u200f\u2060-\u206f]))"
 )
-# Blocks of the scripts with combining marks of their own, one script up to each semicolon; the same in visible.ts.
+# Blocks of the scripts with combining marks of their own, a script up to each semicolon; as in escapeInvisible.ts.
 _MARKED_SCRIPTS: Final = (
     "3e2-3ef 2c80-2cff 102e0-102ff; 400-52f 1c80-1c8f 2de0-2dff a640-a69f 1e030-1e08f; 591-5ff fb1d-fb4f; "
     "600-77f 860-8ff fb50-fdff fe70-fefe 10ec0-10eff 1ee00-1eeff; 780-7bf; 7c0-7ff; 800-83f; 840-85f; 900-97f "
