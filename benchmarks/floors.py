@@ -106,7 +106,7 @@ class Postgres:
         """The warm-up is written down too, since a replay begins with an empty database; `replay` skips its time."""
         self._sent: list[tuple[str, Sequence[Any]] | None] = []
         self._warm = 0
-        recorder = PipeRecorder(self._sent)
+        recorder = PipelineRecorder(self._sent)
         database.wrap_connection(recorder.around)
 
     def warmed_up(self) -> None:
@@ -132,33 +132,33 @@ class Postgres:
         self._server.drop_database(name)
 
 
-class PipeRecorder:
-    """A pipe that writes down what is sent, and where it waits for the answers."""
+class PipelineRecorder:
+    """A pipeline that writes down what is sent, and where it waits for the answers."""
 
     def __init__(self, sent: list[tuple[str, Sequence[Any]] | None]) -> None:
         self._sent = sent
         self._heard = 0
-        self._pipe: Pipeline
+        self._pipeline: Pipeline
 
-    def around(self, pipeline: Pipeline) -> PipeRecorder:
-        self._pipe = pipeline
+    def around(self, pipeline: Pipeline) -> PipelineRecorder:
+        self._pipeline = pipeline
         return self
 
     def send(self, text: str, values: Sequence[object] = ()) -> PipelineResult:
         self._sent.append((text, values))
-        return self._pipe.send(text, values)
+        return self._pipeline.send(text, values)
 
     def sync(self) -> None:
         self._sent.append(None)
         try:
-            self._pipe.sync()
+            self._pipeline.sync()
         except psycopg.Error:  # what the server threw away is not part of the floor
             del self._sent[self._heard :]
             raise
         self._heard = len(self._sent)
 
-    def abandon(self) -> None:
-        self._pipe.discard()
+    def discard(self) -> None:
+        self._pipeline.discard()
 
 
 def _play(pipeline: Pipeline, sent: Sequence[tuple[str, Sequence[Any]] | None]) -> None:

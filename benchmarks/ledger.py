@@ -50,7 +50,8 @@ def build(path: Path, entries: int) -> float:
     """Writes the tables as the store would have; gives the seconds that sealing took for one entry."""
     asyncio.run(_create(path))
     connection = sqlite3.connect(path)
-    for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+    triggers = connection.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
+    for name, _ in triggers:
         connection.execute(f"drop trigger {name}")  # these rows are written as they ended
     statements = load_queries()
     connection.execute(statements["insert_terms"], (TERMS.sha256, TERMS.snapshot))
@@ -64,6 +65,9 @@ def build(path: Path, entries: int) -> float:
         head = Head("default", sealed[-1].seq, sealed[-1].link, sealed[-1].at)
         _write(connection, statements, batch, sealed)
     connection.execute(statements["write_head"], head)
+    connection.execute(statements["write_status_count"], ("default", "succeeded", head.seq // ENTRIES_EACH))
+    for _, definition in triggers:
+        connection.execute(definition)
     connection.commit()
     connection.close()
     return spent / head.seq
