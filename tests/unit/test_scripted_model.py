@@ -198,7 +198,7 @@ def test_the_starters_of_the_page_are_understood() -> None:  # R3
 def test_an_unknown_sentence_gets_the_three_nearest(said: str, nearest: str) -> None:  # R3
     made = reply(said)
     assert (made.tool_requests, len(made.suggestions), made.suggestions[0]) == ((), 3, nearest)
-    assert all(f"- {each}" in made.text for each in made.suggestions)
+    assert all(f"*{each}*" in made.text for each in made.suggestions)
     assert all(calls(each) for each in made.suggestions)
 
 

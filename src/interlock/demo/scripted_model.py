@@ -101,8 +101,9 @@ def _suggest(text: str, offered: set[str]) -> Reaction:
     nearest = nearest_sentences(text, offered)
     if not nearest:
         return Reaction("I know none of the tools that I was given, so there is nothing that I can do here.")
-    words = "I do not understand that. The nearest sentences that I know (say help for all of them):"
-    return Reaction("\n".join([words, *(f"- {each}" for each in nearest)]), suggestions=tuple(nearest))
+    known = " or ".join(f"*{each}*" for each in nearest)
+    words = f"I do not understand that. The nearest that I know is {known}. Write *help* to see all that I understand."
+    return Reaction(words, suggestions=tuple(nearest))
 
 
 def _offered(prompt: Prompt) -> set[str]:
@@ -293,7 +294,9 @@ def _list(value: object) -> list[object]:
 def _line(item: object) -> str:
     match item:
         case {**fields}:
-            facts = [f"{key} {_short(_joined(fields[key]))}" for key in _FACTS if fields.get(key) not in (None, "", {}, [])]
+            facts = [
+                f"{key} {_short(_joined(fields[key]))}" for key in _FACTS if fields.get(key) not in (None, "", {}, [])
+            ]
             return ", ".join(facts[:MAX_FACTS])
         case None | True:
             return ""
