@@ -335,19 +335,30 @@ def test_a_clean_up_proposes_archived_posts_and_unused_images() -> None:  # R3
     made = after_looking(PAGES, POSTS, IMAGES)
     assert called(made) == [("cms_delete_post", {"slug": "jan"}), ("cms_delete_image", {"id": "img-2"})]
     assert 'the post "jan" (archived) and the image "img-2" (used nowhere)' in made.text
-    results = [ToolResult(each.id, each.tool, {"status": "deleted"}) for each in made.tool_requests]
-    assert reply("Clean up the site", reply("Clean up the site"), made, *results).tool_requests == ()
 
 
 def test_pages_that_nobody_viewed_for_long_are_confirmed_in_the_conversation() -> None:  # R19
     seen = ("2026-11-01T10:00:00Z", "2026-07-01T10:00:00Z", None)
     pages = [{**page, "last_viewed_at": time} for page, time in zip(PAGES, seen, strict=True)]
-    made = after_looking(pages, POSTS, IMAGES)
-    assert called(made) == [("cms_delete_pages", {"slugs": ["old", "gone"]})]
-    assert 'I also found the post "jan" (archived)' in made.text
-    assert called(after_looking(pages[:2], [], [])) == [("cms_delete_page", {"slug": "old"})]
-    archived = [{**PAGES[0], "status": "archived"}]
-    assert called(after_looking(archived, [], [])) == [("cms_delete_page", {"slug": "home"})]
+    assert called(after_looking(pages, POSTS[:2], IMAGES[:1])) == [("cms_delete_page", {"slug": "old"})]
+    archived = [{**pages[0], "status": "archived"}, *pages[1:]]
+    assert called(after_looking(archived, [], [])) == [("cms_delete_pages", {"slugs": ["home", "old"]})]
+
+
+def test_a_clean_up_asks_about_pages_once_its_cards_are_decided() -> None:  # R3 R19
+    pages = [{"slug": "home", "last_viewed_at": "2026-11-01T10:00:00Z"}, {"slug": "old", "status": "archived"}]
+    said = PromptUserMessage("Clean up the site")
+    messages: list[PromptMessage] = [said]
+    answers = iter([{"pages": pages}, {"posts": POSTS}, {"images": IMAGES}, {"status": "deleted"}, {}, CONFIRMING])
+    steps = []
+    for _ in range(4):
+        made = reply(*messages)
+        steps.append([tool for tool, _ in called(made)])
+        messages += [made, *(ToolResult(each.id, each.tool, next(answers)) for each in made.tool_requests)]
+    looks = ["cms_list_pages", "cms_list_posts", "cms_list_images"]
+    assert steps == [looks, ["cms_delete_post", "cms_delete_image"], ["cms_delete_page"], []]
+    assert calls(*messages, "yes") == [("cms_delete_page", {"slug": "old", "confirmed": True})]
+    assert reply(*messages, "yes").text.endswith("Then I do it.")
 
 
 @pytest.mark.parametrize(

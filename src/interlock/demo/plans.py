@@ -162,33 +162,40 @@ def clean_up(_: re.Match[str]) -> ScriptedPlan:
 
 
 def _propose_deletions(results: Sequence[ToolResult]) -> ScriptedPlan | None:
-    """Propose to delete pages in the conversation; if there are none to delete, posts and images by cards."""
+    """Propose to delete posts and images by cards; once they are decided, pages in the conversation."""
     found = {result.tool: result.content for result in results}
     if any(not isinstance(content, Mapping) or content.get("success") is False for content in found.values()):
         return None
     pages = _unused_pages(_items(found.get("cms_list_pages"), "pages"))
     posts = [item["slug"] for item in _items(found.get("cms_list_posts"), "posts") if item.get("status") == "archived"]
     images = [item["id"] for item in _items(found.get("cms_list_images"), "images") if item.get("used_in") == []]
-    others = [f'the post "{slug}" (archived)' for slug in posts]
-    others += [f'the image "{name}" (used nowhere)' for name in images]
-    if pages:
-        also = f" I also found {_join(others)}: say which of them to delete." if others else ""
-        return ScriptedPlan(f"Nobody has viewed {_join(pages)} for a long time.{also}", (_page_deletion(pages),))
-    if not others:
-        return ScriptedPlan("I found nothing to delete.")
+    about_pages = _propose_page_deletion(pages)
+    if not posts and not images:
+        return about_pages or ScriptedPlan("I found nothing to delete.")
+    named = [f'the post "{slug}" (archived)' for slug in posts]
+    named += [f'the image "{name}" (used nowhere)' for name in images]
     calls: list[Call] = [("cms_delete_post", {"slug": slug}) for slug in posts]
     calls += [("cms_delete_image", {"id": name}) for name in images]
-    return ScriptedPlan(f"I propose to delete {_join(others)}.", tuple(calls))
+    return ScriptedPlan(f"I propose to delete {_join(named)}.", tuple(calls), lambda _: about_pages)
+
+
+def _propose_page_deletion(pages: list[str]) -> ScriptedPlan | None:
+    if not pages:
+        return None
+    return ScriptedPlan(f"Nobody has viewed {_join(pages)} for a long time.", (_page_deletion(pages),))
 
 
 def _unused_pages(pages: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return archived pages, and pages that were not viewed for long, where the list has the dates."""
-    times = {str(page["slug"]): _parse_time(page["last_viewed_at"]) for page in pages if "last_viewed_at" in page}
+    """Return archived pages, and pages that were last viewed long ago, where the list has the dates.
+
+    A page without a view is left alone: it may be new.
+    """
+    times = {str(page["slug"]): _parse_time(page.get("last_viewed_at")) for page in pages}
     latest = max((time for time in times.values() if time is not None), default=None)
 
     def is_unused(slug: str) -> bool:
-        time = times.get(slug)
-        return latest is not None and slug in times and (time is None or latest - time > UNUSED_AFTER)
+        time = times[slug]
+        return latest is not None and time is not None and latest - time > UNUSED_AFTER
 
     return [str(page["slug"]) for page in pages if page.get("status") == "archived" or is_unused(str(page["slug"]))]
 

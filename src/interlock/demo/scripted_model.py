@@ -47,7 +47,7 @@ def make_reply(prompt: Prompt) -> ModelReply:
     since = _since_last_reply(prompt)
     results = [each for each in since if isinstance(each, ToolResult)]
     said = [each for each in since if isinstance(each, PromptUserMessage)]
-    reaction = _react(prompt, said[-1].text) if said else _continue(prompt, results)
+    reaction = _react(prompt, said[-1].text) if said else _continue(prompt)
     parts = [describe_results(results), reaction.words]
     if not any(isinstance(each, ModelReply) and LABEL in each.text for each in prompt.messages):
         parts.insert(0, LABEL)
@@ -78,16 +78,25 @@ def _react(prompt: Prompt, text: str) -> Reaction:
     return _suggest(text, offered) if plan is None else _follow(plan, offered)
 
 
-def _continue(prompt: Prompt, results: Sequence[ToolResult]) -> Reaction:
-    """Continue with the results of the first calls, if the plan of the person's last message does."""
+def _continue(prompt: Prompt) -> Reaction:
+    """Continue the plan of the person's last message with the results; its earlier steps are made again in order."""
     said = [number for number, each in enumerate(prompt.messages) if isinstance(each, PromptUserMessage)]
-    since = prompt.messages[said[-1] + 1 :] if said else ()
-    if not results or sum(isinstance(each, ModelReply) for each in since) != 1:
-        return Reaction()
-    asked = prompt.messages[said[-1]]
+    asked = prompt.messages[said[-1]] if said else None
     plan = find_plan(asked.text) if isinstance(asked, PromptUserMessage) else None
-    then = plan.then(results) if plan is not None and plan.then is not None else None
-    return Reaction() if then is None else _follow(then, _offered(prompt))
+    for results in _results_by_reply(prompt.messages[said[-1] + 1 :] if said else ()):
+        plan = plan.then(results) if plan is not None and plan.then is not None else None
+    return Reaction() if plan is None else _follow(plan, _offered(prompt))
+
+
+def _results_by_reply(messages: Sequence[PromptMessage]) -> list[list[ToolResult]]:
+    """Return the results of each reply's calls."""
+    found: list[list[ToolResult]] = []
+    for message in messages:
+        if isinstance(message, ModelReply):
+            found.append([])
+        elif isinstance(message, ToolResult) and found:
+            found[-1].append(message)
+    return found
 
 
 def _follow(plan: ScriptedPlan, offered: set[str]) -> Reaction:
