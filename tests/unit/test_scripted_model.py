@@ -27,7 +27,9 @@ from interlock.presenters.model_message import error_message, refusal_message
 TOOLS = {*(sentence.tool for sentence in SENTENCES), "cms_delete_pages", "cms_delete_sections"}
 OFFERS = tuple(PromptTool(name, "", {"type": "object"}) for name in sorted(TOOLS))
 REPO = "demo/shop"
-STARTERS = Path(__file__).resolve().parents[2] / "ui" / "src" / "pages" / "chat" / "NewConversation.tsx"
+TOP = Path(__file__).resolve().parents[2]
+STARTERS = TOP / "ui" / "src" / "pages" / "chat" / "NewConversation.tsx"
+DOCUMENTED = TOP / "docs" / "chat.md"
 CONFIRMING = {
     "requires_confirmation": True,
     "message": "Delete the page about. This cannot be undone.",
@@ -183,6 +185,13 @@ def test_the_starters_of_the_page_are_understood() -> None:  # R3
     starters = [one or other for one, other in re.findall(r"\"([^\"\n]+)\"|'([^'\n]+)'", phrases[1])]
     assert len(starters) >= 5
     assert [starter for starter in starters if not calls(starter)] == []
+
+
+def test_the_sentences_of_the_documentation_are_understood() -> None:  # R3
+    section = DOCUMENTED.read_text().partition("## The demo\n")[2].partition("\n## ")[0]
+    sentences = [each for row in section.splitlines() if row.startswith("| ") for each in re.findall(r"`([^`]+)`", row)]
+    assert len(sentences) >= 20
+    assert [sentence for sentence in sentences if not calls(sentence.replace("\u2026", "x"))] == []
 
 
 @pytest.mark.parametrize(
