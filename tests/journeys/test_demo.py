@@ -50,8 +50,8 @@ def test_the_demo_understands_what_people_type(database: Database, tmp_path: Pat
         ]
         with demo.bob.say("What's on my plate?") as talk:
             talk.read_all()
-        assert [issue["id"] for issue in talk.results[0]["issues"]] == ["DEMO-12", "DEMO-7", "DEMO-1"]
-        assert [[issue["number"] for issue in found["issues"]] for found in talk.results[1:]] == [[7, 1], [3]]
+        found = [[issue.get("id") or issue["number"] for issue in result["issues"]] for result in talk.results]
+        assert sorted(found, key=str) == [["DEMO-12", "DEMO-7", "DEMO-1"], [3], [7, 1]]  # they end in any order
 
         with demo.bob.say("Clean up the site", thread=talk.thread) as cleaning:
             sentences = approve_all(demo, cleaning, 2)
