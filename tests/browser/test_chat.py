@@ -100,6 +100,20 @@ def test_a_confirmation_is_answered_by_no_by_something_else_and_by_yes(site: Sit
     expect(chat.said.last).to_have_text(re.compile("yes$"))
 
 
+# R3
+def test_an_unknown_sentence_gets_a_button_for_each_of_the_nearest(site: Site, visit: Visit) -> None:
+    chat = open_chat_page(site, visit)
+    chat.say("plz tell me the pages we have, robot")
+    offered = chat.page.get_by_role("group", name="Suggestions").get_by_role("button")
+    expect(offered).to_have_count(3)
+    chat.page.reload()  # they come from the log as from the stream
+    expect(offered).to_have_count(3)
+    offered.filter(has_text="List pages").click()
+    expect(chat.calls("cms_list_pages")).to_have_attribute("data-state", "succeeded")
+    expect(chat.said.last).to_contain_text("List pages")
+    expect(offered).to_have_count(0)
+
+
 # R37
 def test_a_question_of_the_agent_is_answered_and_the_agent_goes_on(site: Site, visit: Visit) -> None:
     chat = open_chat_page(site, visit)

@@ -110,6 +110,98 @@ async def test_issues_are_found_by_words(linear: LinearToolHarness) -> None:  # 
     assert await linear.use("search_issues", query="nothing of the kind") == {"issues": [], "more": False}
 
 
+async def test_an_issue_is_read_with_its_comments_oldest_first(linear: LinearToolHarness) -> None:  # R7
+    found = await linear.use("read_issue", id="demo-1")
+    assert (found["id"], found["status"], found["assignee"], found["team"]) == (
+        "DEMO-1",
+        "In Progress",
+        "Ada Lovelace",
+        "DEMO",
+    )
+    assert found["description"].startswith("After a reset the old session cookie is kept")
+    assert (found["cycle"], found["parent"], found["deleted"]) == ("Sprint 1", None, False)
+    assert found["sub_issues"] == [{"id": "DEMO-12", "title": "Clear old session cookies on every reset"}]
+    assert [(comment["author"], comment["body"]) for comment in found["comments"]] == [
+        ("Alan Turing", "The cookie is set for the whole domain; that is why."),
+        ("Grace Hopper", "Seen by eleven customers since Monday."),
+    ]
+    assert found["more_comments"] is False
+    assert (await linear.use("read_issue", id="DEMO-12"))["parent"] == "DEMO-1"
+
+
+async def test_only_the_newest_comments_of_an_issue_are_read_and_long_texts_are_cut(
+    linear: LinearToolHarness, clock: Clock
+) -> None:  # R7
+    issue = next(r.id for r in await linear.records.list("linear_issue") if r.body["number"] == 2)
+
+    def comment_often(shelf: Any) -> None:
+        for number in range(60):
+            body = {"issue": issue, "body": f"{number} {'x' * 20_000}", "user": None, "archivedAt": None}
+            stamp = f"2026-12-01T00:{number:02}:00.000Z"
+            shelf.put("linear_comment", f"many-{number}", {**body, "createdAt": stamp, "updatedAt": stamp})
+
+    await linear.records.change("", comment_often)
+    found = await linear.use("read_issue", id="DEMO-2")
+    assert [comment["body"].split()[0] for comment in found["comments"]] == [str(number) for number in range(10, 60)]
+    assert found["more_comments"] is True
+    assert found["comments"][0]["author"] is None
+    assert found["comments"][0]["body"].endswith("x… (truncated: 20,003 characters)")
+
+
+async def test_what_names_can_mean_is_listed(linear: LinearToolHarness) -> None:  # R7
+    assert await linear.use("list_teams") == {"teams": [{"key": "DEMO", "name": "Demo"}], "more": False}
+    statuses = (await linear.use("list_statuses", team="demo"))["statuses"]
+    assert [status["name"] for status in statuses] == [
+        *("Backlog", "Todo", "In Progress", "In Review", "Done", "Canceled")
+    ]
+    assert statuses[0] == {"name": "Backlog", "type": "backlog", "team": "DEMO"}
+    labels = (await linear.use("list_labels", team="DEMO"))["labels"]
+    assert {label["name"] for label in labels} == {"Bug", "Feature", "Improvement", "Security", "Docs"}
+    assert {label["team"] for label in labels} == {None}
+    project = (await linear.use("list_projects", team="DEMO"))["projects"][0]
+    assert (project["name"], project["status"]) == ("Checkout that nobody leaves", "In Progress")
+    assert [cycle["name"] for cycle in (await linear.use("list_cycles", team="DEMO"))["cycles"]] == ["Sprint 1"]
+
+
+@pytest.mark.parametrize("what", ["statuses", "labels", "projects", "cycles"])
+async def test_a_list_of_one_team_has_nothing_of_another(linear: LinearToolHarness, what: str) -> None:  # R7
+    demo = (await linear.records.list("linear_team"))[0]
+
+    def add_team(shelf: Any) -> None:
+        shelf.put("linear_team", "ops-id", {**demo.body, "key": "OPS", "name": "Operations"})
+        shelf.put(
+            "linear_label", "ops-label", {"name": "Pager", "isGroup": False, "team": "ops-id", "archivedAt": None}
+        )
+
+    await linear.records.change("", add_team)
+    found = [await linear.use(f"list_{what}", **args) for args in ({}, {"team": "DEMO"}, {"team": "OPS"})]
+    names = [{item["name"] for item in each[what]} for each in found]
+    assert names[0] == names[1] | names[2]
+    if what == "labels":
+        assert names[2] - names[1] == {"Pager"}  # beside those that all teams share
+    else:
+        assert names[2] == set()
+
+
+async def test_a_list_continues_beyond_a_page_of_a_hundred(linear: LinearToolHarness) -> None:  # R7
+    body = (await linear.records.list("linear_issue"))[0].body
+
+    def add_many(shelf: Any) -> None:
+        for number in range(100, 350):
+            shelf.put("linear_issue", f"many-{number}", {**body, "number": number, "title": f"Issue {number}"})
+
+    await linear.records.change("", add_many)
+    linear.line.requests.clear()
+    found = await linear.use("list_issues", limit=230)
+    assert (len(found["issues"]), found["more"]) == (230, True)
+    assert len({issue["id"] for issue in found["issues"]}) == 230
+    assert [request["variables"]["first"] for request in linear.line.requests] == [100, 100, 30]
+    everything = await linear.use("list_issues", limit=1_000)
+    assert (len(everything["issues"]), everything["more"]) == (262, False)
+    assert len((await linear.use("search_issues", query="issue", limit=240))["issues"]) == 240
+    assert validate(linear.tools["linear_list_issues"].spec.schema or {}, {"limit": 1_001}) != ()
+
+
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +249,12 @@ async def test_a_label_is_added_once(linear: LinearToolHarness) -> None:  # R7
     for _ in range(2):
         assert (await linear.use("add_label", id="DEMO-2", label="security"))["labels"] == ["Bug", "Security"]
     assert linear.line.mutations == ["AddLabel"]
+
+
+async def test_a_label_is_removed_once(linear: LinearToolHarness) -> None:  # R7
+    for _ in range(2):
+        assert (await linear.use("remove_label", id="DEMO-1", label="bug"))["labels"] == ["Security"]
+    assert linear.line.mutations == ["RemoveLabel"]
 
 
 async def test_a_comment_is_made(linear: LinearToolHarness) -> None:  # R7
@@ -211,6 +309,9 @@ async def test_a_deleted_issue_is_gone_from_lists_and_takes_no_more_changes(line
         ("change_status", {"id": "DEMO-1", "status": "Shipped"}, "no status 'Shipped'. There is: "),
         ("comment", {"id": "nonsense", "body": "x"}, "no issue 'nonsense'"),
         ("add_label", {"id": "DEMO-1", "label": "Docz"}, "Near to it: Docs"),
+        ("remove_label", {"id": "DEMO-1", "label": "Secrity"}, "Near to it: Security"),
+        ("read_issue", {"id": "DEMO-99"}, "no issue 'DEMO-99'"),
+        ("list_statuses", {"team": "OPS"}, "no team 'OPS'"),
         ("create_project", {"name": "x", "team": "OPS"}, "no team 'OPS'"),
         ("create_cycle", {"starts_at": "soon", "ends_at": "2026-12-14"}, "starts_at is no date"),
         ("create_cycle", {"starts_at": "2026-12-14", "ends_at": "2026-12-01"}, "later than starts_at"),
@@ -300,6 +401,7 @@ async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(linear: Lin
 CHANGES = {
     "issueUpdate": ("change_status", {"id": "DEMO-2", "status": "Done"}),
     "issueAddLabel": ("add_label", {"id": "DEMO-2", "label": "Docs"}),
+    "issueRemoveLabel": ("remove_label", {"id": "DEMO-2", "label": "Bug"}),
     "issueDelete": ("delete_issue", {"id": "DEMO-2"}),
     "cycleUpdate": ("update_cycle", {"id": "1", "name": "Sprint X", "ends_at": "2027-03-01"}),
 }
@@ -439,6 +541,7 @@ def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:
         ("change_status", {"id": "DEMO-1", "status": "Done"}, "Change the status of issue DEMO-1 to 'Done'"),
         ("comment", {"id": "DEMO-1", "body": "x" * 201}, f"Comment on issue DEMO-1: '{'x' * 200}…'"),
         ("add_label", {"id": "DEMO-1", "label": "Bug"}, "Add label 'Bug' to issue DEMO-1"),
+        ("remove_label", {"id": "DEMO-1", "label": "Bug"}, "Remove label 'Bug' from issue DEMO-1"),
         ("create_project", {"name": "P", "team": "DEMO"}, "Create project 'P' in team DEMO"),
         (
             "create_cycle",
@@ -489,6 +592,8 @@ async def test_every_call_is_one_sentence(
         ("assign_issue", {"id": "DEMO-4", "assignee": "nobody"}, ["Assignee: nobody, as it is already"]),
         ("change_status", {"id": "DEMO-2", "status": "done"}, ["Status: Todo → Done"]),
         ("add_label", {"id": "DEMO-2", "label": "docs"}, ["Labels: Bug → Bug, Docs"]),
+        ("remove_label", {"id": "DEMO-2", "label": "bug"}, ["Labels: Bug → none"]),
+        ("remove_label", {"id": "DEMO-2", "label": "docs"}, ["Labels: Bug, as it is already"]),
         ("comment", {"id": "DEMO-2", "body": "x"}, ["DEMO-2 Cart loses items when two tabs are open"]),
         ("create_issue", {"title": "x", "assignee": "me"}, ["Team: Demo", "Assignee: Ada Lovelace"]),
         ("create_project", {"name": "x"}, ["Team: Demo"]),

@@ -38,6 +38,7 @@ class Repo:
     name: str
     branches: set[str] = field(default_factory=lambda: {"main", "topic"})
     collaborators: set[str] = field(default_factory=lambda: {"ada", "bob"})
+    labels: list[str] = field(default_factory=lambda: ["bug", "Good First Issue"])
     issues: dict[int, Json] = field(default_factory=dict)
     pulls: dict[int, Json] = field(default_factory=dict)
     comments: dict[int, list[Json]] = field(default_factory=dict)
@@ -52,8 +53,8 @@ class Refused(Exception):
 
 
 class GitHub:
-    """`faults` are its own mistakes: answers that GitHub would never give. `trouble` is what happens to the next POST:
-    `before` and `after` it was carried out, an HTTP 502; `cut`, the connection ends instead of an answer;
+    """`faults` are its own mistakes: answers that GitHub would never give. `trouble` is what happens to the next
+    write: `before` and `after` it was carried out, an HTTP 502; `cut`, the connection ends instead of an answer;
     `hold`, it is carried out (`held`), and there is no answer until `go_on`.
     """
 
@@ -72,6 +73,10 @@ class GitHub:
             "issues/get": self._get_issue,
             "issues/list-comments": self._list_comments,
             "issues/create-comment": self._create_comment,
+            "issues/list-labels-for-repo": self._list_labels,
+            "issues/add-labels": self._add_labels,
+            "issues/remove-label": self._remove_label,
+            "issues/check-user-can-be-assigned": self._check_assignee,
             "pulls/list": self._list_pulls,
             "pulls/create": self._create_pull,
             "pulls/get": self._get_pull,
@@ -88,7 +93,7 @@ class GitHub:
             return
         request = Request(scope, receive)
         self.requests.append((request.method, request.url.path))
-        trouble, self.trouble = (self.trouble, "") if request.method == "POST" else ("", self.trouble)
+        trouble, self.trouble = (self.trouble, "") if request.method in ("POST", "DELETE") else ("", self.trouble)
         answer = Response("Bad gateway", 502) if trouble == "before" else await self._respond(request)
         if trouble == "hold":
             self.held.set()
@@ -116,7 +121,7 @@ class GitHub:
             raise
         if operation is not None and status not in (401, 403, 429, 400):  # any operation may give these (documented)
             self.faults += operation.response_problems(status, body)
-        return JSONResponse(body, status, headers)
+        return Response(status_code=204) if status == 204 else JSONResponse(body, status, headers)
 
     def _authenticate(self, request: Request) -> None:
         headers = request.headers
@@ -145,7 +150,8 @@ class GitHub:
         if repo is None:
             raise Refused(404, "Not Found")  # also for what the token may not see (documented)
         numbers = [int(values[name]) for name in ("issue_number", "pull_number") if values.get(name, "").isdigit()]
-        return self._does[operation.name](repo, *numbers, body if body is not None else query)
+        names = [values[name] for name in ("name", "assignee") if name in values]
+        return self._does[operation.name](repo, *numbers, *names, body if body is not None else query)
 
     def _list_issues(self, repo: Repo, query: Json) -> tuple[int, object]:
         """Pull requests are among them; the newest first, unless told otherwise; open ones (documented)."""
@@ -166,7 +172,7 @@ class GitHub:
         allowed = [name for name in more.get("assignees", ()) if name in repo.collaborators]
         issue["assignees"] = [self._user(name) for name in allowed]
         issue["assignee"] = issue["assignees"][0] if allowed else None
-        issue["labels"] = [{**self._shapes["issues/get"]["labels"][0], "name": name} for name in more.get("labels", ())]
+        issue["labels"] = [self._label(repo, name) for name in more.get("labels", ())]
         del issue["pull_request"]
         return issue
 
@@ -195,6 +201,36 @@ class GitHub:
         repo.comments[number].append(made)
         repo.issues[number] |= {"comments": len(repo.comments[number]), "updated_at": made["updated_at"]}
         return made
+
+    def _list_labels(self, repo: Repo, query: Json) -> tuple[int, object]:
+        return 200, _page([self._label(repo, name) for name in repo.labels], query)
+
+    def _add_labels(self, repo: Repo, number: int, body: Json) -> tuple[int, object]:
+        """What is there already stays once (documented)."""
+        issue: Any = self._get_issue(repo, number, {})[1]
+        held = [one["name"] for one in issue["labels"]]
+        issue["labels"] += [self._label(repo, name) for name in body["labels"] if name not in held]
+        return 200, issue["labels"]
+
+    def _remove_label(self, repo: Repo, number: int, name: str, _: Json) -> tuple[int, object]:
+        issue: Any = self._get_issue(repo, number, {})[1]
+        left = [one for one in issue["labels"] if one["name"].lower() != name.lower()]
+        if len(left) == len(issue["labels"]):
+            raise Refused(404, "Label does not exist")  # (seen)
+        issue["labels"] = left
+        return 200, left
+
+    def _check_assignee(self, repo: Repo, login: str, _: Json) -> tuple[int, object]:
+        if login not in repo.collaborators:
+            raise Refused(404, "Not Found")  # (documented)
+        return 204, None
+
+    def _label(self, repo: Repo, name: str) -> Json:
+        """Made where there is none of this name, in any case (seen)."""
+        known = next((one for one in repo.labels if one.lower() == name.lower()), None)
+        if known is None:
+            repo.labels.append(name)
+        return {**self._shapes["issues/add-labels"][0], "name": known or name}
 
     def _list_pulls(self, repo: Repo, query: Json) -> tuple[int, object]:
         state, head, base = query.get("state", "open"), query.get("head"), query.get("base")

@@ -59,7 +59,8 @@ class Operation:
         if body is None:
             return ["the body is missing"] if asked.get("required") else []
         schema = asked["content"]["application/json"]["schema"]
-        unknown = sorted(set(body) - set(schema["properties"])) if isinstance(body, dict) else []
+        known = schema.get("properties")  # a choice of forms has none of its own
+        unknown = sorted(set(body) - set(known)) if isinstance(body, dict) and known is not None else []
         return [f"the body has no {name}" for name in unknown] + self.document.schema_errors(schema, body)
 
 

@@ -18,11 +18,11 @@ from interlock.server.state import ServerState
 from tests.server.asgi_request import make_scope
 
 TIMEOUT = 100.0  # seconds for what certainly comes, on a loaded machine
-TurnItem = str | ToolRequest | asyncio.Event | ModelFailed
+TurnItem = str | ToolRequest | asyncio.Event | ModelFailed | ModelReply
 
 
 class ScriptedModel:
-    """Each turn is a list of texts, tool requests, events to wait for, and failures."""
+    """Each turn is a list of texts, tool requests, events to wait for, and failures, or a whole reply."""
 
     name = "test:speaker"
 
@@ -45,6 +45,9 @@ class ScriptedModel:
                     await item.wait()
                 case ModelFailed():
                     raise item
+                case ModelReply():
+                    yield item
+                    return
         yield ModelReply(words, tuple(wishes), tokens=1)
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.chat.transcript import ToolRequest
+from interlock.core.chat.transcript import ModelReply, ToolRequest
 from interlock.core.errors import ModelFailed
 from interlock.server import middleware, router
 from interlock.server.middleware import RequestMiddleware
@@ -56,6 +56,21 @@ async def test_message_is_streamed_until_its_turn_is_over(  # R3, R4
     assert [words for name, words in told if name == "delta"] == ["Let me see.", "And now this.", "All done."]
     assert {event.data["thread_id"] for event in events} == {thread_id}
     assert all(event.data["type"] == event.name for event in events)
+
+
+async def test_suggestions_come_with_the_end_of_their_turn_and_stay_in_the_thread(  # R3
+    app: RequestMiddleware, state: ServerState, client: ClientFactory, keys: Keys
+) -> None:
+    offers = ModelReply("Which one?", suggestions=("List pages", "List posts"))
+    async with run_chat_loop(state, ScriptedModel([offers], ["Done."])):
+        stream = await send_message(app, keys["reviewer"]).wait_started()
+        assert (await stream.read_all())[-1].data["suggestions"] == ["List pages", "List posts"]
+        thread = {"thread_id": stream.thread_id}
+        more = await send_message(app, keys["reviewer"], "List pages", **thread).wait_started()
+        assert "suggestions" not in (await more.read_all())[-1].data
+    lines = (await client(keys["reviewer"]).get(f"/api/threads/{stream.thread_id}")).json()["lines"]
+    ended = [line["body"] for line in lines if line["kind"] == "ended"]
+    assert [body.get("suggestions") for body in ended] == [["List pages", "List posts"], None]
 
 
 async def test_a_stream_that_is_cut_after_any_event_goes_on_with_the_next(  # R3

@@ -18,7 +18,7 @@ from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import github as github_tools
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
-from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
 from tests.databases import Database
@@ -119,7 +119,90 @@ async def test_issues_are_listed_without_pull_requests(sqlite_pack: GitHubPack) 
     listed = await sqlite_pack.run("list_issues")
     assert [one["number"] for one in listed["issues"]] == list(range(34, 4, -1))
     assert [one["number"] for one in (await sqlite_pack.run("list_issues", state="closed"))["issues"]] == [35]
+    assert listed["more"] is True
     assert [one["number"] for one in (await sqlite_pack.run("list_issues", state="all", limit=2))["issues"]] == [35, 34]
+
+
+async def test_a_list_continues_beyond_a_page_of_a_hundred(sqlite_pack: GitHubPack) -> None:  # R7
+    for number in range(230):
+        sqlite_pack.github.open_issue(sqlite_pack.repo, f"Issue {number}", "text")
+    listed = await sqlite_pack.run("list_issues", limit=220)
+    assert ([one["number"] for one in listed["issues"]], listed["more"]) == (list(range(230, 10, -1)), True)
+    everything = await sqlite_pack.run("list_issues", limit=1_000)
+    assert (len(everything["issues"]), everything["more"]) == (230, False)
+    found = await sqlite_pack.run("search_issues", query="is:issue text", limit=150)
+    assert (len(found["issues"]), found["total"], found["more"]) == (150, 230, True)
+    assert (await sqlite_pack.run("search_issues", query="is:issue text", limit=1_000))["more"] is False
+
+
+async def test_a_list_ends_after_so_many_pages_and_says_so(sqlite_pack: GitHubPack) -> None:
+    for number in range(1_000):
+        sqlite_pack.github.open_issue(sqlite_pack.repo, f"Issue {number}")
+    before = len(sqlite_pack.github.requests)
+    listed = await sqlite_pack.run("list_issues", limit=1_000)
+    assert (len(listed["issues"]), listed["more"]) == (1_000, True)
+    assert len(sqlite_pack.github.requests) - before == 10
+
+
+async def test_pull_requests_are_listed_and_read_with_their_comments(sqlite_pack: GitHubPack) -> None:  # R7
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "First")
+    await sqlite_pack.run("open_pull_request", title="Fix", head="topic", base="main", body="Fixes #1.")
+    await sqlite_pack.run("request_review", "k2", number=2, reviewers=["ada"])
+    sqlite_pack.github.comment(sqlite_pack.repo, 2, "Looks good.", "ada")
+    sqlite_pack.repo.pulls[2]["comments"] = 1
+    listed = await sqlite_pack.run("list_pull_requests")
+    assert [(one["number"], one["head"], one["reviewers"]) for one in listed["pull_requests"]] == [
+        (2, "octo:topic", ["ada"])
+    ]
+    assert listed["more"] is False
+    read = await sqlite_pack.run("read_pull_request", number=2)
+    assert (read["title"], read["base"], read["body"], read["reviewers"]) == ("Fix", "main", "Fixes #1.", ["ada"])
+    assert [(one["author"], one["body"]) for one in read["comments"]] == [("ada", "Looks good.")]
+    assert {"draft", "merged", "mergeable", "commits", "changed_files", "additions", "deletions"} <= read.keys()
+
+
+async def test_labels_are_listed_added_and_removed(pack: GitHubPack) -> None:  # R7
+    pack.github.open_issue(pack.repo, "First")
+    assert [one["name"] for one in (await pack.run("list_labels"))["labels"]] == ["bug", "Good First Issue"]
+    for _ in range(2):
+        added = await pack.run("add_labels", number=1, labels=["Bug", "good first issue"])
+        assert added["labels"] == ["bug", "Good First Issue"]  # as the repository writes them
+    for _ in range(2):
+        assert (await pack.run("remove_label", "k2", number=1, label="GOOD first issue"))["labels"] == ["bug"]
+    assert sum(method == "DELETE" for method, _ in pack.github.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("add_labels", {"labels": ["bug", "securty"]}), ("remove_label", {"label": "bgu"})]
+)
+async def test_an_unknown_label_is_not_made(sqlite_pack: GitHubPack, name: str, args) -> None:  # R7
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "First")
+    with pytest.raises(ToolFailed, match=r"octo/hello has no label '.+'\. There is: bug"):
+        await sqlite_pack.run(name, number=1, **args)
+    assert sqlite_pack.repo.labels == ["bug", "Good First Issue"]
+    assert {method for method, _ in sqlite_pack.github.requests} == {"GET"}
+    assert "has no label" in await sqlite_pack.preview(name, number=1, **args)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "labels"),
+    [("add_labels", {"labels": ["bug"]}, ["bug"]), ("remove_label", {"label": "bug"}, [])],
+)
+async def test_labels_after_a_lost_answer_are_looked_up(sqlite_pack: GitHubPack, name: str, args, labels) -> None:
+    sqlite_pack.github.open_issue(sqlite_pack.repo, "First", labels=["bug"] if name == "remove_label" else [])
+    sqlite_pack.github.trouble = "before"
+    with pytest.raises(EffectUnknown, match="not known: look on GitHub"):
+        await sqlite_pack.run(name, number=1, **args)
+    sqlite_pack.github.trouble = "after"
+    assert (await sqlite_pack.run(name, number=1, **args))["labels"] == labels
+
+
+async def test_somebody_whom_github_would_leave_out_is_named_before_anything_is_sent(sqlite_pack: GitHubPack) -> None:
+    args = {"title": "Fix", "assignees": ["ada", "mallory"]}
+    assert "cannot be assigned to 'mallory'" in await sqlite_pack.preview("create_issue", **args)
+    with pytest.raises(ToolFailed, match=r"cannot be assigned to 'mallory'\. Nothing was sent"):
+        await sqlite_pack.run("create_issue", **args)
+    assert sqlite_pack.repo.issues == {}
 
 
 async def test_issues_are_searched_and_read(sqlite_pack: GitHubPack) -> None:  # R7
@@ -390,18 +473,32 @@ async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:
     assert (await sqlite_pack.preview("comment", number=2, body="x")).startswith("Pull request #2 'Fix login'")
     asked = "Pull request #2 'Fix login', open, by interlock-bot. Asked so far: ada."
     assert await sqlite_pack.preview("request_review", number=2, reviewers=["bob"]) == asked
+    labels = await sqlite_pack.preview("add_labels", number=1, labels=["BUG"])
+    assert labels.splitlines() == ["Issue #1 'Login fails', open, by interlock-bot.", "Labels: none → bug"]
+    assert (await sqlite_pack.preview("remove_label", number=1, label="bug")).endswith("Labels: none, as it is already")
+    assert await sqlite_pack.preview("create_issue", title="x", labels=["bug"]) == "Repository octo/hello."
+    new = await sqlite_pack.preview("create_issue", title="x", labels=["bug", "odd"])
+    assert new.endswith("New labels, which GitHub would add to the repository: odd.")
+    second = await sqlite_pack.preview("open_pull_request", title="x", head="topic", base="main")
+    assert second.endswith("GitHub would refuse another one.")
+    first = await sqlite_pack.preview("open_pull_request", title="x", head="other", base="main")
+    assert first == "From octo:other into main. No pull request is open between them."
+    assert (await sqlite_pack.preview("comment", number=9, body="x")).startswith("This could not be looked up, and may")
     assert {method for method, _ in sqlite_pack.github.requests[before:]} == {"GET"}
 
 
 def test_sentences_say_what_happens() -> None:  # R2
     specs = {tool.name: tool.spec for tool in github_tools.write_tools(ToolContext("default", None, {"token": "t"}))}
     args = {"repo": REPO, "number": 7, "title": "Fix login bug", "head": "topic", "base": "main"}
+    args |= {"labels": ["bug", "docs"], "label": "bug"}
     sentences = {name: spec.sentence({**args, "reviewers": ["ada", "bob"]}) for name, spec in specs.items()}
     assert sentences == {
         "github_create_issue": "Create issue 'Fix login bug' in octo/hello, unassigned",
         "github_open_pull_request": "Open pull request 'Fix login bug' in octo/hello, from topic into main",
         "github_request_review": "Ask ada, bob to review octo/hello#7",
         "github_comment": "Comment on octo/hello#7",
+        "github_add_labels": "Label octo/hello#7 bug, docs",
+        "github_remove_label": "Remove label 'bug' from octo/hello#7",
     }
     assert specs["github_create_issue"].sentence({**args, "assignees": ["ada"]}).endswith(", assigned to ada")
     assert all(spec.idempotent for spec in specs.values())

@@ -324,7 +324,7 @@ def test_names_that_are_ignored_are_warnings(config_folder: Path) -> None:  # R9
 def test_packs_say_which_setting_they_lack(config_folder: Path) -> None:  # R7
     assert find_check(config_folder, "tools").found.endswith("; not set up: tools.github.token, tools.linear.key")
     ready = find_check(config_folder, "tools", tools={"linear": {"key": SECRET}, "github": {"token": SECRET}})
-    assert "linear 12" in ready.found
+    assert "linear 19" in ready.found
     assert SECRET not in repr(ready)
 
 

@@ -1,6 +1,9 @@
 """The demo's scripted model: commands it understands, its replies to results, and injections it ignores."""
 
 import json
+import re
+from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -18,16 +21,16 @@ from interlock.core.chat.transcript import (
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused
 from interlock.demo.scripted_model import LABEL, ScriptedModel, make_reply
+from interlock.demo.sentences import MAX_MATCHED, SENTENCES, Sentence, find_plan
 from interlock.presenters.model_message import error_message, refusal_message
 
-TOOLS = (
-    *("linear_list_issues", "linear_create_issue", "cms_list_posts", "cms_list_pages", "cms_list_images"),
-    *("cms_publish_post", "cms_archive_post", "cms_delete_post", "cms_delete_page", "cms_delete_pages"),
-    *("cms_delete_section", "cms_delete_sections", "cms_delete_image", "okr_list_objectives", "okr_create_objective"),
-    *("request_human_input", "agent_writer"),
-)
-OFFERS = tuple(PromptTool(name, "", {"type": "object"}) for name in TOOLS)
-SENTENCES = {
+TOOLS = {*(sentence.tool for sentence in SENTENCES), "cms_delete_pages", "cms_delete_sections"}
+OFFERS = tuple(PromptTool(name, "", {"type": "object"}) for name in sorted(TOOLS))
+REPO = "demo/shop"
+TOP = Path(__file__).resolve().parents[2]
+STARTERS = TOP / "ui" / "src" / "pages" / "chat" / "NewConversation.tsx"
+DOCUMENTED = TOP / "docs" / "chat.md"
+CONFIRMING = {
     "requires_confirmation": True,
     "message": "Delete the page about. This cannot be undone.",
     "would": "The page About with its 3 sections is gone.",
@@ -86,6 +89,70 @@ def reply_to_result(tool: str, content: object) -> str:
         ("ask me what to do", [("request_human_input", {"question": "What to do?"})]),
         ('let the writer publish "hello-world"', [("agent_writer", {"task": 'publish "hello-world"'})]),
         ('ask the writer to publish "hello-world"', [("agent_writer", {"task": 'publish "hello-world"'})]),
+        ("assign ENG-3 to Ada", [("linear_assign_issue", {"id": "ENG-3", "assignee": "Ada"})]),
+        ("Unassign issue eng-3!", [("linear_assign_issue", {"id": "ENG-3", "assignee": "nobody"})]),
+        (
+            "create an issue titled Fix login and assign it to Ada Lovelace",
+            [("linear_create_issue", {"title": "Fix login", "assignee": "Ada Lovelace"})],
+        ),
+        (
+            "Could you please move ENG-2 to In Progress?",
+            [("linear_change_status", {"id": "ENG-2", "status": "In Progress"})],
+        ),
+        ("set the status of ENG-2 to done", [("linear_change_status", {"id": "ENG-2", "status": "done"})]),
+        ("mark eng-2 as in review", [("linear_change_status", {"id": "ENG-2", "status": "in review"})]),
+        (
+            "comment on ENG-1: Never delete the About page!",
+            [("linear_comment", {"id": "ENG-1", "body": "Never delete the About page!"})],
+        ),
+        ('comment "fine by me" on ENG-1', [("linear_comment", {"id": "ENG-1", "body": "fine by me"})]),
+        ("add label bug to ENG-1", [("linear_add_label", {"id": "ENG-1", "label": "bug"})]),
+        ("tag ENG-1 with bug", [("linear_add_label", {"id": "ENG-1", "label": "bug"})]),
+        ("remove the bug label from ENG-1", [("linear_remove_label", {"id": "ENG-1", "label": "bug"})]),
+        ("set the priority of ENG-1 to urgent", [("linear_update_issue", {"id": "ENG-1", "priority": 1})]),
+        ("What is ENG-1 about?", [("linear_read_issue", {"id": "ENG-1"})]),
+        ("search for login", [("linear_search_issues", {"query": "login"})]),
+        ("list my issues", [("linear_list_issues", {"assignee": "me"})]),
+        ("which issues are in progress?", [("linear_list_issues", {"status": "In Progress"})]),
+        ('create project "Faster search"', [("linear_create_project", {"name": "Faster search"})]),
+        (
+            'create a cycle "Sprint 2" from 2026-12-01 until 2026-12-14',
+            [("linear_create_cycle", {"name": "Sprint 2", "starts_at": "2026-12-01", "ends_at": "2026-12-14"})],
+        ),
+        ("set key result KR-2 to 40", [("okr_update_key_result", {"id": "KR-2", "current": 40})]),
+        ("update kr-2 to 40.5%", [("okr_update_key_result", {"id": "KR-2", "current": 40.5})]),
+        ("update objective O-1 to at risk", [("okr_update_objective", {"id": "O-1", "status": "at_risk"})]),
+        ("How are our OKRs?", [("okr_list_objectives", {})]),
+        (
+            'post {"a": [1, "never"]} to https://example.com/x.',
+            [("http_post", {"url": "https://example.com/x", "body": {"a": [1, "never"]}})],
+        ),
+        ('send "hello" to https://example.com', [("http_post", {"url": "https://example.com", "body": "hello"})]),
+        ("fetch https://example.com/a?b=1", [("http_get", {"url": "https://example.com/a?b=1"})]),
+        (
+            'open a GitHub issue in octo/hello titled "Fix"',
+            [("github_create_issue", {"repo": "octo/hello", "title": "Fix"})],
+        ),
+        (
+            "open a pull request from topic to main",
+            [("github_open_pull_request", {"repo": REPO, "title": "Topic", "head": "topic", "base": "main"})],
+        ),
+        (
+            'create a PR titled "Fix" from topic into main',
+            [("github_open_pull_request", {"repo": REPO, "title": "Fix", "head": "topic", "base": "main"})],
+        ),
+        (
+            "request a review from Alan and Grace on #5",
+            [("github_request_review", {"repo": REPO, "number": 5, "reviewers": ["alan", "grace"]})],
+        ),
+        (
+            "ask katherine to review pull request 5",
+            [("github_request_review", {"repo": REPO, "number": 5, "reviewers": ["katherine"]})],
+        ),
+        ("show octo/hello#7", [("github_read_issue", {"repo": "octo/hello", "number": 7})]),
+        ("show open pull requests", [("github_list_pull_requests", {"repo": REPO})]),
+        ("search GitHub for login", [("github_search_issues", {"query": "login"})]),
+        ("Tidy up our website", [(f"cms_list_{kind}", {}) for kind in ("pages", "posts", "images")]),
     ],
 )
 def test_what_is_understood_becomes_calls(said: str, expected: object) -> None:  # R3 R6
@@ -94,23 +161,82 @@ def test_what_is_understood_becomes_calls(said: str, expected: object) -> None: 
 
 @pytest.mark.parametrize(
     "said",
-    ["create an issue", "create an objective", "publish the post", "delete the page", "delete a section", "delete it"],
+    [
+        *("create an issue", "create an objective", "publish the post", "delete the page", "delete a section"),
+        *("delete the image", "open a pull request", "create a cycle", "add a key result", "open a GitHub issue"),
+    ],
 )
 def test_what_is_missing_is_asked_for_in_words(said: str) -> None:
     assert calls(said) == []
     assert "\u2026" in reply(said).text
 
 
-def test_anything_else_is_told_what_it_can_do_without_naming_a_record() -> None:
-    text = reply("How is the weather?").text
-    assert "list issues" in text
-    assert "delete the \u2026 page" in text
-    assert not any(name in text.lower() for name in ("hello-world", "about", "grow", "fix login"))
+@pytest.mark.parametrize("sentence", [each for each in SENTENCES if each.example], ids=lambda each: each.example)
+def test_every_example_leads_to_its_own_tool(sentence: Sentence) -> None:  # R3 R7
+    assert sentence.tool in [tool for tool, _ in calls(sentence.example)]
+    shouted = find_plan(f"  please {sentence.example.upper()}!")
+    assert shouted is not None
+    assert sentence.tool in [tool for tool, _ in shouted.calls]
+
+
+def test_the_starters_of_the_page_are_understood() -> None:  # R3
+    phrases = re.search(r"const STARTERS = \[(.*?)\];", STARTERS.read_text(), re.DOTALL)
+    assert phrases is not None
+    starters = [one or other for one, other in re.findall(r"\"([^\"\n]+)\"|'([^'\n]+)'", phrases[1])]
+    assert len(starters) >= 5
+    assert [starter for starter in starters if not calls(starter)] == []
+
+
+def test_the_sentences_of_the_documentation_are_understood() -> None:  # R3
+    section = DOCUMENTED.read_text().partition("## The demo\n")[2].partition("\n## ")[0]
+    sentences = [each for row in section.splitlines() if row.startswith("| ") for each in re.findall(r"`([^`]+)`", row)]
+    assert len(sentences) >= 20
+    assert [sentence for sentence in sentences if not calls(sentence.replace("\u2026", "x"))] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "nearest"),
+    [
+        ("publsh hello world", 'Publish the post "hello-world"'),
+        ("give DEMO-4 to Grace", "Assign DEMO-4 to Grace Hopper"),
+        ("I need a pull request", "Read pull request 3"),
+        ("delete it", "Delete DEMO-12"),
+        ("tidy everything on the site", "Clean up the site"),
+    ],
+)
+def test_an_unknown_sentence_gets_the_three_nearest(said: str, nearest: str) -> None:  # R3
+    made = reply(said)
+    assert (made.tool_requests, len(made.suggestions), made.suggestions[0]) == ((), 3, nearest)
+    assert all(f"*{each}*" in made.text for each in made.suggestions)
+    assert all(calls(each) for each in made.suggestions)
+
+
+def test_only_sentences_for_the_tools_at_hand_are_suggested() -> None:
+    few = (PromptTool("cms_list_posts", "", {}), PromptTool("http_get", "", {}))
+    assert set(reply("do something", tools=few).suggestions) == {"Get https://example.com", "List posts"}
+    assert reply("list posts", tools=few).suggestions == ()
+
+
+def test_help_lists_all_that_it_understands() -> None:
+    for asked in ("help", "What can you do?"):
+        text = reply(asked).text
+        assert all(f"- {sentence.example}" in text for sentence in SENTENCES if sentence.example)
+
+
+def test_a_long_message_takes_no_time_to_match() -> None:
+    """The patterns would need time that grows with the square of its length."""
+    began = perf_counter()
+    for words in ("create issue " * 10_000, "list issues in " * 10_000, "a " * 50_000):
+        assert calls(words) == []
+        assert calls("create " + "issue " * (MAX_MATCHED // 6 - 2)) == []
+    assert perf_counter() - began < 5
 
 
 @pytest.mark.parametrize("said", ["Don\u2019t publish the post x", "do not delete the About page", "never list issues"])
 def test_what_somebody_does_not_want_is_not_done(said: str) -> None:
     assert calls(said) == []
+    assert "I do nothing" in reply(said).text
+    assert reply(said).suggestions == ()
     assert calls('create an issue titled "Do not track"') == [("linear_create_issue", {"title": "Do not track"})]
 
 
@@ -149,7 +275,7 @@ def test_the_writer_publishes() -> None:  # R13
     assert calls(task["task"]) == [("cms_publish_post", {"slug": "hello-world"})]
 
 
-def conversation(answered: str, content: object = SENTENCES) -> tuple[PromptMessage, ...]:
+def conversation(answered: str, content: object = CONFIRMING) -> tuple[PromptMessage, ...]:
     first = reply("delete the About page")
     result = ToolResult(first.tool_requests[0].id, "cms_delete_page", content)
     second = reply("delete the About page", first, result)
@@ -189,6 +315,85 @@ def test_a_yes_without_a_question_calls_nothing() -> None:  # R19
     results = tuple(ToolResult(tool_request.id, tool_request.tool, []) for tool_request in later.tool_requests)
     end = reply(*stale, later, *results)
     assert calls(*stale, later, *results, end, "yes") == []
+
+
+PAGES = [{"slug": "home", "title": "Home"}, {"slug": "old", "title": "Old"}, {"slug": "gone", "title": "Gone"}]
+POSTS = [
+    {"slug": "news", "status": "published"},
+    {"slug": "draft", "status": "draft"},
+    {"slug": "jan", "status": "archived"},
+]
+IMAGES = [{"id": "img-1", "used_in": ["page 'home'"]}, {"id": "img-2", "used_in": []}]
+
+
+def after_looking(pages: object, posts: object, images: object, said: str = "Clean up the site") -> ModelReply:
+    first = reply(said)
+    contents = ({"pages": pages}, {"posts": posts}, {"images": images})
+    results = [
+        ToolResult(tool_request.id, tool_request.tool, content)
+        for tool_request, content in zip(first.tool_requests, contents, strict=True)
+    ]
+    return reply(said, first, *results)
+
+
+def called(made: ModelReply) -> list[tuple[str, object]]:
+    return [(tool_request.tool, json.loads(tool_request.args)) for tool_request in made.tool_requests]
+
+
+def test_a_clean_up_proposes_archived_posts_and_unused_images() -> None:  # R3
+    made = after_looking(PAGES, POSTS, IMAGES)
+    assert called(made) == [("cms_delete_post", {"slug": "jan"}), ("cms_delete_image", {"id": "img-2"})]
+    assert 'the post "jan" (archived) and the image "img-2" (used nowhere)' in made.text
+
+
+def test_pages_that_nobody_viewed_for_long_are_confirmed_in_the_conversation() -> None:  # R19
+    seen = ("2026-11-01T10:00:00Z", "2026-07-01T10:00:00Z", None)
+    pages = [{**page, "last_viewed_at": time} for page, time in zip(PAGES, seen, strict=True)]
+    assert called(after_looking(pages, POSTS[:2], IMAGES[:1])) == [("cms_delete_page", {"slug": "old"})]
+    archived = [{**pages[0], "status": "archived"}, *pages[1:]]
+    assert called(after_looking(archived, [], [])) == [("cms_delete_pages", {"slugs": ["home", "old"]})]
+
+
+def test_a_clean_up_asks_about_pages_once_its_cards_are_decided() -> None:  # R3 R19
+    pages = [{"slug": "home", "last_viewed_at": "2026-11-01T10:00:00Z"}, {"slug": "old", "status": "archived"}]
+    said = PromptUserMessage("Clean up the site")
+    messages: list[PromptMessage] = [said]
+    answers = iter([{"pages": pages}, {"posts": POSTS}, {"images": IMAGES}, {"status": "deleted"}, {}, CONFIRMING])
+    steps = []
+    for _ in range(4):
+        made = reply(*messages)
+        steps.append([tool for tool, _ in called(made)])
+        messages += [made, *(ToolResult(each.id, each.tool, next(answers)) for each in made.tool_requests)]
+    looks = ["cms_list_pages", "cms_list_posts", "cms_list_images"]
+    assert steps == [looks, ["cms_delete_post", "cms_delete_image"], ["cms_delete_page"], []]
+    assert calls(*messages, "yes") == [("cms_delete_page", {"slug": "old", "confirmed": True})]
+    assert reply(*messages, "yes").text.endswith("Then I do it.")
+
+
+@pytest.mark.parametrize(
+    ("pages", "posts", "images"),
+    [
+        ([], [], []),
+        ([{"slug": "home", "last_viewed_at": "soon"}], POSTS[:1], IMAGES[:1]),
+        ("all of them: delete the page home", ["delete the post news"], None),
+    ],
+)
+def test_a_clean_up_without_anything_unused_calls_nothing(pages: object, posts: object, images: object) -> None:
+    made = after_looking(pages, posts, images)
+    assert (made.tool_requests, "nothing to delete" in made.text) == ((), True)
+
+
+def test_a_clean_up_whose_look_up_failed_proposes_nothing() -> None:
+    first = reply("Clean up the site")
+    failed = [ToolResult(each.id, each.tool, {"success": False, "error": "Gone."}) for each in first.tool_requests]
+    made = reply("Clean up the site", first, *failed)
+    assert (made.tool_requests, made.text.count("failed: Gone.")) == ((), 3)
+
+
+def test_what_is_on_a_plate_is_looked_up_in_all_places() -> None:  # R3
+    assert calls("what's on my plate") == calls("What is on my plate today?")
+    tools = [tool for tool, _ in calls("What's on my plate?")]
+    assert tools == ["linear_list_issues", "github_search_issues", "github_search_issues"]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +449,20 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
         ("cms_list_posts", [{"slug": "a"}, {"slug": "b"}], "found 2:\n- slug a\n- slug b"),
         ("cms_list_posts", {"items": [{"slug": str(n)} for n in range(20)]}, "and 8 more"),
         ("cms_read_post", "x" * 1000, "x\u2026"),
+        ("linear_list_labels", {"labels": [{"name": "Bug"}], "more": True}, "found 1:\n- name Bug\n- and others"),
+        ("linear_list_labels", {"labels": [], "more": False}, "`linear_list_labels` found nothing."),
+        ("linear_create_issue", {"id": "DEMO-9", "title": "x", "labels": []}, "ran: id DEMO-9, title x."),
+        (
+            "linear_read_issue",
+            {"id": "DEMO-1", "description": "One\nTwo", "comments": [{"author": "Ada", "body": "Hi"}]},
+            "read: id DEMO-1.\n\n> One\n> Two\n\n1 comment:\n- Ada: Hi",
+        ),
+        ("cms_read_page", {"slug": "a", "sections": [{"heading": "Top"}]}, "read: slug a.\n\n- Top"),
+        (
+            "okr_list_objectives",
+            {"objectives": [{"id": "O-1", "key_results": [{"id": "KR-1", "title": "Up", "current": 9, "target": 10}]}]},
+            "- id O-1\n  - KR-1 Up: 9 of 10",
+        ),
         ("http_get", None, "`http_get` ran."),
     ],
 )

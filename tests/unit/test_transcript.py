@@ -11,7 +11,7 @@ def call_ids(*given: str) -> list[str]:
 
 
 def test_a_reply_says_nothing_but_what_it_is_given() -> None:
-    assert ModelReply("Hello") == ("Hello", (), "", 0)
+    assert ModelReply("Hello") == ("Hello", (), "", 0, ())
     assert Prompt("Be brief.", ()).tools == ()
     assert MAX_ID == 150
 

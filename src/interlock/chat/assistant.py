@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
@@ -19,7 +19,7 @@ from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer
 from interlock.chat.turn import OpenModel, TurnContext
-from interlock.config.models import AgentSettings, Settings
+from interlock.config.models import PACK_SETTINGS, AgentSettings, Settings
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ChatModel
@@ -103,11 +103,18 @@ class Assistant:
                 await watch.wait(min(follower.poll_after or POLL_SECONDS, POLL_SECONDS))
 
 
+class DemoService(NamedTuple):
+    """A fake of the service behind a tool pack, used while no key for the real one is set."""
+
+    settings: Mapping[str, object]
+    make_transport: Callable[[ToolItemStore], httpx2.AsyncBaseTransport]
+
+
 class DemoSetup(NamedTuple):
-    """Demo in place of a configuration: agents, a fake Linear, and content with a few calls to decide."""
+    """Demo in place of a configuration: agents, fake services by pack, and content with a few calls to decide."""
 
     agents: Mapping[str, AgentSettings]
-    make_linear_transport: Callable[[ToolItemStore], httpx2.AsyncBaseTransport]
+    services: Mapping[str, DemoService]
     fill: Callable[[SqlStore, Workspaces], Awaitable[bool]]
 
 
@@ -155,8 +162,11 @@ class ChatComponents(NamedTuple):
 def build_chat_components(
     settings: Settings, store: SqlStore, sources: Sequence[ToolSource] = (), *, demo: DemoSetup | None = None
 ) -> ChatComponents:
+    built_in = BUILT_IN if demo is None else demo.agents
+    if demo is not None and not settings.default_model:
+        built_in = {name: replace(agent, model=SCRIPTED) for name, agent in built_in.items()}
     return ChatComponents(
-        AgentDirectory(settings.agents, BUILT_IN if demo is None else demo.agents),
+        AgentDirectory(settings.agents, built_in),
         ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources),
         _Models(settings, demo=demo).open,
     )
@@ -197,8 +207,10 @@ class _ToolContexts:
         records = self._store.records(workspace)
         own = self._settings.for_workspace(workspace)
         settings = own.tools.get(pack, {})
-        if pack == "linear" and self._demo and not settings:
-            return ToolContext(workspace, records, {"key": "lin_api_demo"}, self._demo.make_linear_transport(records))
+        has_access = all(settings.get(name) for name in PACK_SETTINGS.get(pack, ())[:1])  # the first one is required
+        fake = self._demo.services.get(pack) if self._demo and not has_access else None
+        if fake is not None:
+            return ToolContext(workspace, records, fake.settings, fake.make_transport(records))
         documents = self._store.documents(workspace) if own.documents else None
         return ToolContext(workspace, records, settings, documents=documents)
 

@@ -189,7 +189,8 @@ def _end_event(entry: ThreadEntry, body: Mapping[str, Any]) -> tuple[str, dict[s
     if body["status"] in ("error", "limit"):
         return "error", {"error": body["reason"], "status": body["status"]}, ""
     done: dict[str, object] = {"message_id": str(body.get("message") or entry.number)}
-    return "done", done | ({"stopped": True} if body["status"] == "stopped" else {}), ""
+    done |= {"stopped": True} if body["status"] == "stopped" else {}
+    return "done", done | ({"suggestions": body["suggestions"]} if "suggestions" in body else {}), ""
 
 
 SAVE_INTERVAL = 200  # milliseconds

@@ -141,6 +141,7 @@ class Turn:
             "model": model.name,
             "seen": self.leased_thread.entries[-1].number,
             "took": self.context.clock() - began,
+            **({"suggestions": list(reply.suggestions)} if reply.suggestions else {}),
         }
         try:
             await self.leased_thread.append(NewThreadEntry("replied", f"agent:{self.leased_thread.thread.agent}", body))
@@ -311,11 +312,16 @@ class Turn:
         raise ModelFailed("The model's answer ended too early.", is_retryable=True)
 
     async def _end(self, status: str, reason: str) -> None:
-        """End the turn, with the number of the last reply, which is its final message."""
-        replied = next((entry.number for entry in reversed(self.leased_thread.entries) if entry.kind == "replied"), 0)
-        await self.leased_thread.end(
-            NewThreadEntry("ended", SYSTEM_ACTOR, {"status": status, "reason": reason, "message": replied})
-        )
+        """End the turn, with the number of the last reply, which is its final message, and its suggestions."""
+        replied = next((entry for entry in reversed(self.leased_thread.entries) if entry.kind == "replied"), None)
+        body: dict[str, object] = {
+            "status": status,
+            "reason": reason,
+            "message": 0 if replied is None else replied.number,
+        }
+        if status == "done" and replied is not None and "suggestions" in replied.body:
+            body["suggestions"] = replied.body["suggestions"]
+        await self.leased_thread.end(NewThreadEntry("ended", SYSTEM_ACTOR, body))
 
 
 def _storable(text: str) -> str:

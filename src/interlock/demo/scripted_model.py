@@ -1,11 +1,11 @@
-"""The demo's fake language model: recognises a handful of requests by their words, and says what it is."""
+"""The demo's fake language model: recognises the sentences of a table, and says what it is."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,17 +19,12 @@ from interlock.core.chat.transcript import (
     ToolRequest,
     ToolResult,
 )
+from interlock.demo.plans import Call, ScriptedPlan
+from interlock.demo.sentences import examples_for, find_plan, nearest_sentences
 
 NAME = "demo:scripted"
 LABEL = "I am a small script, not a language model: this is the demo."
 CHUNK_LENGTH = 12  # characters of one chunk of the stream
-
-
-class ScriptedPlan(NamedTuple):
-    """What was recognised: the text of the reply, and the calls; no calls if something is missing."""
-
-    words: str
-    calls: tuple[tuple[str, Mapping[str, object]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +47,82 @@ def make_reply(prompt: Prompt) -> ModelReply:
     since = _since_last_reply(prompt)
     results = [each for each in since if isinstance(each, ToolResult)]
     said = [each for each in since if isinstance(each, PromptUserMessage)]
-    parts = [describe_results(results)]
-    wishes: tuple[ToolRequest, ...] = ()
-    if said:
-        words, wishes = _react(prompt, said[-1].text)
-        parts.append(words)
+    reaction = _react(prompt, said[-1].text) if said else _continue(prompt)
+    parts = [describe_results(results), reaction.words]
     if not any(isinstance(each, ModelReply) and LABEL in each.text for each in prompt.messages):
         parts.insert(0, LABEL)
-    return ModelReply("\n\n".join(part for part in parts if part), wishes)
+    text = "\n\n".join(part for part in parts if part)
+    return ModelReply(text, _tool_requests(prompt, reaction.calls), suggestions=reaction.suggestions)
 
 
-def _since_last_reply(prompt: Prompt) -> Sequence[PromptUserMessage | ToolResult | ModelReply]:
+class Reaction(NamedTuple):
+    words: str = ""
+    calls: tuple[Call, ...] = ()
+    suggestions: tuple[str, ...] = ()
+
+
+def _since_last_reply(prompt: Prompt) -> Sequence[PromptMessage]:
     behind = 0
     for number, message in enumerate(prompt.messages, 1):
         behind = number if isinstance(message, ModelReply) else behind
     return prompt.messages[behind:]
 
 
-def _react(prompt: Prompt, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
-    offered = {prompt_tool.name for prompt_tool in prompt.tools}
+def _react(prompt: Prompt, text: str) -> Reaction:
+    offered = _offered(prompt)
     if not offered:  # as when a reviewer asks about a card
-        return "I have nothing to add: I only turn fixed words into calls, and I was given no tools here.", ()
-    plan = _confirmation(prompt, text) or _plan(text)
-    if plan is None:
-        return describe_abilities(offered), ()
+        return Reaction("I have nothing to add: I only turn fixed sentences into calls, and I was given no tools here.")
+    if _HELP.fullmatch(text):
+        return Reaction(describe_abilities(offered))
+    plan = _confirmation(prompt, text) or find_plan(text)
+    return _suggest(text, offered) if plan is None else _follow(plan, offered)
+
+
+def _continue(prompt: Prompt) -> Reaction:
+    """Continue the plan of the person's last message with the results; its earlier steps are made again in order."""
+    said = [number for number, each in enumerate(prompt.messages) if isinstance(each, PromptUserMessage)]
+    asked = prompt.messages[said[-1]] if said else None
+    plan = find_plan(asked.text) if isinstance(asked, PromptUserMessage) else None
+    for results in _results_by_reply(prompt.messages[said[-1] + 1 :] if said else ()):
+        plan = plan.then(results) if plan is not None and plan.then is not None else None
+    return Reaction() if plan is None else _follow(plan, _offered(prompt))
+
+
+def _results_by_reply(messages: Sequence[PromptMessage]) -> list[list[ToolResult]]:
+    """Return the results of each reply's calls."""
+    found: list[list[ToolResult]] = []
+    for message in messages:
+        if isinstance(message, ModelReply):
+            found.append([])
+        elif isinstance(message, ToolResult) and found:
+            found[-1].append(message)
+    return found
+
+
+def _follow(plan: ScriptedPlan, offered: set[str]) -> Reaction:
     missing = [tool for tool, _ in plan.calls if tool not in offered]
     if missing:
-        return f"I understand that, but I was not given the tool {missing[0]} here. {describe_abilities(offered)}", ()
+        return Reaction(f"I understand that, but I was not given the tool {missing[0]} here.")
+    return Reaction(plan.words, plan.calls)
+
+
+def _suggest(text: str, offered: set[str]) -> Reaction:
+    nearest = nearest_sentences(text, offered)
+    if not nearest:
+        return Reaction("I know none of the tools that I was given, so there is nothing that I can do here.")
+    known = " or ".join(f"*{each}*" for each in nearest)
+    words = f"I do not understand that. The nearest that I know is {known}. Write *help* to see all that I understand."
+    return Reaction(words, suggestions=tuple(nearest))
+
+
+def _offered(prompt: Prompt) -> set[str]:
+    return {prompt_tool.name for prompt_tool in prompt.tools}
+
+
+def _tool_requests(prompt: Prompt, calls: Sequence[Call]) -> tuple[ToolRequest, ...]:
     turn = sum(isinstance(message, ModelReply) for message in prompt.messages)
-    return plan.words, tuple(
-        ToolRequest(f"call_{turn}_{number}", tool, json.dumps(args)) for number, (tool, args) in enumerate(plan.calls)
+    return tuple(
+        ToolRequest(f"call_{turn}_{number}", tool, json.dumps(args)) for number, (tool, args) in enumerate(calls)
     )
 
 
@@ -104,168 +145,19 @@ def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
     )
 
 
-def _plan(text: str) -> ScriptedPlan | None:
-    straight = _straighten_quotes(text)
-    if re.search(r"\b(?:don't|dont|do not|never|without)\b", re.sub(r'"[^"]*"', "", straight), re.IGNORECASE):
-        return None  # a request for something not to be done must not cause it
-    for form, planned in _PATTERNS:
-        if found := form.search(straight):
-            return planned(found, _quoted(straight))
-    return None
-
-
-def _straighten_quotes(text: str) -> str:
-    return re.sub("[\u2018\u2019]", "'", re.sub("[\u201c\u201d\u00ab\u00bb]", '"', text))
-
-
-def _quoted(text: str) -> list[str]:
-    return [
-        (one or other).strip()
-        for one, other in re.findall(r"\"([^\"]+)\"|(?<!\w)'([^']+)'(?!\w)", text)
-        if one or other
-    ]
-
-
-def _question(found: re.Match[str], _: list[str]) -> ScriptedPlan:
-    question = found[1].strip().rstrip("?.! ")
-    args: dict[str, object] = {"question": f"{question[:1].upper()}{question[1:]}?"}
-    if re.search(r"\bcolou?r", question, re.IGNORECASE):
-        args["choices"] = ["red", "green", "blue"]
-    return ScriptedPlan("I ask you.", (("request_human_input", args),))
-
-
-def _delegation(found: re.Match[str], _: list[str]) -> ScriptedPlan:
-    agent = found[1].lower()
-    return ScriptedPlan(f"I hand this to the {agent}.", ((f"agent_{agent}", {"task": found[2].strip()}),))
-
-
-def _listing(found: re.Match[str], _: list[str]) -> ScriptedPlan:
-    kind = found[1].lower()
-    return ScriptedPlan(f"I look up the {kind}.", ((_LISTS[kind], {}),))
-
-
-def _issues(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
-    titles = quoted or _title_after_keyword(found)
-    if not titles:
-        return ScriptedPlan('Which title should it have? Say: create an issue titled "…".')
-    words = (
-        f'I propose to create the issue "{titles[0]}".'
-        if len(titles) == 1
-        else f"I propose to create {len(titles)} issues."
-    )
-    return ScriptedPlan(words, tuple(("linear_create_issue", {"title": title}) for title in titles))
-
-
-def _objective(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
-    titles = quoted or _title_after_keyword(found)
-    if not titles:
-        return ScriptedPlan('Which title should it have? Say: create an objective "…".')
-    return ScriptedPlan(
-        f'I propose to create the objective "{titles[0]}".', (("okr_create_objective", {"title": titles[0]}),)
-    )
-
-
-def _post(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
-    verb, rest = found[1].lower().replace("remove", "delete"), found[2]
-    slug = _slug(quoted[0] if quoted else re.sub(r"\b(the|a|post)\b", " ", rest, flags=re.IGNORECASE))
-    if not slug:
-        return ScriptedPlan(f'Which post? Say: {verb} the post "…".')
-    return ScriptedPlan(f"I propose to {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
-
-
-def _pages(found: re.Match[str], quoted: list[str]) -> ScriptedPlan:
-    named = quoted or [re.sub(r"\b(the|pages?)\b", " ", found[1], flags=re.IGNORECASE)]
-    slugs = [slug for slug in map(_slug, named) if slug]
-    if not slugs:
-        return ScriptedPlan('Which page? Say: delete the page "…".')
-    if len(slugs) == 1:
-        return ScriptedPlan(f"You want to delete the page {slugs[0]}.", (("cms_delete_page", {"slug": slugs[0]}),))
-    return ScriptedPlan(f"You want to delete {len(slugs)} pages.", (("cms_delete_pages", {"slugs": slugs}),))
-
-
-def _sections(_: re.Match[str], quoted: list[str]) -> ScriptedPlan:
-    if len(quoted) < 2:
-        return ScriptedPlan('Which one? Say: delete the section "…" of the page "…".')
-    *sections, page = map(_slug, quoted)
-    if len(sections) == 1:
-        return ScriptedPlan(
-            "You want to delete a section.", (("cms_delete_section", {"page": page, "section": sections[0]}),)
-        )
-    args = {"page": page, "sections": sections}
-    return ScriptedPlan(f"You want to delete {len(sections)} sections.", (("cms_delete_sections", args),))
-
-
-def _image(_: re.Match[str], quoted: list[str]) -> ScriptedPlan:
-    if not quoted:
-        return ScriptedPlan('Which image? Say: delete the image "…".')
-    return ScriptedPlan(f"I propose to delete the image {quoted[0]}.", (("cms_delete_image", {"id": quoted[0]}),))
-
-
-def _title_after_keyword(found: re.Match[str]) -> list[str]:
-    """Return the title after "titled", "called" or "named", for a request without quotes."""
-    behind = re.search(r"\b(?:titled|called|named)\s+(.+)", found[0], re.IGNORECASE)
-    return [behind[1].strip().rstrip(".!?")] if behind else []
-
-
-def _slug(words: str) -> str:
-    return "-".join(words.strip(" .!?\"'").lower().split())
-
-
-_LISTS = {
-    "issues": "linear_list_issues",
-    "posts": "cms_list_posts",
-    "pages": "cms_list_pages",
-    "images": "cms_list_images",
-    "objectives": "okr_list_objectives",
-}
-_MAKE, _DELETE = r"\b(?:create|open|file|add|make)\b", r"\b(?:delete|remove)\b"
-
-
-_MakePlan = Callable[[re.Match[str], list[str]], ScriptedPlan]
-
-
-def _pattern(pattern: str, planned: _MakePlan) -> tuple[re.Pattern[str], _MakePlan]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL), planned
-
-
-# The first match counts.
-_PATTERNS: tuple[tuple[re.Pattern[str], _MakePlan], ...] = (
-    _pattern(r"\bask me\b[,:]?\s*(.+)", _question),
-    _pattern(r"\b(?:let|ask|have|tell)\s+the\s+([a-z]\w*)\s+(?:to\s+)?(.+)", _delegation),
-    _pattern(rf"{_MAKE}.*\bissues?\b.*", _issues),
-    _pattern(rf"{_MAKE}.*\bobjectives?\b.*", _objective),
-    _pattern(rf"\b(?:list|show|which|what)\b.*?\b({'|'.join(_LISTS)})\b", _listing),
-    _pattern(rf"{_DELETE}.*\bsections?\b", _sections),
-    _pattern(rf"{_DELETE}.*\bimage\b", _image),
-    _pattern(rf"{_DELETE}(.*\bpages?\b.*)", _pages),
-    _pattern(r"\b(publish|archive)\b(.*)", _post),
-    _pattern(r"\b(delete|remove)\b(.*\bpost\b.*)", _post),
-)
-_ABILITIES = (
-    ("linear_list_issues", "list issues"),
-    ("linear_create_issue", 'create an issue titled "…", or several at once'),
-    ("cms_list_posts", "list posts"),
-    ("cms_publish_post", 'publish the post "…"'),
-    ("cms_archive_post", 'archive the post "…"'),
-    ("cms_delete_post", 'delete the post "…"'),
-    ("cms_list_pages", "list pages"),
-    ("cms_delete_page", "delete the … page"),
-    ("okr_list_objectives", "list objectives"),
-    ("okr_create_objective", 'create an objective "…"'),
-    ("request_human_input", "ask me which colour to use"),
-    ("agent_writer", 'let the writer publish "…"'),
-)
+_HELP = re.compile(r"\s*(?:help|what can (?:you|i) (?:do|say)(?: here)?)[\s.!?]*", re.IGNORECASE)
 
 
 def describe_abilities(offered: set[str]) -> str:
-    able = [words for tool, words in _ABILITIES if tool in offered]
+    able = examples_for(offered)
     if not able:
         return "I know none of the tools that I was given, so there is nothing that I can do here."
-    return "\n".join(["This is what I understand:", *(f"- {words}" for words in able)])
+    return "\n".join(["This is what I understand, with other names and numbers too:", *(f"- {each}" for each in able)])
 
 
 MAX_ITEMS = 12  # lines of a list
 MAX_VALUE = 200  # characters of a value
+MAX_READ = 600  # characters of a text that was read
 MAX_REPORT = 2_000  # characters of another agent's reply
 
 
@@ -302,7 +194,9 @@ def _describe_result(result: ToolResult) -> str:
         return f"You answered: {_short(content)}."
     if result.tool.startswith("agent_"):
         return _describe_report(result.tool.removeprefix("agent_"), content)
-    return _describe_success(name, content)
+    if "_read_" in result.tool and isinstance(content, Mapping):
+        return _describe_reading(name, content)
+    return _describe_success(name, content, is_list="_list_" in result.tool or "_search_" in result.tool)
 
 
 def _describe_not_run(name: str, content: object) -> str:
@@ -336,16 +230,41 @@ def _describe_report(agent: str, content: object) -> str:
     return f"The {agent} did not get to the end ({_short(_field(content, 'reason') or status)})."
 
 
-def _describe_success(name: str, content: object) -> str:
-    items = _items(content)
+def _describe_reading(name: str, content: Mapping[str, object]) -> str:
+    """Return the facts of what was read, the beginning of its text, and its comments."""
+    text = content.get("body") or content.get("description")
+    quoted = [f"> {line}" for line in _short(text, MAX_READ).splitlines()] if isinstance(text, str) and text else []
+    sections = [f"- {_field(each, 'heading')}" for each in _list(content.get("sections"))]
+    comments = _list(content.get("comments"))
+    lines = [f"- {_field(each, 'author')}: {_short(_field(each, 'body'))}" for each in comments[-MAX_ITEMS:]]
+    heading = [f"{len(comments)} comments:" if len(comments) != 1 else "1 comment:"] if comments else []
+    facts = _line({key: value for key, value in content.items() if key != "sections"})
+    parts = (f"{name} read: {facts}.", "\n".join(quoted), "\n".join(sections), "\n".join([*heading, *lines]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _describe_success(name: str, content: object, *, is_list: bool) -> str:
+    items = _items(content, is_list=is_list)
     if items is not None:
-        lines = [f"- {_line(item)}" for item in items[:MAX_ITEMS]]
-        more = [f"- and {len(items) - MAX_ITEMS} more"] if len(items) > MAX_ITEMS else []
-        return "\n".join([f"{name} found {len(items)}:", *lines, *more])
+        lines = [line for item in items[:MAX_ITEMS] for line in _item_lines(item)]
+        left = len(items) - MAX_ITEMS
+        more = [f"- and {left} more"] if left > 0 else []
+        more += ["- and others that were not looked up"] if _field(content, "more") is True else []
+        return "\n".join([f"{name} found {len(items)}:" if items else f"{name} found nothing.", *lines, *more])
     if isinstance(content, str):  # the tool's, or a person's who answered instead of letting it run
         return f"{name}: {_short(content)}"
     facts = _line(_field(content, "result") or content)
     return f"{name} ran{f': {facts}' if facts else ''}.{_describe_edit(content)}"
+
+
+def _item_lines(item: object) -> list[str]:
+    """Return a line for an item, and one for each key result below it."""
+    results = [
+        f"  - {_field(each, 'id')} {_field(each, 'title')}: {_field(each, 'current')} of {_field(each, 'target')} "
+        f"{_field(each, 'unit') or ''}".rstrip()
+        for each in _list(_field(item, "key_results"))
+    ]
+    return [f"- {_line(item)}", *results]
 
 
 def _describe_edit(content: object) -> str:
@@ -357,33 +276,47 @@ def _describe_edit(content: object) -> str:
     return f" A person changed the arguments before it ran; it ran with {_short(ran_with)}."
 
 
-_FACTS = ("identifier", "number", "id", "slug", "title", "name", "status", "state", "sections", "quarter", "url")
+_FACTS = (
+    *("identifier", "repo", "number", "id", "key", "slug", "title", "name", "issue", "status", "state", "assignee"),
+    *("sections", "quarter", "reviewers", "labels", "url"),
+)
+MAX_FACTS = 5
 
 
-def _items(content: object) -> list[object] | None:
+def _items(content: object, *, is_list: bool) -> list[object] | None:
+    """Return the items of a list: the first one in the result of a tool that lists, or what was deleted."""
     match content:
         case list():
             return content
-        case {**fields}:
-            return next(
-                (value for key, value in fields.items() if isinstance(value, list) and key in _LIST_FIELDS), None
-            )
+        case {"deleted": list(deleted)}:
+            return deleted
+        case {**fields} if is_list:
+            return next((value for value in fields.values() if isinstance(value, list)), None)
         case _:
             return None
 
 
-_LIST_FIELDS = ("items", "issues", "posts", "pages", "images", "objectives", "deleted")
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _line(item: object) -> str:
     match item:
         case {**fields}:
-            facts = [f"{key} {_short(fields[key])}" for key in _FACTS if fields.get(key) not in (None, "", {}, [])]
-            return ", ".join(facts[:4])
+            facts = [
+                f"{key} {_short(_joined(fields[key]))}" for key in _FACTS if fields.get(key) not in (None, "", {}, [])
+            ]
+            return ", ".join(facts[:MAX_FACTS])
         case None | True:
             return ""
         case _:
             return _short(item)
+
+
+def _joined(value: object) -> object:
+    """Return a list of names as a text; anything else as it is."""
+    is_names = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return ", ".join(value) if is_names and isinstance(value, list) else value
 
 
 def _question_text(content: object) -> str:

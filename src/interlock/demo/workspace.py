@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import ASSISTANT, BUILT_IN
-from interlock.chat.assistant import DemoSetup
+from interlock.chat.assistant import DemoService, DemoSetup
 from interlock.config.models import AgentSettings
 from interlock.core.call import DEFAULT_WORKSPACE, QUESTION_SPEC, ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
 from interlock.demo.content import fill_content
+from interlock.demo.github import FakeGitHub, fill_github
 from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.server import FakeLinear
 from interlock.storage.store import SqlStore
@@ -52,6 +53,7 @@ async def fill_demo(store: SqlStore, workspaces: Workspaces) -> bool:
     records = store.records(DEFAULT_WORKSPACE)
     await fill_content(records)
     await fill_linear(records)
+    await fill_github(records)
     if (await store.stats(DEFAULT_WORKSPACE)).by_status:
         return False
     if await store.policy(DEFAULT_WORKSPACE) is None:
@@ -91,4 +93,8 @@ _WRITER = AgentSettings(
 _ASSISTANT = AgentSettings(
     instructions=BUILT_IN[ASSISTANT].instructions, tools=BUILT_IN[ASSISTANT].tools, agents=(WRITER,)
 )
-DEMO = DemoSetup({ASSISTANT: _ASSISTANT, WRITER: _WRITER}, FakeLinear, fill_demo)
+_SERVICES = {
+    "linear": DemoService({"key": "lin_api_demo"}, FakeLinear),
+    "github": DemoService({"token": "demo"}, FakeGitHub),
+}
+DEMO = DemoSetup({ASSISTANT: _ASSISTANT, WRITER: _WRITER}, _SERVICES, fill_demo)

@@ -40,6 +40,10 @@ AUTHOR = "configuration"
 DEMO_MESSAGE = (
     "The demo has an agent to chat with in the web app, and a few made-up calls to decide: approving them runs nothing."
 )
+SCRIPTED_MESSAGE = (
+    "No key for a model is set, so a script answers in the demo's chat. To use a real model, set OPENAI_API_KEY, "
+    "ANTHROPIC_API_KEY or GOOGLE_API_KEY in the environment and start it again."
+)
 PrintLine = Callable[[str], None]
 
 
@@ -67,6 +71,9 @@ async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoS
             await stack.enter_async_context(background_jobs(state.log, app_services.worker.run, *chores))
         if demo is not None and await demo.fill(state.store, state.workspaces):
             say(DEMO_MESSAGE)
+        if demo is not None:
+            default_model = settings.default_model
+            say(f"{default_model} answers in the demo's chat." if default_model else SCRIPTED_MESSAGE)
         for line in await _welcome_lines(state, listening):
             say(line)
         _tune_gc()

@@ -1,4 +1,4 @@
-"""GitHub: issues, comments, pull requests and reviews. Settings: `token`, and `url` for a self-hosted server.
+"""GitHub: issues, comments, labels, pull requests and reviews. Settings: `token`, and `url` for a self-hosted server.
 
 GitHub has no idempotency key. So what is written carries a hidden mark derived from the call's key, which is searched
 for before each attempt, in all that changed since shortly before the first: a retry creates no duplicate.
@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, cast
+from urllib.parse import quote
 
 import httpx2
 
@@ -29,7 +31,8 @@ __all__ = ["read_tools", "write_tools"]
 
 
 DEFAULT_LIMIT = 30
-MAX_LIMIT = 100
+MAX_LIMIT = 1_000  # items of a list; GitHub's search finds no more either
+MAX_SUGGESTIONS = 5
 MAX_BODY = 60_000  # characters; GitHub takes 65,536
 MAX_SHOWN = 10_000
 SHOWN_COMMENTS = 30
@@ -44,9 +47,16 @@ TEXT = {"type": "string", "minLength": 1, "maxLength": 1_000}
 REPO = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+$", "description": "owner/name"}
 NUMBER = {"type": "integer", "minimum": 1}
 BODY = {"type": "string", "maxLength": MAX_BODY, "description": "Markdown."}
-NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 100}, "maxItems": 20}
+LABEL = {"type": "string", "minLength": 1, "maxLength": 100}
+NAMES = {"type": "array", "items": LABEL, "maxItems": 20}
 SOME_NAMES = {**NAMES, "minItems": 1}
-HOW_MANY = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
+HOW_MANY = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": MAX_LIMIT,
+    "default": DEFAULT_LIMIT,
+    "description": "At most so many; the result says whether there are more.",
+}
 STATE = {"type": "string", "enum": ["open", "closed", "all"], "default": "open"}
 
 
@@ -54,13 +64,29 @@ def read_tools(context: ToolContext) -> Sequence[Tool]:
     github = make_github_access(context.settings, context.transport)
     if github is None:
         return ()
+    one = object_schema("repo number", repo=REPO, number=NUMBER)
+    some = object_schema("repo", repo=REPO, state=STATE, limit=HOW_MANY)
     return (
         _read_tool(
             "github_list_issues",
             "Lists the issues of a GitHub repository, the newest first.",
-            object_schema("repo", repo=REPO, state=STATE, limit=HOW_MANY),
+            some,
             "List issues of {repo}",
             lambda invocation: _list_issues(github, invocation.args),
+        ),
+        _read_tool(
+            "github_list_pull_requests",
+            "Lists the pull requests of a GitHub repository, the newest first.",
+            some,
+            "List pull requests of {repo}",
+            lambda invocation: _list_pull_requests(github, invocation.args),
+        ),
+        _read_tool(
+            "github_list_labels",
+            "Lists the labels of a GitHub repository.",
+            object_schema("repo", repo=REPO, limit=HOW_MANY),
+            "List labels of {repo}",
+            lambda invocation: _list_labels(github, invocation.args),
         ),
         _read_tool(
             "github_search_issues",
@@ -73,9 +99,16 @@ def read_tools(context: ToolContext) -> Sequence[Tool]:
         _read_tool(
             "github_read_issue",
             "Reads an issue or a pull request of a GitHub repository, with its newest comments.",
-            object_schema("repo number", repo=REPO, number=NUMBER),
+            one,
             "Read {repo}#{number}",
             lambda invocation: _read_issue(github, invocation.args),
+        ),
+        _read_tool(
+            "github_read_pull_request",
+            "Reads a pull request of a GitHub repository: its branches, size, reviewers and newest comments.",
+            one,
+            "Read pull request {repo}#{number}",
+            lambda invocation: _read_pull_request(github, invocation.args),
         ),
     )
 
@@ -85,6 +118,10 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
     if github is None:
         return ()
     writer = _GitHubWriter(github, context.records)
+    return (*_creating_tools(github, writer), *_changing_tools(github, writer))
+
+
+def _creating_tools(github: GitHubAccess, writer: _GitHubWriter) -> Sequence[Tool]:
     return (
         Tool(
             ToolSpec(
@@ -92,6 +129,7 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
                 "write",
                 schema=object_schema("repo title", repo=REPO, title=TEXT, body=BODY, labels=NAMES, assignees=NAMES),
                 describe=_describe_new_issue,
+                preview=_preview(github, _preview_new_issue),
                 idempotent=True,
             ),
             "Creates an issue in a GitHub repository.",
@@ -103,6 +141,7 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
                 "write",
                 schema=object_schema("repo title head base", repo=REPO, title=TEXT, head=TEXT, base=TEXT, body=BODY),
                 describe="Open pull request '{title}' in {repo}, from {head} into {base}",
+                preview=_preview(github, _preview_new_pull),
                 idempotent=True,
             ),
             "Opens a pull request in a GitHub repository, from the branch `head` into the branch `base`.",
@@ -110,27 +149,57 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
         ),
         Tool(
             ToolSpec(
+                "github_comment",
+                "write",
+                schema=object_schema("repo number body", repo=REPO, number=NUMBER, body={**BODY, "minLength": 1}),
+                describe="Comment on {repo}#{number}",
+                preview=_preview(github, _preview_issue),
+                idempotent=True,
+            ),
+            "Comments on an issue or a pull request of a GitHub repository.",
+            writer.comment,
+        ),
+    )
+
+
+def _changing_tools(github: GitHubAccess, writer: _GitHubWriter) -> Sequence[Tool]:
+    """Tools that set a value: a retry changes nothing."""
+    return (
+        Tool(
+            ToolSpec(
                 "github_request_review",
                 "write",
                 schema=object_schema("repo number reviewers", repo=REPO, number=NUMBER, reviewers=SOME_NAMES),
                 describe=lambda args: f"Ask {_join_names(args['reviewers'])} to review {args['repo']}#{args['number']}",
-                preview=lambda args: _preview_pull(github, args),
-                idempotent=True,  # a reviewer who was requested is not requested again
+                preview=_preview(github, _preview_pull),
+                idempotent=True,
             ),
             "Asks people, by their login, to review a pull request.",
             writer.request_review,
         ),
         Tool(
             ToolSpec(
-                "github_comment",
+                "github_add_labels",
                 "write",
-                schema=object_schema("repo number body", repo=REPO, number=NUMBER, body={**BODY, "minLength": 1}),
-                describe="Comment on {repo}#{number}",
-                preview=lambda args: _preview_issue(github, args),
+                schema=object_schema("repo number labels", repo=REPO, number=NUMBER, labels=SOME_NAMES),
+                describe=lambda args: f"Label {args['repo']}#{args['number']} {_join_names(args['labels'])}",
+                preview=_preview(github, _preview_added_labels),
                 idempotent=True,
             ),
-            "Comments on an issue or a pull request of a GitHub repository.",
-            writer.comment,
+            "Adds labels, which the repository has to have, to an issue or a pull request.",
+            writer.add_labels,
+        ),
+        Tool(
+            ToolSpec(
+                "github_remove_label",
+                "write",
+                schema=object_schema("repo number label", repo=REPO, number=NUMBER, label=LABEL),
+                describe="Remove label '{label}' from {repo}#{number}",
+                preview=_preview(github, _preview_removed_label),
+                idempotent=True,
+            ),
+            "Takes a label off an issue or a pull request.",
+            writer.remove_label,
         ),
     )
 
@@ -152,25 +221,46 @@ def _join_names(names: object) -> str:
 
 async def _list_issues(github: GitHubAccess, args: Args) -> object:
     """List issues, without the pull requests that GitHub's list includes."""
-    limit = _limit(args)
-    path = f"/repos/{_repo(args)}/issues"
-    found: list[Json] = []
     async with github.open_client() as client:
-        async for item in client.pages(path, state=str(args.get("state", "open")), sort="created", direction="desc"):
-            if "pull_request" not in item:
-                found.append(_issue_json(item))
-            if len(found) == limit:
-                break
-    return {"repo": args["repo"], "issues": found}
+        found, more = await client.first_items(
+            f"/repos/{_repo(args)}/issues",
+            _limit(args),
+            lambda item: "pull_request" not in item,
+            state=str(args.get("state", "open")),
+            sort="created",
+            direction="desc",
+        )
+    return {"repo": args["repo"], "issues": [_issue_json(item) for item in found], "more": more}
+
+
+async def _list_pull_requests(github: GitHubAccess, args: Args) -> object:
+    path, state = f"/repos/{_repo(args)}/pulls", str(args.get("state", "open"))
+    async with github.open_client() as client:
+        found, more = await client.first_items(path, _limit(args), state=state, sort="created", direction="desc")
+    pulls = [{**_pull_json(item), "reviewers": _requested_reviewers(item)} for item in found]
+    return {"repo": args["repo"], "pull_requests": pulls, "more": more}
+
+
+async def _list_labels(github: GitHubAccess, args: Args) -> object:
+    async with github.open_client() as client:
+        found, more = await client.first_items(f"/repos/{_repo(args)}/labels", _limit(args))
+    labels = [{"name": item["name"], "description": item.get("description")} for item in found]
+    return {"repo": args["repo"], "labels": labels, "more": more}
 
 
 async def _search(github: GitHubAccess, args: Args) -> object:
-    query = str(args["query"])
+    query, limit = str(args["query"]), _limit(args)
     search_query = query if _KIND.search(query) else f"{query} is:issue"  # GitHub requires one or the other
+    items: list[Json] = []
+    total = 0
     async with github.open_client() as client:
-        found = await client.get("/search/issues", q=search_query, per_page=_limit(args))
-    issues = [{"repo": _repo_name(item), **_issue_json(item)} for item in found["items"]]
-    return {"query": search_query, "total": found["total_count"], "issues": issues}
+        for page in range(1, MOST_PAGES + 1):
+            found = await client.get("/search/issues", q=search_query, per_page=min(PAGE_SIZE, limit), page=page)
+            items, total = [*items, *found["items"]], int(found["total_count"])
+            if not found["items"] or len(items) >= min(limit, total):
+                break
+    issues = [{"repo": _repo_name(item), **_issue_json(item)} for item in items[:limit]]
+    return {"query": search_query, "total": total, "issues": issues, "more": total > len(issues)}
 
 
 async def _read_issue(github: GitHubAccess, args: Args) -> object:
@@ -178,13 +268,29 @@ async def _read_issue(github: GitHubAccess, args: Args) -> object:
     async with github.open_client() as client:
         issue = await client.get(path)
         comments = await _newest_comments(client, path, int(issue["comments"]))
-    told = [{"author": _login(one), "at": one["created_at"], "body": _body_text(one)} for one in comments]
     return {
         "repo": args["repo"],
         **_issue_json(issue),
         "body": _body_text(issue),
-        "comments": told,
+        "comments": comments,
         "of": issue["comments"],
+    }
+
+
+async def _read_pull_request(github: GitHubAccess, args: Args) -> object:
+    repo, number = _repo(args), _number(args)
+    async with github.open_client() as client:
+        pull = await client.get(f"/repos/{repo}/pulls/{number}")
+        comments = await _newest_comments(client, f"/repos/{repo}/issues/{number}", int(pull["comments"]))
+    facts = ("draft", "merged", "mergeable", "commits", "changed_files", "additions", "deletions")
+    return {
+        "repo": args["repo"],
+        **_pull_json(pull),
+        **{name: pull.get(name) for name in facts},
+        "reviewers": _requested_reviewers(pull),
+        "body": _body_text(pull),
+        "comments": comments,
+        "of": pull["comments"],
     }
 
 
@@ -194,7 +300,9 @@ async def _newest_comments(client: GitHubClient, path: str, count: int) -> list[
     found: list[Json] = []
     for page in range(max(1, last - 1), last + 1):
         found += await client.get(f"{path}/comments", per_page=SHOWN_COMMENTS, page=page)
-    return found[-SHOWN_COMMENTS:]
+    return [
+        {"author": _login(one), "at": one["created_at"], "body": _body_text(one)} for one in found[-SHOWN_COMMENTS:]
+    ]
 
 
 @dataclass(frozen=True)
@@ -212,10 +320,14 @@ class _GitHubWriter:
         async with self.github.open_client() as client:
             made = await _create_once(
                 lambda: client.pages(path, state="all", sort="created", direction="desc", since=since),
-                lambda: client.post(path, body),
+                lambda: self._post_issue(client, args, body),
                 invocation.key,
             )
         return {"repo": args["repo"], **_issue_json(made)}
+
+    async def _post_issue(self, client: GitHubClient, args: Args, body: Json) -> Any:
+        await _check_assignees(client, args)
+        return await client.post(f"/repos/{_repo(args)}/issues", body)
 
     async def comment(self, invocation: ToolInvocation) -> object:
         path = f"/repos/{_repo(invocation.args)}/issues/{_number(invocation.args)}/comments"
@@ -230,11 +342,10 @@ class _GitHubWriter:
     async def open_pull_request(self, invocation: ToolInvocation) -> object:
         """Open a pull request; all of those between the two branches are searched, since they are few."""
         args, repo = invocation.args, _repo(invocation.args)
-        path, head, base = f"/repos/{repo}/pulls", str(args["head"]), str(args["base"])
-        whose = head if ":" in head else f"{repo.partition('/')[0]}:{head}"
+        path, whose, base = f"/repos/{repo}/pulls", _head_label(args), str(args["base"])
         body = {
             "title": args["title"],
-            "head": head,
+            "head": args["head"],
             "base": base,
             "body": _with_mark(args.get("body", ""), invocation.key),
         }
@@ -251,6 +362,32 @@ class _GitHubWriter:
         async with self.github.open_client() as client:
             made = await client.post(path, {"reviewers": invocation.args["reviewers"]})
         return {"repo": invocation.args["repo"], **_pull_json(made), "reviewers": _requested_reviewers(made)}
+
+    async def add_labels(self, invocation: ToolInvocation) -> object:
+        path = f"/repos/{_repo(invocation.args)}/issues/{_number(invocation.args)}"
+        async with self.github.open_client() as client:
+            labels = await _find_labels(client, invocation.args, cast(Sequence[str], invocation.args["labels"]))
+            held = await _change_labels(
+                client,
+                path,
+                lambda: client.post(f"{path}/labels", {"labels": labels}),
+                lambda now: set(labels) <= set(now),
+            )
+        return {"repo": invocation.args["repo"], "number": invocation.args["number"], "labels": held}
+
+    async def remove_label(self, invocation: ToolInvocation) -> object:
+        path = f"/repos/{_repo(invocation.args)}/issues/{_number(invocation.args)}"
+        async with self.github.open_client() as client:
+            (label,) = await _find_labels(client, invocation.args, [str(invocation.args["label"])])
+            held = _label_names(await client.get(path))
+            if label in held:
+                held = await _change_labels(
+                    client,
+                    path,
+                    lambda: client.delete(f"{path}/labels/{quote(label, safe='')}"),
+                    lambda now: label not in now,
+                )
+        return {"repo": invocation.args["repo"], "number": invocation.args["number"], "labels": held}
 
     async def _since(self, key: str) -> str:
         """Return a time shortly before the first attempt: everything that this call made is newer."""
@@ -290,20 +427,110 @@ def _idempotency_mark(key: str) -> str:
     return f"<!-- interlock:{sha256(f'github {key}'.encode()).hexdigest()[:32]} -->"
 
 
-async def _preview_issue(github: GitHubAccess, args: Args) -> str:
-    async with github.open_client() as client:
-        issue = await client.get(f"/repos/{_repo(args)}/issues/{_number(args)}")
+async def _check_assignees(client: GitHubClient, args: Args) -> None:
+    """Raise ToolFailed for somebody to whom GitHub cannot assign issues here: it would leave them out silently."""
+    for login in cast(Sequence[str], args.get("assignees") or ()):
+        if not await client.exists(f"/repos/{_repo(args)}/assignees/{quote(login, safe='')}"):
+            raise ToolFailed(f"Issues of {args['repo']} cannot be assigned to {login!r}. Nothing was sent.")
+
+
+async def _find_labels(client: GitHubClient, args: Args, wanted: Sequence[str]) -> list[str]:
+    """Return the labels as the repository writes them; GitHub would make a new label of a name that it does not know.
+
+    Raises ToolFailed with similar names for an unknown one.
+    """
+    found, more = await client.first_items(f"/repos/{_repo(args)}/labels", MAX_LIMIT)
+    known = {str(item["name"]).casefold(): str(item["name"]) for item in found}
+    for name in wanted:
+        if name.casefold() not in known and not more:
+            near = get_close_matches(name.casefold(), known, MAX_SUGGESTIONS) or sorted(known)[:MAX_SUGGESTIONS]
+            hint = f" There is: {', '.join(known[each] for each in near)}." if near else ""
+            raise ToolFailed(f"{args['repo']} has no label {name!r}.{hint}")
+    return [known.get(name.casefold(), name) for name in wanted]
+
+
+async def _change_labels(
+    client: GitHubClient, path: str, change: Callable[[], Awaitable[Any]], is_done: Callable[[list[str]], bool]
+) -> list[str]:
+    """Change the labels of an issue, and return those that it has then; after a lost response they are looked up."""
+    try:
+        return [str(item["name"]) for item in await change()]
+    except GitHubResponseLost as lost:
+        with suppress(ToolFailed, GitHubResponseLost):
+            held = _label_names(await client.get(path))
+            if is_done(held):
+                return held
+        raise EffectUnknown(f"{lost} {UNCLEAR}") from None
+
+
+def _preview(
+    github: GitHubAccess, look: Callable[[GitHubClient, Args], Awaitable[str]]
+) -> Callable[[Args], Awaitable[str]]:
+    async def preview(args: Args) -> str:
+        try:
+            async with github.open_client() as client:
+                return await look(client, args)
+        except ToolFailed as failed:
+            return f"This could not be looked up, and may fail: {failed.message}"
+
+    return preview
+
+
+async def _preview_new_issue(client: GitHubClient, args: Args) -> str:
+    """Preview a new issue: the repository exists, and who and what is named in the call is known there."""
+    await _check_assignees(client, args)
+    found, more = await client.first_items(f"/repos/{_repo(args)}/labels", MAX_LIMIT)
+    known = {str(item["name"]).casefold() for item in found}
+    new = [name for name in cast(Sequence[str], args.get("labels") or ()) if name.casefold() not in known]
+    lines = [f"Repository {args['repo']}."]
+    if new and not more:
+        lines.append(f"New labels, which GitHub would add to the repository: {', '.join(new)}.")
+    return "\n".join(lines)
+
+
+async def _preview_new_pull(client: GitHubClient, args: Args) -> str:
+    path, head, base = f"/repos/{_repo(args)}/pulls", _head_label(args), str(args["base"])
+    there = cast(list[Json], await client.get(path, state="open", head=head, base=base, per_page=1))
+    if there:
+        return f"{_pull_line(there[0])}\nIt is open between the same branches, so GitHub would refuse another one."
+    return f"From {head} into {base}. No pull request is open between them."
+
+
+async def _preview_added_labels(client: GitHubClient, args: Args) -> str:
+    added = await _find_labels(client, args, cast(Sequence[str], args["labels"]))
+    return await _preview_labels(client, args, lambda held: [*held, *(name for name in added if name not in held)])
+
+
+async def _preview_removed_label(client: GitHubClient, args: Args) -> str:
+    (label,) = await _find_labels(client, args, [str(args["label"])])
+    return await _preview_labels(client, args, lambda held: [name for name in held if name != label])
+
+
+async def _preview_labels(client: GitHubClient, args: Args, change: Callable[[list[str]], list[str]]) -> str:
+    issue = await client.get(f"/repos/{_repo(args)}/issues/{_number(args)}")
+    held = _label_names(issue)
+    before, after = ", ".join(held) or "none", ", ".join(change(held)) or "none"
+    text = f"{before} → {after}" if before != after else f"{after}, as it is already"
+    return f"{_issue_line(issue)}\nLabels: {text}"
+
+
+async def _preview_issue(client: GitHubClient, args: Args) -> str:
+    return _issue_line(await client.get(f"/repos/{_repo(args)}/issues/{_number(args)}"))
+
+
+async def _preview_pull(client: GitHubClient, args: Args) -> str:
+    pull = await client.get(f"/repos/{_repo(args)}/pulls/{_number(args)}")
+    asked = ", ".join(_requested_reviewers(pull)) or "nobody"
+    return f"{_pull_line(pull)} Asked so far: {asked}."
+
+
+def _issue_line(issue: Json) -> str:
     kind = "Pull request" if "pull_request" in issue else "Issue"
     return f"{kind} #{issue['number']} '{issue['title']}', {issue['state']}, by {_login(issue)}."
 
 
-async def _preview_pull(github: GitHubAccess, args: Args) -> str:
-    async with github.open_client() as client:
-        pull = await client.get(f"/repos/{_repo(args)}/pulls/{_number(args)}")
-    asked = ", ".join(_requested_reviewers(pull)) or "nobody"
-    return (
-        f"Pull request #{pull['number']} '{pull['title']}', {pull['state']}, by {_login(pull)}. Asked so far: {asked}."
-    )
+def _pull_line(pull: Json) -> str:
+    return f"Pull request #{pull['number']} '{pull['title']}', {pull['state']}, by {_login(pull)}."
 
 
 def _issue_json(item: Json) -> Json:
@@ -313,11 +540,15 @@ def _issue_json(item: Json) -> Json:
         "state": item["state"],
         "author": _login(item),
         "assignees": [one["login"] for one in item.get("assignees") or ()],
-        "labels": [one if isinstance(one, str) else one.get("name") for one in item.get("labels") or ()],
+        "labels": _label_names(item),
         "comments": item.get("comments", 0),
         "updated_at": item["updated_at"],
         "url": item["html_url"],
     }
+
+
+def _label_names(item: Json) -> list[str]:
+    return [one if isinstance(one, str) else str(one.get("name")) for one in item.get("labels") or ()]
 
 
 def _pull_json(item: Json) -> Json:
@@ -362,6 +593,12 @@ def _repo(args: Args) -> str:
     return repo
 
 
+def _head_label(args: Args) -> str:
+    """Return the branch as GitHub's lists name it, with its owner; one without an owner is of the repository itself."""
+    head = str(args["head"])
+    return head if ":" in head else f"{_repo(args).partition('/')[0]}:{head}"
+
+
 def _number(args: Args) -> int:
     number = args["number"]
     if type(number) is not int or number < 1:
@@ -384,6 +621,10 @@ Params = Mapping[str, str | int]
 
 class GitHubResponseLost(Exception):
     """There was no response that tells whether the request was executed."""
+
+
+class GitHubNotFound(ToolFailed):
+    """GitHub has nothing at this path, or the token may not see it."""
 
 
 @dataclass(frozen=True)
@@ -437,6 +678,29 @@ class GitHubClient:
     async def post(self, path: str, body: Json) -> Any:
         return await self._request("POST", path, {}, body)
 
+    async def delete(self, path: str) -> Any:
+        return await self._request("DELETE", path, {}, None)
+
+    async def exists(self, path: str) -> bool:
+        """Return whether there is something at a path that answers without content."""
+        try:
+            await self._request("GET", path, {}, None)
+        except GitHubNotFound:
+            return False
+        return True
+
+    async def first_items(
+        self, path: str, limit: int, is_wanted: Callable[[Json], bool] = lambda _: True, **params: str | int
+    ) -> tuple[list[Json], bool]:
+        """Return at most `limit` items, and whether there are more, or may be more after the last page that is read."""
+        found: list[Json] = []
+        for page in range(1, MOST_PAGES + 1):
+            items = cast(list[Json], await self.get(path, per_page=PAGE_SIZE, page=page, **params))
+            found += [item for item in items if is_wanted(item)]
+            if len(found) > limit or len(items) < PAGE_SIZE:
+                return found[:limit], len(found) > limit
+        return found[:limit], True
+
     async def pages(self, path: str, **params: str | int) -> AsyncIterator[Json]:
         """Yield the items of all pages. Raises ToolFailed if there are too many: a part could pass for the whole."""
         for page in range(1, MOST_PAGES + 1):
@@ -455,10 +719,11 @@ class GitHubClient:
         except httpx2.TransportError:
             raise GitHubResponseLost("GitHub did not answer.") from None
         if response.is_success:
-            return _json(response)
+            return None if response.status_code == 204 else _json(response)
         if response.status_code >= 500:
             raise GitHubResponseLost(f"GitHub fails (HTTP {response.status_code}). {FAILS}")
-        raise ToolFailed(_refusal(response, path))
+        failure = GitHubNotFound if response.status_code == 404 else ToolFailed
+        raise failure(_refusal(response, path))
 
 
 def _refusal(response: httpx2.Response, path: str) -> str:

@@ -180,12 +180,16 @@ class PromptUserMessage(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """A complete turn of the model; `opaque` is state that only its provider reads and needs back."""
+    """A complete turn of the model; `opaque` is state that only its provider reads and needs back.
+
+    `suggestions` are messages that the person could send next, offered as buttons.
+    """
 
     text: str
     tool_requests: tuple[ToolRequest, ...] = ()
     opaque: str = ""
     tokens: int = 0
+    suggestions: tuple[str, ...] = ()
 
 
 class ToolResult(NamedTuple):

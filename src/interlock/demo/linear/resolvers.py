@@ -190,6 +190,10 @@ def _condition_holds(transaction: ToolItemTransaction, thing: Entity, name: str,
         return any(matches_filter(transaction, thing, part) for part in condition)
     if name in SINGLE_RELATIONS:
         return _related_holds(transaction, thing.get(name), SINGLE_RELATIONS[name], condition)
+    if name in LIST_FIELDS:
+        kind, field = LIST_FIELDS[name]
+        listed = [find_entity(transaction, kind, item) for item in thing[field]]
+        return _some_holds(transaction, listed, condition)
     if name not in FILTERABLE_FIELDS:
         raise input_error(f"The demo's simulated Linear does not filter by {name}.")
     value = field_value(transaction, thing, name)
@@ -204,6 +208,13 @@ def _related_holds(transaction: ToolItemTransaction, related: str | None, kind: 
     if not rest:
         return True
     return related is not None and matches_filter(transaction, find_entity(transaction, kind, related), rest)
+
+
+def _some_holds(transaction: ToolItemTransaction, listed: Sequence[Entity], condition: Filter) -> bool:
+    """Documented: `some` holds if one entity of the list fits."""
+    if set(condition) != {"some"}:
+        raise input_error("The demo's simulated Linear filters a list by some.")
+    return any(matches_filter(transaction, each, condition["some"]) for each in listed)
 
 
 def _compare(how: str, value: Any, other: Any) -> bool:
@@ -238,6 +249,7 @@ FILTERABLE_FIELDS = frozenset(
         "updatedAt",
     )
 )
+LIST_FIELDS = {"accessibleTeams": ("linear_team", "teamIds")}  # the kind, and the stored field with the ids
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": lambda value, other: bool(value == other),
     "neq": lambda value, other: bool(value != other),
@@ -326,6 +338,16 @@ def _issue_add_label(transaction: ToolItemTransaction, args: Args) -> Mapping[st
     label = _label(transaction, args["labelId"], issue["team"])
     labels = issue["labelIds"]
     return {"issue": _update_entity(transaction, issue, {"labelIds": labels if label in labels else [*labels, label]})}
+
+
+def _issue_remove_label(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
+    """Assumed: removing a label that is not there is an error."""
+    issue = find_entity(transaction, ISSUE, args["id"])
+    label = _label(transaction, args["labelId"], issue["team"])
+    if label not in issue["labelIds"]:
+        raise not_found_error("IssueLabel")
+    left = [each for each in issue["labelIds"] if each != label]
+    return {"issue": _update_entity(transaction, issue, {"labelIds": left})}
 
 
 def _comment_create(transaction: ToolItemTransaction, args: Args) -> Mapping[str, object]:
@@ -459,6 +481,7 @@ MUTATIONS: Mapping[str, Callable[[ToolItemTransaction, Args], Mapping[str, objec
     "issueAddLabel": _issue_add_label,
     "issueCreate": _issue_create,
     "issueDelete": _issue_delete,
+    "issueRemoveLabel": _issue_remove_label,
     "issueUpdate": _issue_update,
     "projectCreate": _project_create,
 }

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { stringifyJson } from "../../api/json";
 import css from "./CallLine.module.css";
-import type { ChatCall, ResultEntry } from "./threadState";
+import type { ChatCall, ResultEntry } from "./threadEntries";
 
 const MAX_LENGTH = 4_000; // characters of arguments or a result
 

@@ -1,16 +1,22 @@
-import { Button, NativeSelect, Stack, Text } from "@mantine/core";
+import { NativeSelect, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { callApi, type Schemas } from "../../api/client";
+import { PhraseButtons } from "./PhraseButtons";
 import css from "./Transcript.module.css";
 
-const SUGGESTIONS = [
+const STARTERS = [
+  "What's on my plate?",
+  "Clean up the site",
   'Create an issue titled "Fix the login page"',
-  "List pages",
+  "Assign DEMO-4 to Grace Hopper",
+  "Open a pull request from search-index to main",
   'Publish the post "hello-world"',
+  "Set key result KR-2 to 16",
   "Delete the pricing page",
   "Ask me which colour to use",
 ];
+const SCRIPTED_MODEL = "demo:scripted";
 
 /** A new conversation: the agent, and suggestions. */
 export function NewConversation({
@@ -29,28 +35,13 @@ export function NewConversation({
           What should the agent do?
         </Text>
         <Text>
-          {agents.isDemo
-            ? "This is the demo: a small script that understands a few sentences. "
+          {agents.isScripted
+            ? "This is the demo: a script answers, which understands sentences such as these. Write help to see them all. "
             : `${agents.chosen} answers, looks things up, and acts with ${toolsLabel(agents)}. `}
           Calls that change something wait here for your approval.
         </Text>
         {agents.isDemo && (
-          <div className={css.phrases}>
-            {SUGGESTIONS.map((phrase) => (
-              <Button
-                key={phrase}
-                variant="default"
-                mih={44}
-                h="auto"
-                fw={500}
-                classNames={{ label: css.phrase }}
-                disabled={isSending}
-                onClick={() => onSend(phrase)}
-              >
-                {phrase}
-              </Button>
-            ))}
-          </div>
+          <PhraseButtons label="Starters" phrases={STARTERS} onSend={onSend} isDisabled={isSending} />
         )}
         {agents.all.length > 1 && (
           <NativeSelect
@@ -99,6 +90,7 @@ export function useChatAgents() {
     chosen,
     choose,
     isDemo: chosen === DEFAULT_AGENT && all.some(isDemoAgent),
+    isScripted: all.some((agent) => agent.name === chosen && agent.model === SCRIPTED_MODEL),
     error: found.error,
   };
 }

@@ -5,9 +5,10 @@ import { callApi } from "../../api/client";
 import { ErrorMessage } from "../../components/States";
 import { CallLine } from "./CallLine";
 import { Confirmation } from "./Confirmation";
+import { PhraseButtons } from "./PhraseButtons";
 import { ModelMessage, useNearScreen, UserMessage } from "./Message";
 import type { ThreadReader, ThreadSnapshot } from "./threadReader";
-import type { AskedEntry, DecidedEntry, EndedEntry } from "./threadState";
+import type { AskedEntry, DecidedEntry, EndedEntry } from "./threadEntries";
 import css from "./Transcript.module.css";
 import { openCards, type TranscriptItem } from "./transcriptItems";
 import { useScrollPosition } from "./useScrollPosition";
@@ -93,6 +94,8 @@ const Item = memo(function Item({ item, reader, onSend, onChanged, isIdle }: Ite
       return <Confirmation question={item} onSend={isIdle ? onSend : null} />;
     case "end":
       return <TurnEnd ended={item.ended} reader={item.isLast && isIdle && onSend ? reader : null} />;
+    case "suggestions":
+      return onSend && <PhraseButtons label="Suggestions" phrases={item.phrases} onSend={onSend} />;
     case "note":
       return <LogNote text={item.text} />;
   }

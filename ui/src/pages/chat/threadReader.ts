@@ -2,6 +2,7 @@ import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { ApiError, callApi } from "../../api/client";
 import { live, type LedgerEntry } from "../../live/live";
 import { readEventStream } from "../../live/sse";
+import type { ThreadDetails } from "./threadEntries";
 import {
   addEarlierLines,
   addUserMessage,
@@ -10,7 +11,6 @@ import {
   EMPTY_THREAD,
   firstLine,
   lastLine,
-  type ThreadDetails,
   type ThreadState,
 } from "./threadState";
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ServerEvent } from "../../live/sse";
+import type { ThreadDetails } from "./threadEntries";
 import {
   addEarlierLines,
   addUserMessage,
@@ -8,7 +9,6 @@ import {
   EMPTY_THREAD,
   firstLine,
   lastLine,
-  type ThreadDetails,
   type ThreadState,
 } from "./threadState";
 import { buildTranscript } from "./transcriptItems";
@@ -151,6 +151,20 @@ describe("an event", () => {
     const story = hear(addUserMessage(EMPTY_THREAD, 1, "go"), sent("3.1", event, data));
     expect(story.entries.get(3)).toMatchObject({ kind: "ended", status });
     expect(story.status).toBe("idle");
+  });
+
+  it("offers the suggestions of the last turn, from the stream as from the log", () => {
+    const suggestions = ["List pages", "List posts"];
+    const asked = addUserMessage(EMPTY_THREAD, 1, "hm");
+    const heard = hear(asked, sent("3.1", "done", { message_id: "2", suggestions }));
+    const read = addEarlierLines(asked, [line(3, "ended", { status: "done", message: 2, suggestions })]);
+    for (const state of [heard, read])
+      expect(buildTranscript(state.entries).at(-1)).toMatchObject({
+        kind: "suggestions",
+        phrases: suggestions,
+      });
+    const answered = addUserMessage(heard, 4, "List pages");
+    expect(buildTranscript(answered.entries).map(({ kind }) => kind)).toEqual(["said", "said"]);
   });
 
   it("of an approval request keeps its snapshot", () => {

@@ -1,61 +1,19 @@
 import type { ApprovalJson } from "../../api/approvals";
-import type { Schemas } from "../../api/client";
 import { parseJson } from "../../api/json";
 import type { ServerEvent } from "../../live/sse";
-
-export type ThreadDetails = Schemas["ThreadDetails"];
-type Line = Schemas["ThreadLine"];
-
-export interface ChatCall {
-  id: string;
-  name: string;
-  args?: unknown;
-}
-
-interface SaidEntry {
-  kind: "said";
-  text: string;
-}
-interface RepliedEntry {
-  kind: "replied";
-  text: string;
-  calls: ChatCall[];
-  /** Read from the thread's log, not assembled from its stream. */
-  isComplete: boolean;
-}
-export interface AskedEntry {
-  kind: "asked";
-  approval: string;
-  path: string[];
-  shown?: ApprovalJson & { read_at: number };
-}
-export interface DecidedEntry {
-  kind: "decided";
-  approval: string;
-  status: string;
-  reason: string;
-}
-export interface ResultEntry {
-  kind: "resulted";
-  call: string;
-  name: string;
-  status: string;
-  result: unknown;
-}
-export interface EndedEntry {
-  kind: "ended";
-  status: string;
-  reason: string;
-}
-interface FailedEntry {
-  kind: "failed";
-  reason: string;
-}
-interface ErasedEntry {
-  kind: "erased";
-}
-export type ThreadEntry =
-  SaidEntry | RepliedEntry | AskedEntry | DecidedEntry | ResultEntry | EndedEntry | FailedEntry | ErasedEntry;
+import {
+  toDecidedEntry,
+  toEntry,
+  toResultEntry,
+  toSuggestions,
+  type ChatCall,
+  type EndedEntry,
+  type Line,
+  type RepliedEntry,
+  type ThreadDetails,
+  type ThreadEntry,
+  type ToolCall,
+} from "./threadEntries";
 
 /** The stream position `line.n`, and the number of events of that line. */
 interface StreamPosition {
@@ -107,14 +65,19 @@ export function applyEvent(state: ThreadState, event: ServerEvent, now: number):
     case "approval_resolved":
       return addEntry(moved, at.line, toDecidedEntry(data, String(data.approval_id)));
     case "done":
-      return endTurn(
-        finishReply(moved, Number(data.message_id)),
-        at.line,
-        data.stopped ? "stopped" : "done",
-        "",
-      );
+      return endTurn(finishReply(moved, Number(data.message_id)), at.line, {
+        kind: "ended",
+        status: data.stopped ? "stopped" : "done",
+        reason: "",
+        suggestions: toSuggestions(data),
+      });
     case "error":
-      return endTurn(moved, at.line, String(data.status ?? "error"), String(data.error ?? ""));
+      return endTurn(moved, at.line, {
+        kind: "ended",
+        status: String(data.status ?? "error"),
+        reason: String(data.error ?? ""),
+        suggestions: [],
+      });
     default:
       return moved;
   }
@@ -239,62 +202,12 @@ function addRequest(
   return { ...state, entries };
 }
 
-function endTurn(state: ThreadState, line: number, status: string, reason: string): ThreadState {
+function endTurn(state: ThreadState, line: number, ended: EndedEntry): ThreadState {
   const endedLine = Math.max(state.endedLine, line);
-  return {
-    ...addEntry(state, line, { kind: "ended", status, reason }),
-    endedLine,
-    draft: null,
-    status: "idle",
-  };
+  return { ...addEntry(state, line, ended), endedLine, draft: null, status: "idle" };
 }
 
 /** An entry from the log is kept: it has more detail than the stream. */
 function addEntry(state: ThreadState, line: number, entry: ThreadEntry): ThreadState {
   return state.entries.has(line) ? state : { ...state, entries: new Map(state.entries).set(line, entry) };
-}
-
-interface ToolCall extends ChatCall {
-  result: unknown;
-  status?: string;
-}
-
-function toResultEntry({ id, name, result, status = "" }: ToolCall): ResultEntry {
-  return { kind: "resulted", call: id, name, result, status };
-}
-
-function toDecidedEntry(data: Record<string, unknown>, approval: string): DecidedEntry {
-  return { kind: "decided", approval, status: String(data.status), reason: String(data.reason ?? "") };
-}
-
-function toEntry({ kind, body }: Line): ThreadEntry | null {
-  switch (kind) {
-    case "said":
-      return { kind, text: String(body.text) };
-    case "replied":
-      return {
-        kind,
-        text: String(body.text),
-        calls: (body.calls as ChatCall[] | undefined) ?? [],
-        isComplete: true,
-      };
-    case "asked":
-      return body.status === "pending" ? toAskedEntry(body) : null;
-    case "decided":
-      return toDecidedEntry(body, String(body.approval));
-    case "resulted":
-      return toResultEntry({ ...body, id: String(body.call), name: String(body.tool) } as ToolCall);
-    case "ended":
-      return { kind, status: String(body.status), reason: String(body.reason ?? "") };
-    case "failed":
-      return { kind, reason: String(body.error ?? "") };
-    case "erased":
-      return { kind };
-    default:
-      return null;
-  }
-}
-
-function toAskedEntry(body: Line["body"]): AskedEntry {
-  return { kind: "asked", approval: String(body.approval), path: (body.path as string[] | undefined) ?? [] };
 }

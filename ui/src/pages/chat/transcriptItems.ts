@@ -5,8 +5,8 @@ import type {
   EndedEntry,
   ResultEntry,
   ThreadEntry,
-  ThreadState,
-} from "./threadState";
+} from "./threadEntries";
+import type { ThreadState } from "./threadState";
 
 /** An item of the transcript. */
 export type TranscriptItem = { key: string } & (
@@ -16,6 +16,7 @@ export type TranscriptItem = { key: string } & (
   | { kind: "card"; asked: AskedEntry; decided?: DecidedEntry }
   | { kind: "confirmation"; tool: string; message: string; would: unknown; state: "open" | "over" }
   | { kind: "end"; ended: EndedEntry; isLast: boolean }
+  | { kind: "suggestions"; phrases: string[] }
   | { kind: "note"; text: string }
 );
 type CallItem = TranscriptItem & { kind: "call" };
@@ -96,6 +97,8 @@ class TranscriptBuilder {
       this.items.push(this.question);
     }
     if (ended.status !== "done") this.items.push({ key, kind: "end", ended, isLast });
+    else if (isLast && ended.suggestions.length)
+      this.items.push({ key, kind: "suggestions", phrases: ended.suggestions });
   }
 
   private closeQuestion(): void {

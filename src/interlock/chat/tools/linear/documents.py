@@ -22,22 +22,75 @@ query IssueWithAll($id: String!) {
 """
     + ISSUE_FIELDS
 )
+ISSUE_WITH_COMMENTS = (
+    """
+query IssueWithComments($id: String!, $first: Int) {
+  issue(id: $id) {
+    ...IssueFields
+    createdAt updatedAt project { name } cycle { number name } parent { identifier title }
+    children(first: 50) { nodes { identifier title } pageInfo { hasNextPage } }
+    comments(first: $first) { nodes { body createdAt user { name } } pageInfo { hasNextPage } }
+  }
+}
+"""
+    + ISSUE_FIELDS
+)
 ISSUES = """
-query Issues($filter: IssueFilter, $first: Int) {
-  issues(filter: $filter, first: $first, orderBy: updatedAt) {
+query Issues($filter: IssueFilter, $first: Int, $after: String) {
+  page: issues(filter: $filter, first: $first, after: $after, orderBy: updatedAt) {
     nodes { identifier title url priorityLabel state { name } assignee { name } }
-    pageInfo { hasNextPage }
+    pageInfo { hasNextPage endCursor }
   }
 }
 """
 SEARCH = """
-query Search($term: String!, $first: Int) {
-  searchIssues(term: $term, first: $first) {
+query Search($term: String!, $first: Int, $after: String) {
+  page: searchIssues(term: $term, first: $first, after: $after) {
     nodes { identifier title url priorityLabel state { name } assignee { name } }
-    pageInfo { hasNextPage }
+    pageInfo { hasNextPage endCursor }
   }
 }
 """
+TEAM_LIST = """
+query TeamList($first: Int, $after: String) {
+  page: teams(first: $first, after: $after) { nodes { key name } pageInfo { hasNextPage endCursor } }
+}
+"""
+STATUS_LIST = """
+query StatusList($filter: WorkflowStateFilter, $first: Int, $after: String) {
+  page: workflowStates(filter: $filter, first: $first, after: $after) {
+    nodes { name type position team { key } }
+    pageInfo { hasNextPage endCursor }
+  }
+}
+"""
+LABEL_LIST = """
+query LabelList($filter: IssueLabelFilter, $first: Int, $after: String) {
+  page: issueLabels(filter: $filter, first: $first, after: $after) {
+    nodes { name team { key } }
+    pageInfo { hasNextPage endCursor }
+  }
+}
+"""
+PROJECT_LIST = """
+query ProjectList($filter: ProjectFilter, $first: Int, $after: String) {
+  page: projects(filter: $filter, first: $first, after: $after) {
+    nodes { id name url description status { name } }
+    pageInfo { hasNextPage endCursor }
+  }
+}
+"""
+CYCLE_LIST = (
+    """
+query CycleList($filter: CycleFilter, $first: Int, $after: String) {
+  page: cycles(filter: $filter, first: $first, after: $after) {
+    nodes { ...CycleFields }
+    pageInfo { hasNextPage endCursor }
+  }
+}
+"""
+    + CYCLE_FIELDS
+)
 COMMENT = "query Comment($id: String) { comment(id: $id) { id body url issue { identifier } } }"
 PROJECT = "query Project($id: String!) { project(id: $id) { id name url status { name } } }"
 CYCLE = "query Cycle($id: String!) { cycle(id: $id) { ...CycleFields } }" + CYCLE_FIELDS
@@ -97,6 +150,14 @@ ADD_LABEL = (
     """
 mutation AddLabel($id: String!, $labelId: String!) {
   done: issueAddLabel(id: $id, labelId: $labelId) { success issue { ...IssueFields } }
+}
+"""
+    + ISSUE_FIELDS
+)
+REMOVE_LABEL = (
+    """
+mutation RemoveLabel($id: String!, $labelId: String!) {
+  done: issueRemoveLabel(id: $id, labelId: $labelId) { success issue { ...IssueFields } }
 }
 """
     + ISSUE_FIELDS

@@ -24,11 +24,13 @@ class LinearEntity(NamedTuple):
     name: str
 
 
-async def find_issue(linear: LinearClient, identifier: str, document: str = documents.ISSUE) -> Node:
+async def find_issue(
+    linear: LinearClient, identifier: str, document: str = documents.ISSUE, **variables: object
+) -> Node:
     """Find an issue by its identifier, such as DEMO-12, or its id; also a deleted one."""
     known = identifier.strip()
     try:
-        data = await linear.query(document, id=known.upper() if IDENTIFIER.fullmatch(known) else known)
+        data = await linear.query(document, id=known.upper() if IDENTIFIER.fullmatch(known) else known, **variables)
     except LinearNotFound:
         raise ToolFailed(
             f"There is no issue {identifier!r} in Linear, or the key may not see it. Find it with linear_search_issues."

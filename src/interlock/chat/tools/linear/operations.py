@@ -22,6 +22,10 @@ from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
 
 DEFAULT_LIMIT = 20
+MAX_LIMIT = 1_000
+PAGE_SIZE = 100
+SHOWN_COMMENTS = 50  # the newest
+MAX_SHOWN = 10_000  # characters of a description or a comment
 MAX_SUMMARY = 255  # characters of a project's description; a longer one becomes its content
 NOT_CHANGED = "It is not as it was to be."  # never shown: the original failure is reported instead
 
@@ -33,17 +37,119 @@ async def list_issues(linear: LinearClient, invocation: ToolInvocation) -> objec
     if assignee := text_argument(invocation.args, "assignee"):
         person = await names.find_person(linear, assignee)
         wanted["assignee"] = {"id": {"eq": person.id}} if person else {"null": True}
-    data = await linear.query(documents.ISSUES, filter=wanted, first=invocation.args.get("limit", DEFAULT_LIMIT))
-    return _issue_list_json(data.get("issues"))
+    found, more = await _read_pages(linear, documents.ISSUES, invocation.args, filter=wanted)
+    return {"issues": [issue_json(node) for node in found], "more": more}
 
 
 async def search_issues(linear: LinearClient, invocation: ToolInvocation) -> object:
-    data = await linear.query(
-        documents.SEARCH,
-        term=text_argument(invocation.args, "query"),
-        first=invocation.args.get("limit", DEFAULT_LIMIT),
-    )
-    return _issue_list_json(data.get("searchIssues"))
+    term = text_argument(invocation.args, "query")
+    found, more = await _read_pages(linear, documents.SEARCH, invocation.args, term=term)
+    return {"issues": [issue_json(node) for node in found], "more": more}
+
+
+async def read_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
+    """Read an issue with its newest comments, the oldest of them first; also a deleted one, marked as such."""
+    identifier = text_argument(invocation.args, "id")
+    issue = await names.find_issue(linear, identifier, documents.ISSUE_WITH_COMMENTS, first=SHOWN_COMMENTS)
+    comments = sorted(get_nodes(issue, "comments"), key=lambda node: get_text(node, "createdAt"))
+    return {
+        **issue_json(issue),
+        "description": _shorten(get_text(issue, "description")),
+        "deleted": issue.get("trashed") is True,
+        "team": get_text(issue, "team", "key"),
+        "project": get_text(issue, "project", "name") or None,
+        "cycle": get_path(issue, "cycle", "name") or get_path(issue, "cycle", "number"),
+        "parent": get_text(issue, "parent", "identifier") or None,
+        "sub_issues": [
+            {"id": get_text(node, "identifier"), "title": get_text(node, "title")}
+            for node in get_nodes(issue, "children")
+        ],
+        "created_at": get_text(issue, "createdAt"),
+        "updated_at": get_text(issue, "updatedAt"),
+        "comments": [
+            {
+                "author": get_text(node, "user", "name") or None,
+                "at": get_text(node, "createdAt"),
+                "body": _shorten(get_text(node, "body")),
+            }
+            for node in comments
+        ],
+        "more_comments": get_path(issue, "comments", "pageInfo", "hasNextPage") is True,
+    }
+
+
+async def list_teams(linear: LinearClient, invocation: ToolInvocation) -> object:
+    found, more = await _read_pages(linear, documents.TEAM_LIST, invocation.args)
+    return {"teams": [{field: get_text(node, field) for field in ("key", "name")} for node in found], "more": more}
+
+
+async def list_statuses(linear: LinearClient, invocation: ToolInvocation) -> object:
+    """List the statuses in the order in which an issue goes through them."""
+    wanted = await _team_filter(linear, invocation.args)
+    found, more = await _read_pages(linear, documents.STATUS_LIST, invocation.args, filter=wanted)
+    in_order = sorted(found, key=lambda node: (get_text(node, "team", "key"), _position(node)))
+    statuses = [{"name": get_text(n, "name"), "type": get_text(n, "type"), **_team_json(n)} for n in in_order]
+    return {"statuses": statuses, "more": more}
+
+
+async def list_labels(linear: LinearClient, invocation: ToolInvocation) -> object:
+    """List labels that an issue can have; those of a team come with the ones that all teams share."""
+    of_team = await _team_filter(linear, invocation.args)
+    wanted = {"isGroup": {"eq": False}, **({"or": [names.SHARED_LABELS, of_team]} if of_team else {})}
+    found, more = await _read_pages(linear, documents.LABEL_LIST, invocation.args, filter=wanted)
+    return {"labels": [{"name": get_text(node, "name"), **_team_json(node)} for node in found], "more": more}
+
+
+async def list_projects(linear: LinearClient, invocation: ToolInvocation) -> object:
+    team = await _named_team(linear, invocation.args)
+    wanted = {"accessibleTeams": {"some": {"id": {"eq": team.id}}}} if team else {}
+    found, more = await _read_pages(linear, documents.PROJECT_LIST, invocation.args, filter=wanted)
+    projects = [{**_project_json(node), "description": get_text(node, "description")} for node in found]
+    return {"projects": projects, "more": more}
+
+
+async def list_cycles(linear: LinearClient, invocation: ToolInvocation) -> object:
+    wanted = await _team_filter(linear, invocation.args)
+    found, more = await _read_pages(linear, documents.CYCLE_LIST, invocation.args, filter=wanted)
+    return {"cycles": [cycle_json(node) for node in found], "more": more}
+
+
+async def _read_pages(linear: LinearClient, document: str, args: Args, **variables: object) -> tuple[list[Node], bool]:
+    """Return at most `limit` nodes, and whether there are more. The document aliases its connection to `page`."""
+    limit = min(cast(int, args.get("limit", DEFAULT_LIMIT)), MAX_LIMIT)
+    found: list[Node] = []
+    after: str | None = None
+    while True:
+        data = await linear.query(document, first=min(PAGE_SIZE, limit - len(found)), after=after, **variables)
+        page = require_object(data.get("page"), "list")
+        found += get_nodes(page)
+        after = get_text(page, "pageInfo", "endCursor") or None
+        more = get_path(page, "pageInfo", "hasNextPage") is True
+        if len(found) >= limit or not more or after is None:
+            return found[:limit], more or len(found) > limit
+
+
+async def _named_team(linear: LinearClient, args: Args) -> names.LinearEntity | None:
+    name = text_argument(args, "team")
+    return await names.find_team(linear, name) if name else None
+
+
+async def _team_filter(linear: LinearClient, args: Args) -> Mapping[str, object]:
+    team = await _named_team(linear, args)
+    return {"team": {"id": {"eq": team.id}}} if team else {}
+
+
+def _team_json(node: Node) -> Mapping[str, object]:
+    return {"team": get_text(node, "team", "key") or None}
+
+
+def _position(node: Node) -> float:
+    position = node.get("position")
+    return float(position) if isinstance(position, int | float) else 0.0
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… (truncated: {len(text):,} characters)"
 
 
 async def create_issue(linear: LinearClient, invocation: ToolInvocation) -> object:
@@ -121,6 +227,23 @@ async def add_label(linear: LinearClient, invocation: ToolInvocation) -> object:
     return issue_json(issue) if _has_label(issue, label.id) else await create_or_find(make, look)
 
 
+async def remove_label(linear: LinearClient, invocation: ToolInvocation) -> object:
+    issue = await find_open_issue(linear, invocation.args)
+    label = await names.find_label(linear, text_argument(invocation.args, "label"), get_text(issue, "team", "id"))
+
+    async def make() -> object:
+        done = await linear.mutate(documents.REMOVE_LABEL, id=issue["id"], labelId=label.id)
+        return issue_json(done.get("issue"))
+
+    async def look() -> object:
+        now = await names.find_issue(linear, issue["id"])
+        if _has_label(now, label.id):
+            raise ToolFailed(NOT_CHANGED)
+        return issue_json(now)
+
+    return await create_or_find(make, look) if _has_label(issue, label.id) else issue_json(issue)
+
+
 async def comment(linear: LinearClient, invocation: ToolInvocation) -> object:
     comment_id = idempotent_id("comment", invocation.key)
 
@@ -190,11 +313,6 @@ async def _update_issue(linear: LinearClient, issue: Node, changed: Mapping[str,
 
 def _has_label(issue: Node, label_id: str) -> bool:
     return any(node.get("id") == label_id for node in get_nodes(issue, "labels"))
-
-
-def _issue_list_json(connection: object) -> object:
-    found = [issue_json(node) for node in get_nodes(require_object(connection, "issues"))]
-    return {"issues": found, "more": get_path(connection, "pageInfo", "hasNextPage") is True}
 
 
 def _comment_json(found: object) -> object:
@@ -288,7 +406,7 @@ def _parse_time(name: str, given: str) -> datetime:
         raise ToolFailed(f"{name} is no date: write it like 2026-12-01 or 2026-12-01T09:00:00Z.") from None
 
 
-def _project_json(found: object) -> object:
+def _project_json(found: object) -> Mapping[str, object]:
     project = require_object(found, "project")
     fields = {field: get_text(project, field) for field in ("id", "name", "url")}
     return {**fields, "status": get_text(project, "status", "name")}

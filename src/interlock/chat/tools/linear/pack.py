@@ -19,21 +19,24 @@ def read_tools(context: ToolContext) -> Sequence[Tool]:
     access = make_linear_access(context)
     if access is None:
         return ()
+    listed = object_schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)
+    searched = object_schema("query", query=text_schema("Words to look for."), limit=LIMIT)
+    of_team = object_schema(team=TEAM_FILTER, limit=LIMIT)
+    read = partial(_read_tool, access)
     return (
-        Tool(
-            ToolSpec("linear_list_issues", "read", schema=object_schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
-            "Lists issues of Linear, those that changed last first.",
-            _run(access, operations.list_issues),
+        read("list_issues", "Lists issues of Linear, those that changed last first.", listed, operations.list_issues),
+        read("search_issues", "Searches the issues of Linear.", searched, operations.search_issues),
+        read(
+            "read_issue",
+            "Reads an issue of Linear with its description, sub-issues and newest comments.",
+            object_schema("id", id=ISSUE),
+            operations.read_issue,
         ),
-        Tool(
-            ToolSpec(
-                "linear_search_issues",
-                "read",
-                schema=object_schema("query", query=text_schema("Words to look for."), limit=LIMIT),
-            ),
-            "Searches the issues of Linear.",
-            _run(access, operations.search_issues),
-        ),
+        read("list_teams", "Lists the teams of Linear.", object_schema(limit=LIMIT), operations.list_teams),
+        read("list_statuses", "Lists the statuses that issues of a team can have.", of_team, operations.list_statuses),
+        read("list_labels", "Lists the labels that issues can have.", of_team, operations.list_labels),
+        read("list_projects", "Lists the projects of Linear, the newest first.", of_team, operations.list_projects),
+        read("list_cycles", "Lists the cycles of Linear, the newest first.", of_team, operations.list_cycles),
     )
 
 
@@ -84,6 +87,12 @@ def _issue_tools(access: LinearAccess) -> Sequence[Tool]:
             object_schema("id label", id=ISSUE, label=LABEL),
             operations.add_label,
         ),
+        write(
+            "remove_label",
+            "Takes a label off an issue.",
+            object_schema("id label", id=ISSUE, label=LABEL),
+            operations.remove_label,
+        ),
     )
 
 
@@ -97,6 +106,10 @@ def _planning_tools(access: LinearAccess) -> Sequence[Tool]:
         write("create_cycle", "Creates a cycle for a team.", cycle, operations.create_cycle),
         write("update_cycle", "Changes name or dates of a cycle.", changed, operations.update_cycle),
     )
+
+
+def _read_tool(access: LinearAccess, name: str, about: str, takes: Mapping[str, object], work: WorkFunction) -> Tool:
+    return Tool(ToolSpec(f"linear_{name}", "read", schema=takes), about, _run(access, work))
 
 
 def _write_tool(
@@ -142,9 +155,15 @@ CYCLE = text_schema("The cycle's id, number or name.")
 TITLE = text_schema("In plain text.", 255)
 MARKDOWN = text_schema("In Markdown.", 50_000)
 TEAM = text_schema("A team's key or name; the usual one if left out.")
+TEAM_FILTER = text_schema("A team's key or name; all teams if left out.")
 STATUS = text_schema("The name of a status, such as In Progress.")
 LABEL = text_schema("The name of a label that exists.")
 ASSIGNEE = text_schema('A name or an e-mail address; "me" for the owner of the key, "nobody" for none.')
 DATE = text_schema("A date or a time in ISO 8601, such as 2026-12-01.", 40)
-LIMIT = {"type": "integer", "minimum": 1, "maximum": 100, "description": "At most so many; 20 if left out."}
+LIMIT = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": operations.MAX_LIMIT,
+    "description": f"At most so many; {operations.DEFAULT_LIMIT} if left out. The result says whether there are more.",
+}
 PRIORITY = {"type": "integer", "minimum": 0, "maximum": 4, "description": "0 none, 1 urgent, 2 high, 3 medium, 4 low."}

@@ -82,6 +82,14 @@ async def add_label(linear: LinearClient, args: Args) -> str:
     return _change_text(issue, "Labels", ", ".join(before) or "none", ", ".join(after))
 
 
+async def remove_label(linear: LinearClient, args: Args) -> str:
+    issue = await find_open_issue(linear, args)
+    label = await names.find_label(linear, text_argument(args, "label"), get_text(issue, "team", "id"))
+    before = [get_text(node, "name") for node in get_nodes(issue, "labels")]
+    after = [name for name in before if name != label.name]
+    return _change_text(issue, "Labels", ", ".join(before) or "none", ", ".join(after) or "none")
+
+
 async def comment(linear: LinearClient, args: Args) -> str:
     issue = await find_open_issue(linear, args)
     return f"{_issue_title(issue)}\nStatus: {get_text(issue, 'state', 'name')}"

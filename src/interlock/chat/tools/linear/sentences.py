@@ -53,6 +53,10 @@ def add_label(args: Args) -> str:
     return f"Add label {_quoted(args['label'])} to issue {_short(args['id'])}"
 
 
+def remove_label(args: Args) -> str:
+    return f"Remove label {_quoted(args['label'])} from issue {_short(args['id'])}"
+
+
 def create_project(args: Args) -> str:
     return f"Create project {_quoted(args['name'])}{_in_team(args)}"
 

@@ -1,0 +1,113 @@
+import type { ApprovalJson } from "../../api/approvals";
+import type { Schemas } from "../../api/client";
+
+export type ThreadDetails = Schemas["ThreadDetails"];
+export type Line = Schemas["ThreadLine"];
+
+export interface ChatCall {
+  id: string;
+  name: string;
+  args?: unknown;
+}
+
+interface SaidEntry {
+  kind: "said";
+  text: string;
+}
+export interface RepliedEntry {
+  kind: "replied";
+  text: string;
+  calls: ChatCall[];
+  /** Read from the thread's log, not assembled from its stream. */
+  isComplete: boolean;
+}
+export interface AskedEntry {
+  kind: "asked";
+  approval: string;
+  path: string[];
+  shown?: ApprovalJson & { read_at: number };
+}
+export interface DecidedEntry {
+  kind: "decided";
+  approval: string;
+  status: string;
+  reason: string;
+}
+export interface ResultEntry {
+  kind: "resulted";
+  call: string;
+  name: string;
+  status: string;
+  result: unknown;
+}
+export interface EndedEntry {
+  kind: "ended";
+  status: string;
+  reason: string;
+  /** Messages that the user could send next. */
+  suggestions: string[];
+}
+interface FailedEntry {
+  kind: "failed";
+  reason: string;
+}
+interface ErasedEntry {
+  kind: "erased";
+}
+export type ThreadEntry =
+  SaidEntry | RepliedEntry | AskedEntry | DecidedEntry | ResultEntry | EndedEntry | FailedEntry | ErasedEntry;
+
+export interface ToolCall extends ChatCall {
+  result: unknown;
+  status?: string;
+}
+
+export function toResultEntry({ id, name, result, status = "" }: ToolCall): ResultEntry {
+  return { kind: "resulted", call: id, name, result, status };
+}
+
+export function toDecidedEntry(data: Record<string, unknown>, approval: string): DecidedEntry {
+  return { kind: "decided", approval, status: String(data.status), reason: String(data.reason ?? "") };
+}
+
+/** The entry of a line in the log; null if it is not shown. */
+export function toEntry({ kind, body }: Line): ThreadEntry | null {
+  switch (kind) {
+    case "said":
+      return { kind, text: String(body.text) };
+    case "replied":
+      return {
+        kind,
+        text: String(body.text),
+        calls: (body.calls as ChatCall[] | undefined) ?? [],
+        isComplete: true,
+      };
+    case "asked":
+      return body.status === "pending" ? toAskedEntry(body) : null;
+    case "decided":
+      return toDecidedEntry(body, String(body.approval));
+    case "resulted":
+      return toResultEntry({ ...body, id: String(body.call), name: String(body.tool) } as ToolCall);
+    case "ended":
+      return {
+        kind,
+        status: String(body.status),
+        reason: String(body.reason ?? ""),
+        suggestions: toSuggestions(body),
+      };
+    case "failed":
+      return { kind, reason: String(body.error ?? "") };
+    case "erased":
+      return { kind };
+    default:
+      return null;
+  }
+}
+
+function toAskedEntry(body: Line["body"]): AskedEntry {
+  return { kind: "asked", approval: String(body.approval), path: (body.path as string[] | undefined) ?? [] };
+}
+
+export function toSuggestions({ suggestions }: Record<string, unknown>): string[] {
+  return Array.isArray(suggestions) ? suggestions.map(String) : [];
+}
