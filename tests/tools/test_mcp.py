@@ -216,7 +216,7 @@ def test_a_sentence_names_the_server_and_survives_braces() -> None:
     spec = make_definition(
         "files", McpServerSettings("run"), types.Tool(name="{x}", input_schema={"type": "object"}), check_schema
     ).spec
-    assert spec.sentence({}) == 'Run "{x}" of the MCP server "files"'
+    assert spec.sentence({}) == 'Run "{x}" (MCP server "files")'
 
 
 async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(address: McpServerSettings, home: Path) -> None:

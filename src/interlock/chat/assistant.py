@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
@@ -16,10 +16,10 @@ from interlock.chat.providers import LazyModel
 from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
-from interlock.chat.tool_registry import ToolRegistry, ToolSource
+from interlock.chat.tool_registry import OwnPacks, ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer
 from interlock.chat.turn import OpenModel, TurnContext
-from interlock.config.models import AgentSettings, Settings
+from interlock.config.models import OWN_PACK_KEY, AgentSettings, Settings
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ChatModel
@@ -116,8 +116,8 @@ def build_assistant(
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
     agents, tool_registry, open_model = build_chat_components(
-        settings, store, [] if mcp is None else [mcp.tools], demo=demo
-    )
+        replace(settings, is_named=True), store, [] if mcp is None else [mcp.tools], demo=demo
+    )  # a server or worker runs the configuration that it finds, its tools included
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     context = TurnContext(
         threads=store.threads,
@@ -155,9 +155,15 @@ class ChatComponents(NamedTuple):
 def build_chat_components(
     settings: Settings, store: SqlStore, sources: Sequence[ToolSource] = (), *, demo: DemoSetup | None = None
 ) -> ChatComponents:
+    """Build the parts. Tools from outside the package are imported only if the configuration file was named."""
+    own_packs = OwnPacks(
+        lambda workspace: settings.for_workspace(workspace).own_packs(),
+        settings.file.absolute().parent if settings.file else None,
+        settings.is_named,
+    )
     return ChatComponents(
         AgentDirectory(settings.agents, BUILT_IN if demo is None else demo.agents),
-        ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources),
+        ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources, own_packs),
         _Models(settings, demo=demo).open,
     )
 
@@ -196,7 +202,7 @@ class _ToolContexts:
     def make(self, workspace: str, pack: str) -> ToolContext:
         records = self._store.records(workspace)
         own = self._settings.for_workspace(workspace)
-        settings = own.tools.get(pack, {})
+        settings = {key: value for key, value in own.tools.get(pack, {}).items() if key != OWN_PACK_KEY}
         if pack == "linear" and self._demo and not settings:
             return ToolContext(workspace, records, {"key": "lin_api_demo"}, self._demo.make_linear_transport(records))
         documents = self._store.documents(workspace) if own.documents else None

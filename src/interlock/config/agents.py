@@ -1,4 +1,7 @@
-"""Agents' settings: parsing and checks shared by the configuration file, the HTTP API and the chat; MCP servers."""
+"""Agents' settings: parsing and checks shared by the configuration file, the HTTP API and the chat.
+
+Tool packs and MCP servers too.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,28 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from interlock.config.models import RESERVED_TOOL_PREFIXES, AgentSettings, JsonMapping, McpServerSettings
-from interlock.config.yaml import Fields, YamlNode, YamlReader, did_you_mean, parse_scalar, to_plain
+from interlock.config.models import (
+    OWN_PACK_KEY,
+    PACK_SETTINGS,
+    RESERVED_TOOL_PREFIXES,
+    AgentSettings,
+    JsonMapping,
+    McpServerSettings,
+    ToolSettings,
+)
+from interlock.config.yaml import Fields, YamlNode, YamlReader, parse_scalar, to_plain
 from interlock.core import confusables
+from interlock.core.call import EFFECTS
 from interlock.core.chat.transcript import DEFAULT_LIMITS, TurnLimits
-from interlock.core.errors import InvalidRequest, Problem
+from interlock.core.errors import InvalidRequest, Problem, did_you_mean
+from interlock.core.sentence import template_names, template_problem
 from interlock.runtime.durations import format_duration, parse_duration
+from interlock.runtime.functions import secret_problem
 
 AGENT_KEYS = tuple(field.name for field in dataclass_fields(AgentSettings))
 AGENT_TOOL_PREFIX = "agent_"  # prefix of the name of a tool that is another agent
@@ -25,6 +40,12 @@ TIME_LIMIT = "time"
 MIN_TIME, MAX_TIME = 1_000, 86_400_000  # milliseconds of work for one message
 MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]*:\S+")
 CALLABLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with the prefix it is a valid tool name for providers
+
+TOOL_KEYS = tuple(field.name for field in dataclass_fields(ToolSettings))
+NO_SETTINGS = ToolSettings()
+ENTRY_POINT_GROUP = "interlock.tools"
+PACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+OBJECT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?")
 
 MAX_HINTS, MAX_COMPARED = 10, 2_000
 
@@ -229,8 +250,88 @@ def read_mcp_servers(reader: YamlReader, top: Fields, folder: Path) -> dict[str,
             reads=reader.texts(fields, "reads"),
             idempotent=reader.texts(fields, "idempotent"),
             workspaces=reader.texts(fields, "workspaces") or McpServerSettings().workspaces,
+            tools=_read_server_tools(reader, fields),
         )
     return servers
+
+
+def _read_server_tools(reader: YamlReader, fields: Fields) -> dict[str, ToolSettings]:
+    """Settings of single tools; whether they fit is known when the server has listed its tools."""
+    tools = reader.mapping(fields, "tools")
+    return {
+        name: read_tool_settings(reader, reader.fields(item, TOOL_KEYS, f"the tool {name}"))
+        for name, item in tools.items()
+    }
+
+
+def read_tool_settings(
+    reader: YamlReader, fields: Fields, names: Collection[str] | None = None, base: ToolSettings = NO_SETTINGS
+) -> ToolSettings:
+    """Settings of an action or a server's tool; `names` are its arguments, None if they are not known here."""
+    found = ToolSettings(
+        describe=reader.text(fields, "describe", base.describe),
+        effect=reader.choice(fields, "effect", EFFECTS, base.effect),
+        confirm=reader.choice(fields, "confirm", ("chat",), base.confirm),
+        secret=reader.texts(fields, "secret") or base.secret,
+        preview=reader.text(fields, "preview", base.preview),
+    )
+    for key, problem in find_tool_setting_problems(found, names):
+        line = fields[key].line if key in fields else next((item.line for item in fields.values()), 0)
+        reader.add_problem(line, f"{key}: {problem}")
+    return found
+
+
+def find_tool_setting_problems(own: ToolSettings, names: Collection[str] | None) -> Iterator[tuple[str, str]]:
+    """Why settings of a tool cannot be used, by their keys; `names` are its arguments, None if any may come."""
+    templates = (("describe", own.describe), ("preview", own.preview))
+    problems = [(key, problem) for key, template in templates if (problem := template_problem(template, names))]
+    yield from problems
+    hidden = {pointer.removeprefix("/").partition("/")[0] for pointer in own.secret}
+    if not problems and (shown := hidden & {"*", *template_names(own.preview)}) and own.preview:
+        yield "preview", f"it would show a secret argument: {', '.join(sorted(shown))}"
+    if names is not None and (problem := secret_problem(own.secret, names)):
+        yield "secret", problem
+
+
+def read_packs(reader: YamlReader, top: Fields) -> dict[str, JsonMapping]:
+    """Settings of each tool pack, whose types the pack itself checks; one from outside the package has a `use`."""
+    if "tools" not in top:
+        return {}
+    own = {name: uses for name, item in reader.mapping(top, "tools").items() if (uses := _own_pack(reader, name, item))}
+    entries = reader.fields(top["tools"], {*PACK_SETTINGS, *own}, "tools")
+    return {
+        name: own[name] if name in own else plain_mapping(reader.section(entries, name, PACK_SETTINGS[name]))
+        for name in entries
+    }
+
+
+def _own_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping | None:
+    """The settings of a pack from outside: `shop: "mycompany.shop:tools"`, a mapping with `use`, or an entry point."""
+    if name in PACK_SETTINGS:
+        return None
+    fields = {OWN_PACK_KEY: item} if isinstance(item.value, str) and item.value else item.value
+    if not isinstance(fields, dict):
+        return None
+    path = reader.text(fields, OWN_PACK_KEY) if OWN_PACK_KEY in fields else _entry_point(name)
+    if not path and OWN_PACK_KEY not in fields:
+        return None
+    if not OBJECT_PATH.fullmatch(path):
+        reader.add_problem(
+            item.line, f'{name}: "{path}" is no place of tools; write module:attribute, such as mycompany.shop:tools'
+        )
+    if name in RESERVED_TOOL_PREFIXES or not PACK_NAME.fullmatch(name):
+        reader.add_problem(item.line, f'"{name}" cannot be the name of a pack: choose other letters, digits, _ or -')
+    return {**plain_mapping(fields), OWN_PACK_KEY: path}
+
+
+def _entry_point(name: str) -> str:
+    """Where an installed package says that the pack of this name is; empty if none does."""
+    found = next(iter(entry_points(group=ENTRY_POINT_GROUP, name=name)), None)
+    return "" if found is None else ":".join(filter(None, (found.module, found.attr)))
+
+
+def plain_mapping(fields: Fields) -> JsonMapping:
+    return {key: to_plain(item) for key, item in fields.items()}
 
 
 def _check(reader: YamlReader, name: str, item: YamlNode, fields: Fields) -> None:

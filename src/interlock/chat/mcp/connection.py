@@ -17,11 +17,11 @@ from mcp.shared.exceptions import MCPError
 
 from interlock.chat.mcp.definition import CheckSchema, DefinitionHistory, McpToolDefinition, make_definition
 from interlock.chat.mcp.transport import StderrTail, open_streams
-from interlock.chat.tool import Tool, ToolInvocation
+from interlock.chat.tool import Tool, ToolInvocation, without_confirmed_argument
 from interlock.config.models import McpServerSettings, is_secure_url
 from interlock.core.call import MAX_ERROR
 from interlock.core.canonical import canonical
-from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
+from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed, did_you_mean
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
@@ -179,9 +179,20 @@ class McpConnection:
                 made.append(replace(found, spec=self._definitions.effective_spec(found.spec)))
             except InvalidRequest as error:
                 left_out.append(f'The tool "{tool.name}" of the MCP server "{self.name}" is left out: {error.message}')
+        left_out += self._unknown_settings(listed)
         if len(listed) > MAX_TOOLS:
             left_out.append(f'The MCP server "{self.name}" has over {MAX_TOOLS:,} tools; the rest is left out.')
         return made, left_out
+
+    def _unknown_settings(self, listed: Sequence[types.Tool]) -> list[str]:
+        """Report settings of tools that the server does not have: what they should hide or ask would not be."""
+        names = [tool.name for tool in listed]
+        return [
+            f'mcp_servers.{self.name}.tools has "{name}", which the MCP server "{self.name}" does not list'
+            f"{did_you_mean(name, names)}"
+            for name in self.server.tools
+            if name not in names
+        ]
 
     def _tool(self, definition: McpToolDefinition) -> Tool:
         async def run(invocation: ToolInvocation) -> object:
@@ -196,8 +207,9 @@ class McpConnection:
         await self._require_unchanged(client, definition)
         self._definitions.accept(definition.spec)
         try:
+            args = dict(without_confirmed_argument(definition.spec, invocation.args))
             result = await client.session.call_tool(
-                definition.tool, dict(invocation.args), self._timeouts.call_timeout, allow_input_required=True
+                definition.tool, args, self._timeouts.call_timeout, allow_input_required=True
             )
         except MCPError as error:
             raise self._call_error(definition, error) from None
