@@ -16,10 +16,12 @@ import pytest_asyncio
 from interlock.chat.mcp.connection import MAX_ANSWER, McpServers, parse_tool_result
 from interlock.chat.mcp.definition import DefinitionHistory, make_definition, matches_any, tool_name
 from interlock.chat.tool import ToolInvocation
-from interlock.config.models import McpServerSettings
-from interlock.core.call import ToolSpec
-from interlock.core.errors import EffectUnknown, ToolFailed
-from interlock.runtime.json_schema import check_schema
+from interlock.config.models import McpServerSettings, ToolSettings
+from interlock.core.call import ToolSpec, redact
+from interlock.core.canonical import canonical
+from interlock.core.declared import call_sentence
+from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
+from interlock.runtime.json_schema import check_schema, validate
 from tests.tools.mcp_harness import (
     QUICK,
     TIMEOUT,
@@ -217,6 +219,78 @@ def test_a_sentence_names_the_server_and_survives_braces() -> None:
         "files", McpServerSettings("run"), types.Tool(name="{x}", input_schema={"type": "object"}), check_schema
     ).spec
     assert spec.sentence({}) == 'Run "{x}" (MCP server "files")'
+
+
+def define_file_tool(own: ToolSettings, **schema: object) -> ToolSpec:
+    properties = {"path": {"type": "string"}, "token": {"type": "string"}, **schema}
+    tool = types.Tool(name="delete_file", input_schema={"type": "object", "properties": properties})
+    return make_definition("files", McpServerSettings("run", tools={"delete_file": own}), tool, check_schema).spec
+
+
+def test_without_words_the_sentence_is_made_from_the_arguments() -> None:  # R2
+    spec = define_file_tool(ToolSettings(secret=("token",)))
+    shown = redact(canonical({"path": "a.txt", "token": "hunter2"}), spec, b"key")
+    assert call_sentence(spec, shown) == 'Delete file (MCP server "files"): path = a.txt, token = (hidden)'
+
+
+def test_the_configuration_says_what_a_tool_does_and_what_its_card_shows() -> None:  # R2 R54
+    own = ToolSettings(
+        describe="Delete {path!r}", effect="destructive", confirm="chat", secret=("token",), preview="{path} is lost."
+    )
+    spec = define_file_tool(own)
+    assert (spec.effect, spec.confirm, spec.secret) == ("destructive", "chat", ("token",))
+    assert spec.sentence({"path": "a.txt"}) == "Delete 'a.txt'"
+    assert spec.preview is not None
+    assert spec.preview({"path": "a.txt"}) == "a.txt is lost."
+    assert validate(spec.schema or {}, {"path": "a.txt", "confirmed": True}) == ()
+
+
+def test_what_is_said_of_one_tool_comes_before_a_pattern() -> None:
+    server = McpServerSettings("run", reads=("*",), tools={"look": ToolSettings(effect="write")})
+    effects = {
+        name: make_definition("files", server, types.Tool(name=name, input_schema={}), check_schema).spec.effect
+        for name in ("look", "list")
+    }
+    assert effects == {"look": "write", "list": "read"}
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (
+            ToolSettings(describe="Delete {pth}"),
+            "describe in the configuration does not fit it: there is no argument {pth}",
+        ),
+        (
+            ToolSettings(secret=("tokn",)),
+            'secret in the configuration does not fit it: secret: there is no argument "tokn"',
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_leave_a_tool_out(own: ToolSettings, said: str) -> None:  # R2
+    with pytest.raises(InvalidRequest) as caught:
+        define_file_tool(own)
+    assert caught.value.message.startswith(said)
+
+
+async def test_a_confirmed_call_reaches_the_server_without_the_word_for_it(
+    address: McpServerSettings, home: Path
+) -> None:  # R19
+    own = {"note": ToolSettings(confirm="chat"), "nte": ToolSettings(secret=("text",))}
+    async with connect_servers(files=replace(address, tools=own)) as servers:
+        (told,) = servers.problems()
+        assert await run(servers, "files_note", text="hello", confirmed=True) == {"text": "noted"}
+    assert (home / "ran").read_text() == "hello\n"
+    assert told == (
+        'mcp_servers.files.tools has "nte", which the MCP server "files" does not list; did you mean "note"?'
+    )
+
+
+async def test_a_name_that_a_pack_has_is_left_out_and_told(address: McpServerSettings) -> None:  # R64
+    async with connect_servers(files=address) as servers:
+        servers.reserve("default", ["files_note"])
+        assert "files_note" not in {tool.name for tool in servers.tools("default")}
+        assert any("files_note" in words and "the name is taken" in words for words in servers.problems())
 
 
 async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(address: McpServerSettings, home: Path) -> None:

@@ -71,10 +71,12 @@ class Assistant:
     def _check_packs(self) -> None:
         for workspace in self.workspaces:
             try:
-                self.tool_registry.all(workspace)
+                names = self.tool_registry.pack_tool_names(workspace)
             except Misconfigured as error:
                 where = "" if workspace == DEFAULT_WORKSPACE else f"The workspace {workspace}: "
                 raise Misconfigured(f"{where}{error.message}") from None
+            if self.mcp is not None:
+                self.mcp.reserve(workspace, names)
 
     @property
     def background_tasks(self) -> list[BackgroundTask]:

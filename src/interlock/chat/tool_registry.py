@@ -107,6 +107,10 @@ class ToolRegistry:
         built_in = [pack for pack, module in _modules() if _pack_functions(module)]
         return {pack: sources.count(pack) for pack in (*built_in, *self._loadable(workspace))}
 
+    def pack_tool_names(self, workspace: str) -> Iterable[str]:
+        """Load the packs. Raises Misconfigured if one of them, or its settings, are wrong."""
+        return self._pack_tools(workspace).keys()
+
     def packs_not_loaded(self, workspace: str) -> Mapping[str, str]:
         """Return the configured packs that are not imported here, and where they are."""
         return {} if self._own_packs.is_trusted else self._own_packs.paths(workspace)
@@ -251,7 +255,7 @@ def _own_tool(value: object, path: str) -> Tool:
 def _describe(value: object) -> str:
     if inspect.isfunction(value):
         return f"{value.__name__}, a function without @tool"
-    return f"of the type {type(value).__name__}"
+    return f"a value of the type {type(value).__name__}"
 
 
 def _check_own_name(tool: Tool, known: Mapping[str, Tool]) -> None:

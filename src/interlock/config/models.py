@@ -384,10 +384,18 @@ def _plain_data(value: object) -> object:
             return {str(name): _plain_data(inner) for name, inner in value.items()}
         case list() | tuple():
             return [_plain_data(inner) for inner in value]
+        case ActionSettings():  # the file has these keys beside each other
+            return {"schema": _plain_data(value.schema), "team": value.team, **_given(value.tool)}
+        case ToolSettings():
+            return _given(value)
         case _ if is_dataclass(value):
             return {item.name: _plain_data(getattr(value, item.name)) for item in fields(value)}
         case _:
             return value
+
+
+def _given(own: ToolSettings) -> dict[str, object]:
+    return {item.name: _plain_data(found) for item in fields(own) if (found := getattr(own, item.name))}
 
 
 def _mask(value: object, section: str, key: str, masked_values: Mapping[str, str]) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, NotRequired, Required, cast, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
@@ -137,13 +137,23 @@ def make_function_tool(body: Callable[..., Any], name: str = "", **options: Any)
     make: Any = TypedDict  # the fields are only known at run time
     shape = make(f"{label}_arguments", fields)
     shape.__pydantic_config__ = ConfigDict(extra="forbid")
-    arguments: TypeAdapter[Any] = TypeAdapter(shape)
-    schema = arguments.json_schema()
+    try:
+        arguments: TypeAdapter[Any] = TypeAdapter(shape)
+        schema = arguments.json_schema()
+    except PydanticUserError as error:
+        problem = str(error).partition("\n")[0]
+        raise Misconfigured(f"{label}: an argument has a type that has no JSON form. {problem}") from None
     schema.pop("title", None)
-    returned = hints.get("return", Any)
-    returns = None if returned in (Any, None, type(None)) else TypeAdapter(returned)
     spec = ToolSpec(label, schema=schema, **options)
-    return FunctionTool(body, spec, signature, arguments, returns)
+    return FunctionTool(body, spec, signature, arguments, _returns(hints.get("return", Any)))
+
+
+def _returns(hint: Any) -> TypeAdapter[Any] | None:
+    """How to restore a stored result; None for a type that is not restored."""
+    try:
+        return None if hint in (Any, None, type(None)) else TypeAdapter(hint)
+    except PydanticUserError:
+        return None
 
 
 def _check_options(label: str, signature: inspect.Signature, options: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -364,6 +364,7 @@ class McpServers:
             for name, server in servers.items()
         ]
         self._reserved_names = frozenset(reserved_names)
+        self._pack_names: dict[str, frozenset[str]] = {}  # by workspace
         self._log = log
         self._logged: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -378,6 +379,10 @@ class McpServers:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def reserve(self, workspace: str, names: Iterable[str]) -> None:
+        """Leave out, and report, tools whose names a pack of the workspace has."""
+        self._pack_names[workspace] = frozenset(names)
 
     async def wait_attempted(self) -> None:
         """Wait until each server has been connected, or has failed, once."""
@@ -419,8 +424,9 @@ class McpServers:
     def _unique_tools(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
         """Return the tools with unique names within a workspace; the first in the configuration wins."""
         found: dict[str, tuple[McpConnection, Tool]] = {}
+        taken = self._reserved_names | self._pack_names.get(workspace, frozenset())
         for each in (each for each in self._connections if workspace in each.server.workspaces):
             for tool in each.tools:
-                if tool.name not in self._reserved_names:
+                if tool.name not in taken:
                     found.setdefault(tool.name, (each, tool))
         return list(found.values())
