@@ -13,11 +13,13 @@ import mcp_types as types
 import pytest
 import pytest_asyncio
 
+from interlock.app.gate import render_preview
+from interlock.chat.mcp import connection
 from interlock.chat.mcp.connection import MAX_ANSWER, McpServers, parse_tool_result
 from interlock.chat.mcp.definition import DefinitionHistory, make_definition, matches_any, tool_name
 from interlock.chat.tool import ToolInvocation
-from interlock.config.models import McpServerSettings, ToolSettings
-from interlock.core.call import ToolSpec, redact
+from interlock.config.models import McpServerSettings, PreviewCall, ToolSettings
+from interlock.core.call import ToolSpec, propose, redact
 from interlock.core.canonical import canonical
 from interlock.core.declared import call_sentence
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
@@ -284,6 +286,43 @@ async def test_a_confirmed_call_reaches_the_server_without_the_word_for_it(
     assert told == (
         'mcp_servers.files.tools has "nte", which the MCP server "files" does not list; did you mean "note"?'
     )
+
+
+@pytest.mark.parametrize(
+    ("args", "reads", "shown"),
+    [
+        ({"a": "{text}", "b": 2}, ("add",), 'add of the MCP server "files" says:\n{"structured":{"sum":42}}'),
+        ({"a": "{text!r}", "b": 2}, ("add",), "No preview: add does not take these arguments: /a: "),
+        ({"a": "{text}", "b": 2}, (), "No preview: add is not there, or was changed since it was declared"),
+    ],
+)
+async def test_a_read_of_the_server_can_be_the_preview_of_another_tool(
+    address: McpServerSettings, args: dict[str, object], reads: tuple[str, ...], shown: str
+) -> None:  # R2
+    own = {"note": ToolSettings(preview=PreviewCall("add", args))}
+    async with connect_servers(files=replace(address, tools=own, reads=reads)) as servers:
+        spec = find_tool(servers, "files_note").spec
+        assert (await render_preview(spec, propose("files_note", {"text": 40}, "r", "c"))).startswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("tool", "shown"),
+    [
+        ("fail", 'No preview: The MCP server "files" says that fail failed'),
+        ("hang", "No preview: hang took more than 0.2 seconds."),
+        ("huge", 'huge of the MCP server "files" says:\n'),
+    ],
+)
+async def test_a_preview_that_fails_hangs_or_says_much_is_bounded(
+    address: McpServerSettings, monkeypatch: pytest.MonkeyPatch, tool: str, shown: str
+) -> None:  # R2
+    monkeypatch.setattr(connection, "PREVIEW_TIMEOUT", 0.2 if tool == "hang" else 10.0)
+    own = {"note": ToolSettings(preview=PreviewCall(tool, {}))}
+    async with connect_servers(files=replace(address, tools=own, reads=(tool,))) as servers:
+        spec = find_tool(servers, "files_note").spec
+        said = await render_preview(spec, propose("files_note", {"text": "x"}, "r", "c"))
+    assert said.startswith(shown)
+    assert len(said) < connection.MAX_PREVIEW + 100
 
 
 async def test_a_name_that_a_pack_has_is_left_out_and_told(address: McpServerSettings) -> None:  # R64

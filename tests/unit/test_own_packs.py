@@ -15,7 +15,7 @@ from interlock.chat.assistant import build_chat_components
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.cli.doctor import check_chat
 from interlock.config.load import load_settings
-from interlock.config.models import AgentSettings, Settings
+from interlock.config.models import AgentSettings, PreviewCall, Settings
 from interlock.core.errors import Misconfigured
 
 SHOP = """\
@@ -292,6 +292,34 @@ def test_what_an_action_says_of_itself_is_checked_by_its_schema(folder: Path, ke
     with pytest.raises(Misconfigured) as caught:
         load(folder, "{}", f"actions: {{hire: {{schema: {schema}, {keys}}}}}")
     assert said in caught.value.message
+
+
+LOOK = "preview: {tool: read_file, args: {path: '{path}'}}"
+LOOK_UPS: Mapping[str, str] = {
+    f"tools: {{delete_file: {{{LOOK}}}}}": 'preview: "read_file" has to be a read of this server: add it to reads',
+    f"reads: [read_*], tools: {{read_file: {{effect: write}}, delete_file: {{{LOOK}}}}}": "has to be a read",
+    f"reads: [read_*], tools: {{delete_file: {{confirm: chat, {LOOK}}}}}": "with confirm: chat it is a text",
+    f"reads: [read_*], tools: {{delete_file: {{secret: [path], {LOOK}}}}}": "it would show a secret argument: path",
+    "reads: [read_*], tools: {delete_file: {secret: ['*'], preview: '{path}'}}": "a secret argument: path",
+    "tools: {delete_file: {preview: {args: {}}}}": "a preview that looks up needs tool",
+    "tools: {delete_file: {preview: '{'}}": "preview: it is no template",
+    "tools: {delete_file: {descibe: x}}": 'unknown key "descibe" in the tool delete_file; did you mean "describe"?',
+}
+
+
+@pytest.mark.parametrize(("keys", "said"), LOOK_UPS.items())
+def test_a_preview_only_calls_a_read_and_shows_no_secret(folder: Path, keys: str, said: str) -> None:  # R2
+    with pytest.raises(Misconfigured) as caught:
+        load(folder, "{}", f"mcp_servers: {{files: {{command: run, {keys}}}}}")
+    assert said in caught.value.message
+
+
+def test_a_preview_may_call_what_is_declared_to_be_a_read(folder: Path) -> None:  # R2
+    tools = f"tools: {{read_file: {{effect: read}}, delete_file: {{{LOOK}}}}}"
+    own = load(folder, "{}", f"mcp_servers: {{files: {{command: run, {tools}}}}}").mcp_servers["files"].tools
+    assert own["delete_file"].preview == PreviewCall("read_file", {"path": "{path}"})
+    with pytest.raises(Misconfigured, match="preview of an action is a text"):
+        load(folder, "{}", f"actions: {{hire: {{schema: {{type: object}}, {LOOK}}}}}")
 
 
 def test_the_configuration_is_shown_as_it_is_written(folder: Path) -> None:

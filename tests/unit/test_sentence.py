@@ -15,6 +15,7 @@ from interlock.core.sentence import (
     TemplatePreview,
     arguments_sentence,
     exact_title,
+    fill_arguments,
     template_problem,
     tool_title,
 )
@@ -86,6 +87,12 @@ def test_a_tools_own_sentence_and_preview_show_no_secret() -> None:  # R2
 def test_a_template_is_a_preview_that_looks_nothing_up() -> None:  # R2
     preview = TemplatePreview("{path!r} is removed from {server}; {reason}")
     assert preview({"path": "a", "server": "b"}) == "'a' is removed from b; (not given)"
+
+
+def test_the_arguments_of_a_look_up_are_those_of_the_call() -> None:  # R2
+    templates = {"path": "{path}", "depth": 1, "note": "for {user!r}", "size": "{size}", "first": "{path[0]}"}
+    args = {"path": ["a", "b"], "user": "ann"}
+    assert fill_arguments(templates, args) == {"path": ["a", "b"], "depth": 1, "note": "for 'ann'", "first": "a"}
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,7 @@ def action_spec(name: str, action: ActionSettings) -> ToolSpec:
         own.effect or "write",
         schema=action.schema,
         describe=own.describe,
-        preview=TemplatePreview(own.preview) if own.preview else None,
+        preview=TemplatePreview(own.preview) if own.preview and isinstance(own.preview, str) else None,
         secret=own.secret,
         confirm=own.confirm,
     )

@@ -22,6 +22,7 @@ from interlock.config.models import (
     AgentSettings,
     JsonMapping,
     McpServerSettings,
+    PreviewCall,
     ToolSettings,
 )
 from interlock.config.yaml import Fields, YamlNode, YamlReader, parse_scalar, to_plain
@@ -257,11 +258,25 @@ def read_mcp_servers(reader: YamlReader, top: Fields, folder: Path) -> dict[str,
 
 def _read_server_tools(reader: YamlReader, fields: Fields) -> dict[str, ToolSettings]:
     """Settings of single tools; whether they fit is known when the server has listed its tools."""
-    tools = reader.mapping(fields, "tools")
-    return {
-        name: read_tool_settings(reader, reader.fields(item, TOOL_KEYS, f"the tool {name}"))
-        for name, item in tools.items()
-    }
+    items = reader.mapping(fields, "tools")
+    own = {name: reader.fields(item, TOOL_KEYS, f"the tool {name}") for name, item in items.items()}
+    tools = {name: read_tool_settings(reader, given) for name, given in own.items()}
+    reads = reader.texts(fields, "reads")
+    for name, each in tools.items():
+        if isinstance(each.preview, PreviewCall) and (problem := _look_up_problem(each, reads, tools)):
+            reader.add_problem(own[name]["preview"].line, f"preview: {problem}")
+    return tools
+
+
+def _look_up_problem(own: ToolSettings, reads: Collection[str], tools: Mapping[str, ToolSettings]) -> str:
+    """Why a preview must not call its tool: only a read is called unasked, and only people see its result."""
+    assert isinstance(own.preview, PreviewCall)  # noqa: S101  checked by the caller
+    name = own.preview.tool
+    effect = tools[name].effect if name in tools else ""
+    is_read = effect == "read" or (not effect and any(confusables.matches_pattern(name, each) for each in reads))
+    if not is_read:
+        return f'"{name}" has to be a read of this server: add it to reads'
+    return "with confirm: chat it is a text, since the model is told what it says" if own.confirm else ""
 
 
 def read_tool_settings(
@@ -273,7 +288,7 @@ def read_tool_settings(
         effect=reader.choice(fields, "effect", EFFECTS, base.effect),
         confirm=reader.choice(fields, "confirm", ("chat",), base.confirm),
         secret=reader.texts(fields, "secret") or base.secret,
-        preview=reader.text(fields, "preview", base.preview),
+        preview=_read_preview(reader, fields) or base.preview,
     )
     for key, problem in find_tool_setting_problems(found, names):
         line = fields[key].line if key in fields else next((item.line for item in fields.values()), 0)
@@ -283,14 +298,31 @@ def read_tool_settings(
 
 def find_tool_setting_problems(own: ToolSettings, names: Collection[str] | None) -> Iterator[tuple[str, str]]:
     """Why settings of a tool cannot be used, by their keys; `names` are its arguments, None if any may come."""
-    templates = (("describe", own.describe), ("preview", own.preview))
+    previews = _templates(own.preview)
+    templates = [("describe", own.describe), *(("preview", each) for each in previews)]
     problems = [(key, problem) for key, template in templates if (problem := template_problem(template, names))]
     yield from problems
     hidden = {pointer.removeprefix("/").partition("/")[0] for pointer in own.secret}
-    if not problems and (shown := hidden & {"*", *template_names(own.preview)}) and own.preview:
-        yield "preview", f"it would show a secret argument: {', '.join(sorted(shown))}"
+    shown = set() if problems else {name for each in previews for name in template_names(each)}
+    if hidden & shown or (shown and "*" in hidden):
+        yield "preview", f"it would show a secret argument: {', '.join(sorted(hidden & shown or shown))}"
     if names is not None and (problem := secret_problem(own.secret, names)):
         yield "secret", problem
+
+
+def _read_preview(reader: YamlReader, fields: Fields) -> str | PreviewCall:
+    if "preview" not in fields or not isinstance(fields["preview"].value, dict):
+        return reader.text(fields, "preview")
+    given = reader.fields(fields["preview"], ("tool", "args"), "a preview")
+    if "tool" not in given:
+        reader.add_problem(fields["preview"].line, "a preview that looks up needs tool: a read of this server")
+    return PreviewCall(reader.text(given, "tool"), plain_mapping(reader.mapping(given, "args")))
+
+
+def _templates(preview: str | PreviewCall) -> list[str]:
+    if isinstance(preview, str):
+        return [preview]
+    return [value for value in preview.args.values() if isinstance(value, str)]
 
 
 def read_packs(reader: YamlReader, top: Fields) -> dict[str, JsonMapping]:

@@ -38,6 +38,7 @@ from interlock.config.models import (
     JsonMapping,
     OidcSettings,
     PolicyFile,
+    PreviewCall,
     QuietHoursSettings,
     QuotaSettings,
     RequestLogLevel,
@@ -311,6 +312,8 @@ def _actions(reader: YamlReader, top: Fields) -> dict[str, ActionSettings]:
         properties = (schema or base.schema).get("properties")
         names = properties.keys() if isinstance(properties, Mapping) else None
         own = read_tool_settings(reader, fields, names, ToolSettings() if schema else base.tool)
+        if isinstance(own.preview, PreviewCall):
+            reader.add_problem(fields["preview"].line, "preview of an action is a text: it looks nothing up")
         actions[name] = ActionSettings(schema or base.schema, reader.text(fields, "team"), own)
     return actions
 

@@ -132,6 +132,14 @@ class PolicyFile:
     apply: ApplyMode = "changed"
 
 
+@dataclass(frozen=True, slots=True)
+class PreviewCall:
+    """A read of the same MCP server whose result is a preview; `args` are values and templates."""
+
+    tool: str
+    args: JsonMapping
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
     """The operator's knowledge of an action or of a tool of an MCP server; empty is not given.
@@ -143,7 +151,7 @@ class ToolSettings:
     effect: str = ""
     confirm: str = ""
     secret: tuple[str, ...] = ()
-    preview: str = ""
+    preview: str | PreviewCall = ""
 
 
 @dataclass(frozen=True, slots=True)

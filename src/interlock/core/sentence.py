@@ -20,6 +20,7 @@ HIDDEN = "(hidden)"
 _WORDS = re.compile(r"(?!run(?:_|$))[a-z][a-z0-9]*(?:_[a-z0-9]+){0,3}")
 _NAME = re.compile(r"[\w.-]+")
 _BARE = re.compile(r"[^\W\d_/][^\",=…]*|[/@#._][^\",=…]*")  # can only be read as text
+_ARGUMENT = re.compile(r"\{([^{}!:.\[]+)\}")  # a template that is one argument as it is
 _LITERALS = frozenset({"true", "false", "null"})
 
 
@@ -63,6 +64,18 @@ class TemplatePreview:
 
     def __call__(self, args: Mapping[str, object]) -> str:
         return self.template.format_map(_GivenArguments(args))
+
+
+def fill_arguments(templates: Mapping[str, object], args: Mapping[str, object]) -> dict[str, object]:
+    """Arguments for a look-up from those of a call: `{path}` alone is the value itself, left out if it is missing."""
+    filled: dict[str, object] = {}
+    for name, template in templates.items():
+        alone = _ARGUMENT.fullmatch(template) if isinstance(template, str) else None
+        if alone is None:
+            filled[name] = TemplatePreview(template)(args) if isinstance(template, str) else template
+        elif alone[1] in args:
+            filled[name] = args[alone[1]]
+    return filled
 
 
 class _GivenArguments(dict[str, object]):

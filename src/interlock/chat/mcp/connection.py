@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 
 import mcp_types as types
@@ -15,13 +16,21 @@ from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 
-from interlock.chat.mcp.definition import CheckSchema, DefinitionHistory, McpToolDefinition, make_definition
+from interlock.chat.mcp.definition import (
+    MCP_SCHEMA_KEY,
+    CheckSchema,
+    DefinitionHistory,
+    McpToolDefinition,
+    make_definition,
+)
 from interlock.chat.mcp.transport import StderrTail, open_streams
-from interlock.chat.tool import Tool, ToolInvocation, without_confirmed_argument
-from interlock.config.models import McpServerSettings, is_secure_url
-from interlock.core.call import MAX_ERROR
+from interlock.chat.tool import PREVIEW_TIMEOUT, Tool, ToolInvocation, without_confirmed_argument
+from interlock.config.models import McpServerSettings, PreviewCall, ToolSettings, is_secure_url
+from interlock.core.call import MAX_ERROR, Args, ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed, did_you_mean
+from interlock.core.sentence import fill_arguments
+from interlock.runtime.json_schema import validate
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
@@ -198,7 +207,29 @@ class McpConnection:
         async def run(invocation: ToolInvocation) -> object:
             return await self._call(definition, invocation)
 
-        return Tool(definition.spec, definition.description, run, f"mcp:{self.name}")
+        look_up = self.server.tools.get(definition.tool, ToolSettings()).preview
+        spec = definition.spec
+        if isinstance(look_up, PreviewCall):
+            spec = replace(spec, preview=partial(self._look_up, look_up))
+        return Tool(spec, definition.description, run, f"mcp:{self.name}")
+
+    async def _look_up(self, look_up: PreviewCall, args: Args) -> str:
+        """Call a read of the server for the preview of another tool; the reviewer is told whose words these are."""
+        found = next((tool for tool in self.tools if _own_name(tool.spec) == look_up.tool), None)
+        if found is None or found.spec.effect != "read":
+            return f"No preview: {look_up.tool} is not there, or was changed since it was declared to be a read."
+        given = fill_arguments(look_up.args, args)
+        if problems := validate(found.spec.schema or {}, given):
+            return f"No preview: {look_up.tool} does not take these arguments: {problems[0]}"
+        try:
+            async with asyncio.timeout(PREVIEW_TIMEOUT):
+                result = await found.run(ToolInvocation(given, ""))
+        except TimeoutError:
+            return f"No preview: {look_up.tool} took more than {PREVIEW_TIMEOUT:g} seconds."
+        except ToolFailed as error:
+            return f"No preview: {error.message}"
+        said = f'{look_up.tool} of the MCP server "{self.name}" says:'
+        return _cut(f"{said}\n{_result_text(result)}", MAX_PREVIEW)
 
     # Calls
 
@@ -284,6 +315,7 @@ def _failure_reason(error: BaseException, stderr_tail: StderrTail | None = None)
 
 
 MAX_ANSWER = 100_000  # characters
+MAX_PREVIEW = 20_000  # characters
 
 
 def parse_tool_result(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:
@@ -305,6 +337,20 @@ def parse_tool_result(server: str, tool: str, result: types.CallToolResult | typ
     return (
         value if _repeats_structured(text, structured) else {**value, "text": _cut(text, MAX_ANSWER - len(structured))}
     )
+
+
+def _result_text(result: object) -> str:
+    match result:
+        case {"text": str(text), **others} if not others:
+            return text
+        case _:
+            return canonical(result).decode()
+
+
+def _own_name(spec: ToolSpec) -> str:
+    """The name that the server has for a tool."""
+    metadata = (spec.schema or {}).get(MCP_SCHEMA_KEY)
+    return str(metadata["tool"]) if isinstance(metadata, Mapping) else ""
 
 
 def _structured_text(content: object) -> str | None:

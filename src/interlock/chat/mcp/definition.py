@@ -113,7 +113,7 @@ def make_tool_spec(
         own.effect or ("read" if matches_any(server.reads, own_name) else ""),
         schema=schema,
         describe=own.describe or GeneratedSentence(_title(name, own_name)),
-        preview=TemplatePreview(own.preview) if own.preview else None,
+        preview=TemplatePreview(own.preview) if own.preview and isinstance(own.preview, str) else None,
         secret=own.secret,
         idempotent=matches_any(server.idempotent, own_name),
         confirm=own.confirm,
