@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
+import pytest
+
 from interlock import Interlock, ToolFailed, current_execution, tool
+from interlock.chat.calls import ToolCallRunner
 from interlock.chat.tool import make_tool
-from interlock.core.chat.transcript import ModelReply
+from interlock.core.chat.transcript import ModelReply, PendingCall
 from interlock.core.decision import Acknowledgement, Approve
+from interlock.core.errors import StoreUnavailable
 from tests.chat_harness import ChatHarness, open_chat, tool_calls, tool_request
 from tests.databases import Database
 from tests.support import BOB, Clock
@@ -115,6 +120,31 @@ async def test_a_call_that_is_confirmed_in_the_conversation_shows_no_secret(data
         await chat.say("Yes!", thread)
         assert REFUNDS == [("ann", "hunter22")]
         assert chat.model.tool_results["c2"] == "forgot ann"
+
+
+async def test_a_default_that_changed_over_a_crash_changes_no_proposed_call(
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R64
+    record, crashes = ToolCallRunner._record_proposal, list[str]()
+
+    async def crash_once(runner: ToolCallRunner, call: PendingCall, status: str) -> None:
+        if not crashes:
+            crashes.append(call.approval_id)
+            chat.effects.more[-1] = replace(chat.effects.more[-1], defaults={"tone": "loud"})
+            raise StoreUnavailable("a crash")
+        await record(runner, call, status)
+
+    monkeypatch.setattr(ToolCallRunner, "_record_proposal", crash_once)
+    async with open_chat(database, clock) as chat:
+        add_tools(chat)
+        chat.model.turns = [tool_calls(tool_request("c1", "t_note", text="Hello"))]
+        thread = await chat.say("Note it")
+        (card,) = await chat.pending_approvals(thread)
+        assert crashes == [card.id]
+        await chat.approve(card)
+        assert chat.model.tool_results["c1"] == "Hello, calm"
+        assert [str(error) for error in chat.failures] == ["a crash"]
+        chat.failures.clear()
 
 
 async def test_the_same_declaration_is_gated_by_the_library(database: Database, clock: Clock) -> None:  # R64

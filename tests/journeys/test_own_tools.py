@@ -15,7 +15,7 @@ import pytest
 from interlock.core.chat.transcript import ModelReply
 from tests.databases import SqliteFile
 from tests.fakes.model_server import ModelServer
-from tests.interlock_server import RunningServer, create_keys, run_server
+from tests.interlock_server import create_keys, run_server
 from tests.journeys.chat_client import ChatUser, calls, scripted_replies
 from tests.journeys.shell import Shell, wait_until
 
@@ -23,6 +23,9 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "own-tools.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
 SHOP, PROGRAM, FACTORY = (text for language, text in BLOCKS if language == "python")
 CONFIGURATION = next(text for language, text in BLOCKS if language == "yaml")
+ENTRY_POINT = (
+    next(text for language, text in BLOCKS if language == "toml").replace("project.entry-points.", "").replace('"', "")
+)
 CARD, MISTAKES, _ = (text for language, text in BLOCKS if language == "text")
 
 
@@ -33,12 +36,12 @@ def write_shop(folder: Path, models: str, *, tools: str = "") -> None:
 
 
 @contextmanager
-def run_shop(folder: Path, models: ModelServer) -> Iterator[tuple[RunningServer, ChatUser]]:
+def run_shop(folder: Path, **environ: str) -> Iterator[ChatUser]:
     database = SqliteFile(folder / "shop.db")
     keys = asyncio.run(create_keys(database.url))
     with ExitStack() as stack:
-        served = stack.enter_context(run_server(database.url, folder))
-        yield served, ChatUser(stack.enter_context(served.client(keys["reviewer"])))
+        served = stack.enter_context(run_server(database.url, folder, environ=environ))
+        yield ChatUser(stack.enter_context(served.client(keys["reviewer"])))
 
 
 @pytest.mark.smoke
@@ -48,7 +51,7 @@ def test_a_function_of_ones_own_is_approved_in_the_chat_and_runs_once(
     write_shop(tmp_path, model_server.url)
     wish = calls(("list_orders", {}), ("refund", {"order": "A7", "amount": 12}))
     model_server.reply = scripted_replies(wish, ModelReply("Done."))
-    with run_shop(tmp_path, model_server) as (_, bob), bob.say("Refund 12 for A7", "clerk") as talk:
+    with run_shop(tmp_path) as bob, bob.say("Refund 12 for A7", "clerk") as talk:
         shown = talk.read_until("approval_request").data["approval"]
         assert [shown["card"]["sentence"], shown["card"]["preview"]] == CARD.splitlines()
         assert shown["args"] == {"order": "A7", "amount": 12, "reason": "complaint"}
@@ -72,7 +75,7 @@ def test_a_deletion_of_ones_own_is_confirmed_in_the_conversation(
     write_shop(tmp_path, model_server.url)
     first, second = ("delete_customer", {"name": "ann"}), ("delete_customer", {"name": "ann", "confirmed": True})
     model_server.reply = scripted_replies(calls(first), ModelReply("Shall I?"), calls(second), ModelReply("Done."))
-    with run_shop(tmp_path, model_server) as (_, bob):
+    with run_shop(tmp_path) as bob:
         with bob.say("Delete ann", "clerk") as talk:
             talk.read_all()
         assert talk.results[0]["message"] == "Permanently delete customer 'ann'? This cannot be undone."
@@ -81,11 +84,15 @@ def test_a_deletion_of_ones_own_is_confirmed_in_the_conversation(
     assert more.results == ["ann is deleted."]
 
 
-def test_settings_make_the_tools_of_a_factory(tmp_path: Path, model_server: ModelServer) -> None:  # R64
-    write_shop(tmp_path, model_server.url, tools="shop: {use: 'suppliers:tools', currency: EUR}")
-    (tmp_path / "suppliers.py").write_text(FACTORY)
+def test_an_installed_package_brings_tools_that_settings_make(tmp_path: Path, model_server: ModelServer) -> None:  # R64
+    write_shop(tmp_path, model_server.url, tools="shop: {currency: EUR}")
+    installed = tmp_path / "site" / "suppliers-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: suppliers\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(ENTRY_POINT.replace("mycompany.shop", "suppliers"))
+    (tmp_path / "site" / "suppliers.py").write_text(FACTORY)
     model_server.reply = scripted_replies(calls(("pay", {"name": "ACME", "amount": 5})), ModelReply("Done."))
-    with run_shop(tmp_path, model_server) as (_, bob), bob.say("Pay ACME", "clerk") as talk:
+    with run_shop(tmp_path, PYTHONPATH=str(installed.parent)) as bob, bob.say("Pay ACME", "clerk") as talk:
         shown = talk.read_until("approval_request").data["approval"]
         assert shown["card"]["sentence"] == "Pay 5 EUR to 'ACME'"
         bob.decide(shown, "approve")
@@ -110,6 +117,11 @@ def test_no_command_runs_code_of_a_folder_that_it_only_happens_to_be_in(shell: S
     assert shell("migrate").code == 0
     assert "shop, from shop:tools: not imported here" in shell("doctor").out
     assert shell("tools", "list").code == 0
+    (shell.folder / "call.json").write_text('{"tool": "refund", "args": {}}')
+    assert (
+        "Tools of shop are imported only from a configuration file that is named."
+        in shell("policy", "explain", "call.json").out
+    )
     assert not (shell.folder / "imported").exists()
     assert "shop 3" in shell.process("doctor", "--config", "interlock.yaml").out
     assert (shell.folder / "imported").exists()

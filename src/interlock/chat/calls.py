@@ -23,6 +23,7 @@ from interlock.core.chat.thread import NewThreadEntry
 from interlock.core.chat.transcript import PendingCall
 from interlock.core.errors import (
     BindingBroken,
+    CallMismatch,
     Conflict,
     Error,
     Expired,
@@ -132,7 +133,12 @@ class ToolCallRunner:
             await confirming.request(call, proposed, tool.spec)
             return
         check = gate.ask if tool.name == QUESTION_TOOL else gate.check
-        outcome = await check(proposed, tool.spec)
+        try:
+            outcome = await check(proposed, tool.spec)
+        except CallMismatch:  # a default of the tool was changed after a crash: the recorded arguments count
+            if not await self._is_known(call):
+                raise
+            outcome = await gate.get_outcome(self._workspace, call.approval_id)
         if is_confirmed:
             outcome = await confirming.decide(proposed, outcome)
         call.approval_id = outcome.approval_id

@@ -229,7 +229,7 @@ class ExplainContext:
             )
         if packs := self.registered.packs_not_loaded(self.workspace):
             yield (
-                f"Tools of the packs {', '.join(packs)} are only imported from a configuration file that is named. If "
+                f"Tools of {', '.join(packs)} are imported only from a configuration file that is named. If "
                 f"{request.call.tool} is one of them, add --config {self.settings.file}."
             )
         if not self.has_database and request.call.caller is not None:
