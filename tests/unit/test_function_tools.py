@@ -147,6 +147,13 @@ def test_a_default_that_is_not_json_is_left_to_the_function() -> None:
     assert ship.defaults() == {"at": "2026-11-18", "parcel": None}
 
 
+def test_a_default_that_its_own_hint_refuses_is_shown_to_nobody() -> None:
+    @tool
+    def ship(to: str = "ann", cents: int = "all", size: Size = Size.LARGE) -> None: ...  # type: ignore[assignment]
+
+    assert make_tool(ship).defaults == {"to": "ann", "size": "large"}
+
+
 # In the chat
 
 

@@ -200,6 +200,11 @@ def test_a_name_that_is_taken_or_means_something_else_is_refused(folder: Path, n
     assert mistake(folder, "{shop: 'corner_names:tools'}").startswith(said)
 
 
+def test_a_tool_and_a_configured_action_do_not_share_a_name(folder: Path) -> None:  # R64
+    said = mistake(folder, "{shop: 'corner_shop:tools'}", "actions: {Refund: {schema: {type: object}}}")
+    assert said.startswith("tools.shop: refund is also one of the actions in the configuration.")
+
+
 def test_a_name_that_only_begins_like_the_question_tool_is_fine(folder: Path) -> None:
     (folder / "corner_names.py").write_text(
         "from interlock import tool\ntools = [tool(lambda order: order, name='request_refund')]\n"

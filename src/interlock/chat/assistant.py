@@ -19,7 +19,7 @@ from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import OwnPacks, ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer
 from interlock.chat.turn import OpenModel, TurnContext
-from interlock.config.models import OWN_PACK_KEY, AgentSettings, Settings
+from interlock.config.models import OWN_PACK_KEY, AgentSettings, Settings, is_builtin_action
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ChatModel
@@ -162,6 +162,7 @@ def build_chat_components(
         lambda workspace: settings.for_workspace(workspace).own_packs(),
         settings.file.absolute().parent if settings.file else None,
         settings.is_named,
+        [name for name, action in settings.actions.items() if not is_builtin_action(action)],
     )
     return ChatComponents(
         AgentDirectory(settings.agents, BUILT_IN if demo is None else demo.agents),

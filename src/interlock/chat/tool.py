@@ -19,6 +19,7 @@ from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
 from interlock.core.ports import DocumentIndex, ToolItemStore
 from interlock.core.sentence import tool_title
 from interlock.runtime.functions import FunctionTool, stored_result
+from interlock.runtime.json_schema import validate
 from interlock.runtime.offload import run_in_own_thread
 
 if TYPE_CHECKING:
@@ -132,7 +133,13 @@ def make_tool(function: FunctionTool) -> Tool:
         return _plain_result(await _call(body, **values))
 
     described = function.description[:MAX_DESCRIPTION] or f"{tool_title(name)}."
-    return Tool(spec, described, run, defaults=function.defaults())
+    return Tool(spec, described, run, defaults=_valid_defaults(function))
+
+
+def _valid_defaults(function: FunctionTool) -> Args:
+    """The defaults that a person could be shown; one that its own hint refuses, as in `x: int = None`, is left out."""
+    schema = {**(function.spec.schema or {}), "required": []}
+    return {name: value for name, value in function.defaults().items() if not validate(schema, {name: value})}
 
 
 def _plain_result(result: object) -> object:

@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -42,12 +42,14 @@ class OwnPacks:
     """Packs of the configuration, by workspace: where the tools of each are, `module:attribute` or `module`.
 
     `folder` is that of the configuration file, where modules may lie too. Without `is_trusted` nothing is imported:
-    a command that is run in a folder must not run code of that folder, unless it is told to.
+    a command that is run in a folder must not run code of that folder, unless it is told to. `reserved_names` are those
+    of configured actions.
     """
 
     paths: Callable[[str], Mapping[str, str]] = lambda _: {}
     folder: Path | None = None
     is_trusted: bool = True
+    reserved_names: Collection[str] = ()
 
 
 class ToolRegistry:
@@ -126,7 +128,7 @@ class ToolRegistry:
         if known is None:
             known = {tool.name: tool for tool in self._load_pack_tools(workspace)}
             for tool in self._load_own_tools(workspace):
-                _check_own_name(tool, known)
+                _check_own_name(tool, known, self._own_packs.reserved_names)
                 known[tool.name] = tool
             self._names_without_case[workspace] = {without_case(name): name for name in reversed(known)}
             self._non_ascii_names[workspace] = tuple(name for name in known if not name.isascii())
@@ -258,7 +260,7 @@ def _describe(value: object) -> str:
     return f"a value of the type {type(value).__name__}"
 
 
-def _check_own_name(tool: Tool, known: Mapping[str, Tool]) -> None:
+def _check_own_name(tool: Tool, known: Mapping[str, Tool], reserved: Collection[str]) -> None:
     """Raise Misconfigured for a name that is taken, or that stands for something else."""
     said = f"tools.{tool.source}: {tool.name}"
     if not TOOL_NAME.fullmatch(tool.name):
@@ -266,6 +268,8 @@ def _check_own_name(tool: Tool, known: Mapping[str, Tool]) -> None:
     prefix = tool.name.partition("_")[0].lower()
     if prefix in RESERVED_TOOL_PREFIXES and prefix != "request" and "_" in tool.name:
         raise Misconfigured(f"{said}: tools named {prefix}_… are Interlock's own. Give it another name.")
+    if without_case(tool.name) in map(without_case, reserved):
+        raise Misconfigured(f"{said} is also one of the actions in the configuration. Give one of them another name.")
     taken = next((other for other in known.values() if without_case(other.name) == without_case(tool.name)), None)
     if taken is not None:
         raise Misconfigured(f"{said}: the pack {taken.source} has a tool {taken.name} already. Give it another name.")
