@@ -51,7 +51,7 @@ SERVE := $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(DATABA
 run: page ## the server with demo calls, on http://127.0.0.1:8321; prints a one-time link to sign in
 	@exec $(BIN)/interlock serve --demo $(SERVE)
 
-dev: page $(DEV_INSTALLED) ## the same, started again whenever a file under src/ changes; the page with reload, on port 8322
+dev: page $(DEV_INSTALLED) ## the same, started again whenever a file under src/, the configuration or your own tools change; the page with reload, on port 8322
 	@INTERLOCK_SERVER=http://127.0.0.1:$(or $(PORT),8321) exec $(BIN)/python -m scripts.dev $(BIN)/interlock serve --demo $(SERVE)
 
 quick: check ## a minute: the checks, the unit tests and the architecture tests

@@ -96,9 +96,10 @@ class RecordedTools:
     started: asyncio.Event = field(default_factory=asyncio.Event)
     removed: set[str] = field(default_factory=set)  # tools that there are no more
     sentence: str = "Send to {to}"
+    more: list[Tool] = field(default_factory=list)
 
     def tools(self, workspace: str) -> Sequence[Tool]:
-        return [tool for tool in self._all() if tool.name not in self.removed]
+        return [tool for tool in (*self._all(), *self.more) if tool.name not in self.removed]
 
     def _all(self) -> Sequence[Tool]:
         page = object_schema("page", page=TEXT, confirmed={"type": "boolean"})

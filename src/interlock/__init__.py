@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interlock.app.executor import current_execution
+    from interlock.chat.tool import ToolContext
     from interlock.core.call import ToolCall, ToolSpec, propose
     from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond, Reviewer
     from interlock.core.errors import (
@@ -12,16 +14,21 @@ if TYPE_CHECKING:
         CallFailed,
         CallRefused,
         CallUnknown,
+        EffectUnknown,
         Error,
         Misconfigured,
         NotRun,
         StoreUnavailable,
+        ToolFailed,
     )
     from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
     from interlock.presenters.model_message import refusal_message, to_model_message
+    from interlock.runtime.functions import tool
     from interlock.sdk.interlock import Interlock
 
 _EXPORTS = {
+    "app.executor": ("current_execution",),
+    "chat.tool": ("ToolContext",),
     "core.call": ("ToolCall", "ToolSpec", "propose"),
     "core.decision": ("Approve", "Edit", "Reject", "Respond", "Reviewer", "Acknowledgement"),
     "core.errors": (
@@ -29,13 +36,16 @@ _EXPORTS = {
         "CallFailed",
         "CallRefused",
         "CallUnknown",
+        "EffectUnknown",
         "Error",
         "Misconfigured",
         "NotRun",
         "StoreUnavailable",
+        "ToolFailed",
     ),
     "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting"),
     "presenters.model_message": ("refusal_message", "to_model_message"),
+    "runtime.functions": ("tool",),
     "sdk.interlock": ("Interlock",),
 }
 
@@ -49,6 +59,7 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "CallRefused",
     "CallUnknown",
     "Edit",
+    "EffectUnknown",
     "Error",
     "Finished",
     "Interlock",
@@ -61,11 +72,15 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "Reviewer",
     "StoreUnavailable",
     "ToolCall",
+    "ToolContext",
+    "ToolFailed",
     "ToolSpec",
     "Waiting",
+    "current_execution",
     "propose",
     "refusal_message",
     "to_model_message",
+    "tool",
 ]
 
 

@@ -334,7 +334,7 @@ async def test_the_card_shows_everything_and_the_timeline_everybody(bank_service
     assert dict(view.card.facts) == {"requester": "zoe", "agent": "payer", "rule": "large transfers"}
     assert view.card.agent_says == "trust me"
     assert [(entry.kind, entry.actor) for entry in view.timeline] == [("proposed", "agent:payer"), ("voted", "bob")]
-    assert view.card.sentence == "Run fund_transfer: amount = 5000, to = shop"
+    assert view.card.sentence == "Fund transfer: amount = 5000, to = shop"
 
 
 async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank_services: AppServices) -> None:

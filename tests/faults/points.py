@@ -28,7 +28,7 @@ from interlock.app import bootstrap
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.ports import Clock
 from interlock.notify.channel_queue import ChannelQueue
-from interlock.sdk.functions import FunctionTool
+from interlock.runtime.functions import FunctionTool
 from interlock.sdk.interlock import Interlock
 from interlock.sdk.transport import Transport
 from interlock.storage.engine.database import Database

@@ -50,6 +50,28 @@ def test_both_start_and_both_end(end: End) -> None:
         end_group(process)
 
 
+def test_a_changed_module_of_tools_starts_the_server_again(tmp_path: Path) -> None:  # R64
+    (tmp_path / "shop.py").write_text("tools = []")
+    (tmp_path / "interlock.yaml").write_text("tools: {shop: 'shop:tools'}")
+    process = subprocess.Popen(
+        (*DEV, "--config", str(tmp_path / "interlock.yaml")),
+        cwd=TOP,
+        env=PLAIN,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        starts = (line for line in process.stdout if "a server" in line)
+        next(starts)
+        (tmp_path / "shop.py").write_text("tools = [1]")
+        assert next(starts)
+    finally:
+        end_group(process)
+
+
 def alive(group: int) -> bool:
     try:
         os.killpg(group, 0)

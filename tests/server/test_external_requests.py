@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from interlock.app.gate import uuid7
-from interlock.config.models import ActionSettings, Settings, VerificationSettings
+from interlock.config.models import ActionSettings, Settings, ToolSettings, VerificationSettings
 from interlock.core.call import ToolSpec
 from interlock.core.freeze import Freeze
 from interlock.runtime.durations import rfc3339
@@ -289,6 +289,60 @@ async def test_only_agents_ask_and_only_people_answer(client: ClientFactory, key
     stranger = await make_keys(services, "elsewhere")
     assert (await client(stranger["agent"]).get(f"/resume/{request_id}")).status_code == 404
     assert (await submit(client(stranger["admin"]), request_id, "approved")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "payload", "sentence"),
+    [
+        ("fund_transfer", {"amount": 1500, "recipient": "ACME Ltd"}, "Transfer 1500 to 'ACME Ltd'"),
+        ("fund_transfer", {"amount": 0.1, "recipient": "x' now"}, 'Transfer 0.1 to "x\' now"'),
+        ("fund_transfer", {"amount": 10**20 + 1, "recipient": "x"}, "Transfer 100000000000000000001 to 'x'"),
+        (
+            "content_publish",
+            {"url": "https://a.example/b", "tags": ["a", "b"]},
+            "Publish 'https://a.example/b' with the tags ['a', 'b']",
+        ),
+        ("config_update", {"key": "rate", "value": "5"}, "Set 'rate' to '5'"),
+        ("config_update", {"key": "rate", "value": 5}, "Set 'rate' to 5"),
+        ("close_account", {"id": 7}, "Run close_account: id = 7"),
+    ],
+)
+async def test_a_card_says_what_a_ready_action_would_do(
+    client: ClientFactory, keys: Keys, action: str, payload: dict[str, Any], sentence: str
+) -> None:  # R2, R22
+    request_id = await assert_accepted(client(keys["agent"]), payload, action)
+    shown = (await client(keys["reviewer"]).get(f"/api/approvals/{request_id}")).json()
+    assert shown["card"]["sentence"] == shown["sentence"] == sentence
+
+
+class TestDescribed:
+    @pytest.fixture
+    def settings(self) -> Settings:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}, "iban": {"type": "string"}}}
+        own = ToolSettings(
+            describe="Hire {name!r}, paid to {iban}",
+            effect="destructive",
+            secret=("iban",),
+            preview="A contract is sent to {name}.",
+        )
+        return Settings(actions={"hire": ActionSettings(schema, "", own), "fire": ActionSettings(schema)})
+
+    async def test_an_action_has_the_words_effect_and_secrets_of_the_configuration(
+        self, client: ClientFactory, keys: Keys
+    ) -> None:  # R2
+        agent, bob, hired = client(keys["agent"]), client(keys["reviewer"]), {"name": "ann", "iban": "DE89370400"}
+        call = {"tool": "hire", "args": hired, "run_id": "r", "call_id": "c", "effect": "read", "description": "Reads."}
+        told = (await agent.post("/api/calls", json=call)).json()
+        for approval_id in (await assert_accepted(agent, hired, "hire"), told["approval_id"]):
+            shown = (await bob.get(f"/api/approvals/{approval_id}")).json()
+            assert shown["sentence"] == "Hire 'ann', paid to (hidden)"
+            assert (shown["effect"], shown["card"]["preview"]) == ("destructive", "A contract is sent to ann.")
+            assert "DE89370400" not in str(shown)
+
+    async def test_an_action_without_words_is_named_with_its_arguments(self, client: ClientFactory, keys: Keys) -> None:
+        request_id = await assert_accepted(client(keys["agent"]), {"name": "ann"}, "fire")  # R2
+        shown = (await client(keys["reviewer"]).get(f"/api/approvals/{request_id}")).json()
+        assert shown["sentence"] == "Fire: name = ann"
 
 
 class TestConfigured:

@@ -13,13 +13,17 @@ import mcp_types as types
 import pytest
 import pytest_asyncio
 
+from interlock.app.gate import render_preview
+from interlock.chat.mcp import connection
 from interlock.chat.mcp.connection import MAX_ANSWER, McpServers, parse_tool_result
 from interlock.chat.mcp.definition import DefinitionHistory, make_definition, matches_any, tool_name
 from interlock.chat.tool import ToolInvocation
-from interlock.config.models import McpServerSettings
-from interlock.core.call import ToolSpec
-from interlock.core.errors import EffectUnknown, ToolFailed
-from interlock.runtime.json_schema import check_schema
+from interlock.config.models import McpServerSettings, PreviewCall, ToolSettings
+from interlock.core.call import ToolSpec, propose, redact
+from interlock.core.canonical import canonical
+from interlock.core.declared import call_sentence
+from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
+from interlock.runtime.json_schema import check_schema, validate
 from tests.tools.mcp_harness import (
     QUICK,
     TIMEOUT,
@@ -216,7 +220,116 @@ def test_a_sentence_names_the_server_and_survives_braces() -> None:
     spec = make_definition(
         "files", McpServerSettings("run"), types.Tool(name="{x}", input_schema={"type": "object"}), check_schema
     ).spec
-    assert spec.sentence({}) == 'Run "{x}" of the MCP server "files"'
+    assert spec.sentence({}) == 'Run "{x}" (MCP server "files")'
+
+
+def define_file_tool(own: ToolSettings, **schema: object) -> ToolSpec:
+    properties = {"path": {"type": "string"}, "token": {"type": "string"}, **schema}
+    tool = types.Tool(name="delete_file", input_schema={"type": "object", "properties": properties})
+    return make_definition("files", McpServerSettings("run", tools={"delete_file": own}), tool, check_schema).spec
+
+
+def test_without_words_the_sentence_is_made_from_the_arguments() -> None:  # R2
+    spec = define_file_tool(ToolSettings(secret=("token",)))
+    shown = redact(canonical({"path": "a.txt", "token": "hunter2"}), spec, b"key")
+    assert call_sentence(spec, shown) == 'Delete file (MCP server "files"): path = a.txt, token = (hidden)'
+
+
+def test_the_configuration_says_what_a_tool_does_and_what_its_card_shows() -> None:  # R2 R54
+    own = ToolSettings(
+        describe="Delete {path!r}", effect="destructive", confirm="chat", secret=("token",), preview="{path} is lost."
+    )
+    spec = define_file_tool(own)
+    assert (spec.effect, spec.confirm, spec.secret) == ("destructive", "chat", ("token",))
+    assert spec.sentence({"path": "a.txt"}) == "Delete 'a.txt'"
+    assert spec.preview is not None
+    assert spec.preview({"path": "a.txt"}) == "a.txt is lost."
+    assert validate(spec.schema or {}, {"path": "a.txt", "confirmed": True}) == ()
+
+
+def test_what_is_said_of_one_tool_comes_before_a_pattern() -> None:
+    server = McpServerSettings("run", reads=("*",), tools={"look": ToolSettings(effect="write")})
+    effects = {
+        name: make_definition("files", server, types.Tool(name=name, input_schema={}), check_schema).spec.effect
+        for name in ("look", "list")
+    }
+    assert effects == {"look": "write", "list": "read"}
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (
+            ToolSettings(describe="Delete {pth}"),
+            "describe in the configuration does not fit it: there is no argument {pth}",
+        ),
+        (
+            ToolSettings(secret=("tokn",)),
+            'secret in the configuration does not fit it: secret: there is no argument "tokn"',
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_leave_a_tool_out(own: ToolSettings, said: str) -> None:  # R2
+    with pytest.raises(InvalidRequest) as caught:
+        define_file_tool(own)
+    assert caught.value.message.startswith(said)
+
+
+async def test_a_confirmed_call_reaches_the_server_without_the_word_for_it(
+    address: McpServerSettings, home: Path
+) -> None:  # R19
+    own = {"note": ToolSettings(confirm="chat"), "nte": ToolSettings(secret=("text",))}
+    async with connect_servers(files=replace(address, tools=own)) as servers:
+        (told,) = servers.problems()
+        assert await run(servers, "files_note", text="hello", confirmed=True) == {"text": "noted"}
+    assert (home / "ran").read_text() == "hello\n"
+    assert told == (
+        'mcp_servers.files.tools has "nte", which the MCP server "files" does not list; did you mean "note"?'
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "reads", "shown"),
+    [
+        ({"a": "{text}", "b": 2}, ("add",), 'add of the MCP server "files" says:\n{"structured":{"sum":42}}'),
+        ({"a": "{text!r}", "b": 2}, ("add",), "No preview: add does not take these arguments: /a: "),
+        ({"a": "{text}", "b": 2}, (), "No preview: add is not there, or was changed since it was declared"),
+    ],
+)
+async def test_a_read_of_the_server_can_be_the_preview_of_another_tool(
+    address: McpServerSettings, args: dict[str, object], reads: tuple[str, ...], shown: str
+) -> None:  # R2
+    own = {"note": ToolSettings(preview=PreviewCall("add", args))}
+    async with connect_servers(files=replace(address, tools=own, reads=reads)) as servers:
+        spec = find_tool(servers, "files_note").spec
+        assert (await render_preview(spec, propose("files_note", {"text": 40}, "r", "c"))).startswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("tool", "shown"),
+    [
+        ("fail", 'No preview: The MCP server "files" says that fail failed'),
+        ("hang", "No preview: hang took more than 0.2 seconds."),
+        ("huge", 'huge of the MCP server "files" says:\n'),
+    ],
+)
+async def test_a_preview_that_fails_hangs_or_says_much_is_bounded(
+    address: McpServerSettings, monkeypatch: pytest.MonkeyPatch, tool: str, shown: str
+) -> None:  # R2
+    monkeypatch.setattr(connection, "PREVIEW_TIMEOUT", 0.2 if tool == "hang" else 10.0)
+    own = {"note": ToolSettings(preview=PreviewCall(tool, {}))}
+    async with connect_servers(files=replace(address, tools=own, reads=(tool,))) as servers:
+        spec = find_tool(servers, "files_note").spec
+        said = await render_preview(spec, propose("files_note", {"text": "x"}, "r", "c"))
+    assert said.startswith(shown)
+    assert len(said) < connection.MAX_PREVIEW + 100
+
+
+async def test_a_name_that_a_pack_has_is_left_out_and_told(address: McpServerSettings) -> None:  # R64
+    async with connect_servers(files=address) as servers:
+        servers.reserve("default", ["files_note"])
+        assert "files_note" not in {tool.name for tool in servers.tools("default")}
+        assert any("files_note" in words and "the name is taken" in words for words in servers.problems())
 
 
 async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(address: McpServerSettings, home: Path) -> None:

@@ -265,8 +265,8 @@ def raise_error(_: Args) -> str:
 @pytest.mark.parametrize(
     "describe", ["", "Create {missing}", "{", "{0}", "{a.b}", raise_error, lambda _: "", lambda _: None, lambda: "x"]
 )
-def test_without_a_sentence_the_name_of_the_tool_has_to_do(describe: str) -> None:
-    assert ToolSpec("pay", describe=describe).sentence({"a": 1}) == "Execute pay?"
+def test_without_a_sentence_of_its_own_the_tool_and_its_arguments_are_named(describe: str) -> None:
+    assert ToolSpec("pay", describe=describe).sentence({"a": 1}) == "Pay: a = 1"
 
 
 # R2

@@ -25,7 +25,7 @@ from interlock.policy.file import load_policy
 from interlock.runtime.json_schema import check_schema, validate
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("configuration", "agents", "models")]
+PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("configuration", "agents", "models", "guides/own-tools")]
 EXAMPLES = [text for page in PAGES for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)]
 HOUR = 3_600_000
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -18,6 +19,7 @@ from interlock.core.ledger.event import Payload
 from interlock.runtime.offload import LoopThread
 
 T = TypeVar("T")
+CURRENT_EXECUTION: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
 MAX_ERROR_LENGTH = 2_000  # characters of a tool's error that are recorded
 
 
@@ -99,6 +101,21 @@ class Executor:
         else:
             payload = Payload(error=error_text(error, execution.args, spec))
             await self.reports.finish(execution, payload, ok=False)
+
+
+def current_execution() -> Execution | None:
+    """The execution of the tool that runs now, with its idempotency key; None outside of one, and inside a read."""
+    return CURRENT_EXECUTION.get()
+
+
+@contextmanager
+def as_current(execution: Execution | None) -> Iterator[None]:
+    """Set `current_execution` while a tool runs; threads that it is offloaded to see it too."""
+    token = CURRENT_EXECUTION.set(execution)
+    try:
+        yield
+    finally:
+        CURRENT_EXECUTION.reset(token)
 
 
 class RunningLeases:

@@ -16,10 +16,10 @@ from interlock.chat.providers import LazyModel
 from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
-from interlock.chat.tool_registry import ToolRegistry, ToolSource
+from interlock.chat.tool_registry import OwnPacks, ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer
 from interlock.chat.turn import OpenModel, TurnContext
-from interlock.config.models import PACK_SETTINGS, AgentSettings, Settings
+from interlock.config.models import OWN_PACK_KEY, PACK_SETTINGS, AgentSettings, Settings, is_builtin_action
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ChatModel
@@ -71,10 +71,12 @@ class Assistant:
     def _check_packs(self) -> None:
         for workspace in self.workspaces:
             try:
-                self.tool_registry.all(workspace)
+                names = self.tool_registry.pack_tool_names(workspace)
             except Misconfigured as error:
                 where = "" if workspace == DEFAULT_WORKSPACE else f"The workspace {workspace}: "
                 raise Misconfigured(f"{where}{error.message}") from None
+            if self.mcp is not None:
+                self.mcp.reserve(workspace, names)
 
     @property
     def background_tasks(self) -> list[BackgroundTask]:
@@ -123,8 +125,8 @@ def build_assistant(
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
     agents, tool_registry, open_model = build_chat_components(
-        settings, store, [] if mcp is None else [mcp.tools], demo=demo
-    )
+        replace(settings, is_named=True), store, [] if mcp is None else [mcp.tools], demo=demo
+    )  # a server or worker runs the configuration that it finds, its tools included
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     context = TurnContext(
         threads=store.threads,
@@ -162,12 +164,19 @@ class ChatComponents(NamedTuple):
 def build_chat_components(
     settings: Settings, store: SqlStore, sources: Sequence[ToolSource] = (), *, demo: DemoSetup | None = None
 ) -> ChatComponents:
+    """Build the parts. Tools from outside the package are imported only if the configuration file was named."""
+    own_packs = OwnPacks(
+        lambda workspace: settings.for_workspace(workspace).own_packs(),
+        settings.file.absolute().parent if settings.file else None,
+        settings.is_named,
+        [name for name, action in settings.actions.items() if not is_builtin_action(action)],
+    )
     built_in = BUILT_IN if demo is None else demo.agents
     if demo is not None and not settings.default_model:
         built_in = {name: replace(agent, model=SCRIPTED) for name, agent in built_in.items()}
     return ChatComponents(
         AgentDirectory(settings.agents, built_in),
-        ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources),
+        ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources, own_packs),
         _Models(settings, demo=demo).open,
     )
 
@@ -206,7 +215,7 @@ class _ToolContexts:
     def make(self, workspace: str, pack: str) -> ToolContext:
         records = self._store.records(workspace)
         own = self._settings.for_workspace(workspace)
-        settings = own.tools.get(pack, {})
+        settings = {key: value for key, value in own.tools.get(pack, {}).items() if key != OWN_PACK_KEY}
         has_access = all(settings.get(name) for name in PACK_SETTINGS.get(pack, ())[:1])  # the first one is required
         fake = self._demo.services.get(pack) if self._demo and not has_access else None
         if fake is not None:

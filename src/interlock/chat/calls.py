@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
-from interlock.app.executor import Executor, RunningLeases, error_text
+from interlock.app.executor import Executor, RunningLeases, as_current, error_text
 from interlock.app.gate import Execution, Gate
 from interlock.chat import results
 from interlock.chat.agents import ChatServices
@@ -23,6 +23,7 @@ from interlock.core.chat.thread import NewThreadEntry
 from interlock.core.chat.transcript import PendingCall
 from interlock.core.errors import (
     BindingBroken,
+    CallMismatch,
     Conflict,
     Error,
     Expired,
@@ -125,14 +126,19 @@ class ToolCallRunner:
 
     async def _propose(self, call: PendingCall, tool: Tool, args: Args) -> None:
         gate = self.services.gate.with_fence(self.leased_thread.fence)  # before the call is made with today's teams
-        proposed = self._make_call(call, args)
+        proposed = self._make_call(call, {**tool.defaults, **args})
         confirming = ConfirmationFlow(self.leased_thread, self.services, self.clock)
         is_confirmed = await confirming.consume_confirmation(call, proposed, tool.spec)
         if not is_confirmed and confirming.is_required(proposed, tool.spec) and not await self._is_known(call):
             await confirming.request(call, proposed, tool.spec)
             return
         check = gate.ask if tool.name == QUESTION_TOOL else gate.check
-        outcome = await check(proposed, tool.spec)
+        try:
+            outcome = await check(proposed, tool.spec)
+        except CallMismatch:  # a default of the tool was changed after a crash: the recorded arguments count
+            if not await self._is_known(call):
+                raise
+            outcome = await gate.get_outcome(self._workspace, call.approval_id)
         if is_confirmed:
             outcome = await confirming.decide(proposed, outcome)
         call.approval_id = outcome.approval_id
@@ -184,7 +190,8 @@ class ToolCallRunner:
         invocation = ToolInvocation(cast(Args, read_canonical(started.args)), started.idempotency_key)
         renewing = asyncio.create_task(leases.keep_renewed())
         try:
-            await Executor(reports, leases, _encode_result).run(started, tool.spec, lambda: tool.run(invocation))
+            with as_current(started):
+                await Executor(reports, leases, _encode_result).run(started, tool.spec, lambda: tool.run(invocation))
         finally:
             renewing.cancel()
 
@@ -233,7 +240,11 @@ class ToolCallRunner:
         ran_with = (
             await self.services.gate.get_edited_args(self._workspace, call.approval_id) if call.approval_id else None
         )
-        return None if ran_with is None else results.compare_arguments(_arguments(call.tool_request.args), ran_with)
+        if ran_with is None:
+            return None
+        tool = self.selection.get(call.tool_request.tool)
+        given = {**(tool.defaults if tool else {}), **_arguments(call.tool_request.args)}
+        return results.compare_arguments(given, ran_with)
 
     async def _record_decision(self, call: PendingCall, status: str, reason: str = "", result: object = None) -> None:
         """Record the decision once, if a card was shown."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from secrets import token_bytes
 
 from interlock.app.gate import render_preview
 from interlock.app.inbox import active_delegations
 from interlock.chat import results
 from interlock.chat.agents import ChatServices
 from interlock.chat.thread_lease import LeasedThread
-from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.call import ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.chat.thread import Confirmation, NewThreadEntry
 from interlock.core.chat.transcript import PendingCall
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
+from interlock.core.declared import call_sentence, stored_preview
 from interlock.core.errors import Conflict, Error
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.policy.claims import judge
@@ -54,10 +56,12 @@ class ConfirmationFlow:
         confirmation = Confirmation(
             self.leased_thread.thread.person, call.tool_request.id, spec.name, _digest_unconfirmed(proposed)
         )
+        shown = redact(proposed.args, spec, token_bytes())  # the model and the log are not told any secret
+        preview = await render_preview(spec, proposed)
         result = {
             "requires_confirmation": True,
-            "message": spec.sentence(proposed.parsed_args),
-            "would": await render_preview(spec, proposed),
+            "message": call_sentence(spec, shown),
+            "would": stored_preview(spec, proposed.args, shown, preview),
             "how": HOW_TO_CONFIRM,
         }
         body = {

@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
-from interlock.config.yaml import did_you_mean
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt
-from interlock.core.errors import Misconfigured
+from interlock.core.errors import Misconfigured, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_ai.providers import Provider

@@ -1,33 +1,64 @@
-"""Registry of tools and their assignment to agents: packs, MCP servers, documents, and other agents."""
+"""Registry of tools and their assignment to agents: packs, MCP servers, documents, and other agents.
+
+Packs are modules in `chat/tools`, and those of the configuration, which are loaded from outside the package.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
 from interlock.chat import tools as packs
-from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, make_tool, object_schema, with_confirmed_argument
 from interlock.config.agents import AGENT_TOOL_PREFIX, AvailableTool, matches_tool
-from interlock.config.models import ActionSettings, AgentSettings, is_builtin_action
+from interlock.config.models import RESERVED_TOOL_PREFIXES, ActionSettings, AgentSettings, is_builtin_action
 from interlock.core.call import QUESTION_TOOL, ToolSpec
 from interlock.core.confusables import differs_only_in_case, without_case
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import Error, Misconfigured, ToolFailed, did_you_mean
+from interlock.core.sentence import TemplatePreview
+from interlock.runtime.functions import find_declaration
+from interlock.runtime.json_schema import check_schema
 
 AGENT_SOURCE = "agent"  # the source of a tool that is another agent
 
 MakeToolContext = Callable[[str, str], ToolContext]  # workspace and pack
 ToolSource = Callable[[str], Sequence[Tool]]  # tools of a workspace that come and go, such as those of MCP servers
 ToolSelection = Mapping[str, Tool]  # by name
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what model providers accept
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPacks:
+    """Packs of the configuration, by workspace: where the tools of each are, `module:attribute` or `module`.
+
+    `folder` is that of the configuration file, where modules may lie too. Without `is_trusted` nothing is imported:
+    a command that is run in a folder must not run code of that folder, unless it is told to. `reserved_names` are those
+    of configured actions.
+    """
+
+    paths: Callable[[str], Mapping[str, str]] = lambda _: {}
+    folder: Path | None = None
+    is_trusted: bool = True
+    reserved_names: Collection[str] = ()
 
 
 class ToolRegistry:
-    def __init__(self, make: MakeToolContext, sources: Sequence[ToolSource] = ()) -> None:
+    def __init__(
+        self, make: MakeToolContext, sources: Sequence[ToolSource] = (), own_packs: OwnPacks | None = None
+    ) -> None:
         self._make = make
         self._sources = tuple(sources)
+        self._own_packs = own_packs or OwnPacks()
         self._pack_cache: dict[str, dict[str, Tool]] = {}
         self._non_ascii_names: dict[str, tuple[str, ...]] = {}  # names of the packs' tools that are not ASCII
         self._names_without_case: dict[str, dict[str, str]] = {}  # names of the packs' tools, by their case-folded form
@@ -75,7 +106,19 @@ class ToolRegistry:
     def packs(self, workspace: str) -> dict[str, int]:
         """Count the tools of each pack: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]
-        return {pack: sources.count(pack) for pack, module in _modules() if _pack_functions(module)}
+        built_in = [pack for pack, module in _modules() if _pack_functions(module)]
+        return {pack: sources.count(pack) for pack in (*built_in, *self._loadable(workspace))}
+
+    def pack_tool_names(self, workspace: str) -> Iterable[str]:
+        """Load the packs. Raises Misconfigured if one of them, or its settings, are wrong."""
+        return self._pack_tools(workspace).keys()
+
+    def packs_not_loaded(self, workspace: str) -> Mapping[str, str]:
+        """Return the configured packs that are not imported here, and where they are."""
+        return {} if self._own_packs.is_trusted else self._own_packs.paths(workspace)
+
+    def _loadable(self, workspace: str) -> Mapping[str, str]:
+        return self._own_packs.paths(workspace) if self._own_packs.is_trusted else {}
 
     def _dynamic_tools(self, workspace: str) -> dict[str, Tool]:
         return {tool.name: tool for source in self._sources for tool in source(workspace)} if self._sources else {}
@@ -84,6 +127,9 @@ class ToolRegistry:
         known = self._pack_cache.get(workspace)
         if known is None:
             known = {tool.name: tool for tool in self._load_pack_tools(workspace)}
+            for tool in self._load_own_tools(workspace):
+                _check_own_name(tool, known, self._own_packs.reserved_names)
+                known[tool.name] = tool
             self._names_without_case[workspace] = {without_case(name): name for name in reversed(known)}
             self._non_ascii_names[workspace] = tuple(name for name in known if not name.isascii())
             self._pack_cache[workspace] = known
@@ -94,6 +140,139 @@ class ToolRegistry:
             context = self._make(workspace, pack)
             for function_name in _pack_functions(module):
                 yield from (replace(tool, source=pack) for tool in getattr(module, function_name)(context))
+
+    def _load_own_tools(self, workspace: str) -> Iterator[Tool]:
+        for pack, path in self._loadable(workspace).items():
+            try:
+                found = _load_own_pack(path, self._make(workspace, pack), self._own_packs.folder)
+            except Error as error:
+                raise Misconfigured(f"tools.{pack}: {error.message}") from None
+            yield from (replace(tool, source=pack) for tool in found)
+
+
+def _load_own_pack(path: str, context: ToolContext, folder: Path | None) -> Sequence[Tool]:
+    """Import the tools of a pack from outside. Raises Misconfigured, whatever is wrong with them."""
+    name, _, attribute = path.partition(":")
+    value: object = _import_own_module(name, folder)
+    for part in filter(None, attribute.split(".")):
+        if not hasattr(value, part):
+            raise Misconfigured(f"{name} has no {attribute}{did_you_mean(part, _public_names(value))}")
+        value = getattr(value, part)
+    return [_own_tool(each, path) for each in _listed(value, path, context)]
+
+
+def _import_own_module(name: str, folder: Path | None) -> ModuleType:
+    top = name.partition(".")[0]
+    beside = None if folder is None or str(folder) in sys.path else str(folder)
+    if beside and top not in sys.modules and find_spec(top) is None:
+        sys.path.append(beside)  # last, so that no file in it takes the place of an installed module
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise Misconfigured(f"{name} cannot be imported: {_where(error)}") from error
+        where = f"in {folder} or among the installed packages" if folder else "among the installed packages"
+        raise Misconfigured(f"there is no module {error.name} {where}.") from None
+    except Exception as error:
+        raise Misconfigured(f"{name} cannot be imported: {_where(error)}") from error
+
+
+def _where(error: Exception) -> str:
+    """An error of someone's module with its last place, for people who change that module."""
+    said = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    return f"{said} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else said
+
+
+def _public_names(value: object) -> list[str]:
+    return [name for name in dir(value) if not name.startswith("_")]
+
+
+def _listed(value: object, path: str, context: ToolContext) -> Iterable[object]:
+    """The tools at a path: one, a list of them, a module that has some, or a function of the context."""
+    match value:
+        case Tool():
+            return [value]
+        case list() | tuple():
+            return _some(value, path)
+        case ModuleType():
+            makers = [getattr(value, function) for function in _pack_functions(value)]
+            made = [tool for maker in makers for tool in _made_by(maker, path, context)]
+            return made if makers else _some(_declared_in(value), path)
+        case _ if find_declaration(value) is not None:
+            return [value]
+        case _ if _is_factory(value):
+            return _made_by(value, path, context)
+        case _:
+            raise Misconfigured(
+                f"{path} is {_describe(value)}. It has to be a list of functions with @tool, one of them, a module, or "
+                "a function with one parameter, context, that returns such a list."
+            )
+
+
+def _some(found: Sequence[object], path: str) -> Sequence[object]:
+    if not found:
+        raise Misconfigured(f"{path} has no tools: put @tool on a function in it.")
+    return found
+
+
+def _declared_in(module: ModuleType) -> list[object]:
+    return list({id(found): found for each in vars(module).values() if (found := find_declaration(each))}.values())
+
+
+def _is_factory(value: object) -> bool:
+    """Whether it makes tools; any other function must not be called, since nobody knows what it does."""
+    if not inspect.isfunction(value):
+        return False
+    return list(inspect.signature(value).parameters) == ["context"]
+
+
+def _made_by(factory: object, path: str, context: ToolContext) -> Iterable[object]:
+    assert callable(factory)  # noqa: S101  checked before
+    try:
+        made = factory(context)
+    except Error:
+        raise
+    except Exception as error:
+        raise Misconfigured(f"{path} failed: {_where(error)}") from error
+    if not isinstance(made, list | tuple):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise Misconfigured(f"{path} returned {_describe(made)}; it has to return a list of tools, and not be async.")
+    return made  # none, if it lacks its settings
+
+
+def _own_tool(value: object, path: str) -> Tool:
+    declared = find_declaration(value)
+    if declared is not None:
+        return make_tool(declared)
+    if not isinstance(value, Tool):
+        raise Misconfigured(f"{path} contains {_describe(value)}, which is no tool: put @tool on it.")
+    if not inspect.iscoroutinefunction(value.run):
+        raise Misconfigured(f"{value.name}: run has to be an async function of one ToolInvocation.")
+    check_schema(value.spec.schema or {})
+    return replace(value, spec=with_confirmed_argument(value.spec))
+
+
+def _describe(value: object) -> str:
+    if inspect.isfunction(value):
+        return f"{value.__name__}, a function without @tool"
+    return f"a value of the type {type(value).__name__}"
+
+
+def _check_own_name(tool: Tool, known: Mapping[str, Tool], reserved: Collection[str]) -> None:
+    """Raise Misconfigured for a name that is taken, or that stands for something else."""
+    said = f"tools.{tool.source}: {tool.name}"
+    if not TOOL_NAME.fullmatch(tool.name):
+        raise Misconfigured(f"{said} is no name that models can call: it has letters, digits, _ and -, at most 64.")
+    prefix = tool.name.partition("_")[0].lower()
+    if prefix in RESERVED_TOOL_PREFIXES and prefix != "request" and "_" in tool.name:
+        raise Misconfigured(f"{said}: tools named {prefix}_… are Interlock's own. Give it another name.")
+    if without_case(tool.name) in map(without_case, reserved):
+        raise Misconfigured(f"{said} is also one of the actions in the configuration. Give one of them another name.")
+    taken = next((other for other in known.values() if without_case(other.name) == without_case(tool.name)), None)
+    if taken is not None:
+        raise Misconfigured(f"{said}: the pack {taken.source} has a tool {taken.name} already. Give it another name.")
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
@@ -142,6 +321,20 @@ async def _not_run(_: ToolInvocation) -> object:
     raise ToolFailed("An agent is not run as a tool.")  # the loop opens a thread for it instead
 
 
+def action_spec(name: str, action: ActionSettings) -> ToolSpec:
+    """Return the definition of an action. Its preview is a template, so another program's call looks nothing up."""
+    own = action.tool
+    return ToolSpec(
+        name,
+        own.effect or "write",
+        schema=action.schema,
+        describe=own.describe,
+        preview=TemplatePreview(own.preview) if own.preview and isinstance(own.preview, str) else None,
+        secret=own.secret,
+        confirm=own.confirm,
+    )
+
+
 class RegisteredTools:
     def __init__(self, actions: Mapping[str, ActionSettings], tool_registry: ToolRegistry) -> None:
         self._tool_registry = tool_registry
@@ -163,9 +356,13 @@ class RegisteredTools:
     def spec_for_action(self, workspace: str, tool: str, action: ActionSettings | None) -> ToolSpec | None:
         """Return the spec, given the `action` of this name."""
         if action is not None and not is_builtin_action(action):
-            return ToolSpec(tool, "write", schema=action.schema)
+            return action_spec(tool, action)
         known = self._tool_registry.spec_like(workspace, tool)
         return None if known is None else replace(known, name=tool, preview=None)
+
+    def packs_not_loaded(self, workspace: str) -> Mapping[str, str]:
+        """Return the configured packs whose tools are not known here."""
+        return self._tool_registry.packs_not_loaded(workspace)
 
     def names(self, workspace: str) -> set[str]:
         """Return the names of all tools and configured actions."""

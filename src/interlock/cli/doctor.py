@@ -23,11 +23,10 @@ from interlock.config.models import (
     StorageSettings,
     is_secure_url,
 )
-from interlock.config.yaml import did_you_mean
 from interlock.core.approval.vote import DECIDING_ROLES
 from interlock.core.call import DEFAULT_WORKSPACE, PRIORITIES
 from interlock.core.card import escape_invisible
-from interlock.core.errors import Misconfigured
+from interlock.core.errors import Misconfigured, did_you_mean
 from interlock.core.notify.routing import (
     DASHBOARD,
     DESTINATION_PREFIX,
@@ -350,6 +349,9 @@ def check_chat(
     else:
         yield from _agents(settings, components, components.agents.all(stored), workspace)
         yield _packs(packs, workspace)
+        for pack, path in components.tool_registry.packs_not_loaded(workspace).items():
+            todo = f"To check it: interlock doctor --config {settings.file}"
+            yield CheckResult("ok", "tools", f"{pack}, from {path}: not imported here", todo)
     for name, server in settings.mcp_servers.items():
         yield _mcp_server(name, server)
     for folder in settings.documents:
@@ -367,8 +369,8 @@ def _agents(
     tools = known_tools(components.tool_registry.all(workspace).values())
     for name, each in known.items():
         yield _agent(settings, name, each, len(components.tool_registry.tools_for_agent(each.agent, workspace)))
-        if settings.mcp_servers:
-            continue  # MCP tools are not known here, so tool names cannot be checked
+        if settings.mcp_servers or components.tool_registry.packs_not_loaded(workspace):
+            continue  # not all tools are known here, so tool names cannot be checked
         for warning in find_agent_warnings(name, each.agent, tools, others):
             yield CheckResult("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
 
@@ -390,7 +392,7 @@ def _agent(settings: Settings, name: str, known: ResolvedAgent, tools: int) -> C
 def _packs(packs: Mapping[str, int], workspace: str) -> CheckResult:
     at = "" if workspace == DEFAULT_WORKSPACE else f"workspaces.{workspace}."
     ready = ", ".join(f"{pack} {number}" for pack, number in packs.items() if number)
-    bare = [pack for pack, number in packs.items() if not number and PACK_SETTINGS[pack]]
+    bare = [pack for pack, number in packs.items() if not number and PACK_SETTINGS.get(pack)]
     found = f"{ready}; not set up: {', '.join(f'{at}tools.{pack}.{PACK_SETTINGS[pack][0]}' for pack in bare)}"
     missing = ", ".join(sorted(PACK_SETTINGS.keys() - packs.keys()))
     todo = f'For {missing}: pip install "interlock-gate[chat]"' if missing else ""

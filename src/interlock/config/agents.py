@@ -1,4 +1,7 @@
-"""Agents' settings: parsing and checks shared by the configuration file, the HTTP API and the chat; MCP servers."""
+"""Agents' settings: parsing and checks shared by the configuration file, the HTTP API and the chat.
+
+Tool packs and MCP servers too.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,29 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from interlock.config.models import RESERVED_TOOL_PREFIXES, AgentSettings, JsonMapping, McpServerSettings
-from interlock.config.yaml import Fields, YamlNode, YamlReader, did_you_mean, parse_scalar, to_plain
+from interlock.config.models import (
+    OWN_PACK_KEY,
+    PACK_SETTINGS,
+    RESERVED_TOOL_PREFIXES,
+    AgentSettings,
+    JsonMapping,
+    McpServerSettings,
+    PreviewCall,
+    ToolSettings,
+)
+from interlock.config.yaml import Fields, YamlNode, YamlReader, parse_scalar, to_plain
 from interlock.core import confusables
+from interlock.core.call import EFFECTS
 from interlock.core.chat.transcript import DEFAULT_LIMITS, TurnLimits
-from interlock.core.errors import InvalidRequest, Problem
+from interlock.core.errors import InvalidRequest, Problem, did_you_mean
+from interlock.core.sentence import template_names, template_problem
 from interlock.runtime.durations import format_duration, parse_duration
+from interlock.runtime.functions import secret_problem
 
 AGENT_KEYS = tuple(field.name for field in dataclass_fields(AgentSettings))
 AGENT_TOOL_PREFIX = "agent_"  # prefix of the name of a tool that is another agent
@@ -25,6 +41,12 @@ TIME_LIMIT = "time"
 MIN_TIME, MAX_TIME = 1_000, 86_400_000  # milliseconds of work for one message
 MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]*:\S+")
 CALLABLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with the prefix it is a valid tool name for providers
+
+TOOL_KEYS = tuple(field.name for field in dataclass_fields(ToolSettings))
+NO_SETTINGS = ToolSettings()
+ENTRY_POINT_GROUP = "interlock.tools"
+PACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+OBJECT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?")
 
 MAX_HINTS, MAX_COMPARED = 10, 2_000
 
@@ -229,8 +251,119 @@ def read_mcp_servers(reader: YamlReader, top: Fields, folder: Path) -> dict[str,
             reads=reader.texts(fields, "reads"),
             idempotent=reader.texts(fields, "idempotent"),
             workspaces=reader.texts(fields, "workspaces") or McpServerSettings().workspaces,
+            tools=_read_server_tools(reader, fields),
         )
     return servers
+
+
+def _read_server_tools(reader: YamlReader, fields: Fields) -> dict[str, ToolSettings]:
+    """Settings of single tools; whether they fit is known when the server has listed its tools."""
+    items = reader.mapping(fields, "tools")
+    own = {name: reader.fields(item, TOOL_KEYS, f"the tool {name}") for name, item in items.items()}
+    tools = {name: read_tool_settings(reader, given) for name, given in own.items()}
+    reads = reader.texts(fields, "reads")
+    for name, each in tools.items():
+        if isinstance(each.preview, PreviewCall) and (problem := _look_up_problem(each, reads, tools)):
+            reader.add_problem(own[name]["preview"].line, f"preview: {problem}")
+    return tools
+
+
+def _look_up_problem(own: ToolSettings, reads: Collection[str], tools: Mapping[str, ToolSettings]) -> str:
+    """Why a preview must not call its tool: only a read is called unasked, and only people see its result."""
+    assert isinstance(own.preview, PreviewCall)  # noqa: S101  checked by the caller
+    name = own.preview.tool
+    effect = tools[name].effect if name in tools else ""
+    is_read = effect == "read" or (not effect and any(confusables.matches_pattern(name, each) for each in reads))
+    if not is_read:
+        return f'"{name}" has to be a read of this server: add it to reads'
+    return "with confirm: chat it is a text, since the model is told what it says" if own.confirm else ""
+
+
+def read_tool_settings(
+    reader: YamlReader, fields: Fields, names: Collection[str] | None = None, base: ToolSettings = NO_SETTINGS
+) -> ToolSettings:
+    """Settings of an action or a server's tool; `names` are its arguments, None if they are not known here."""
+    found = ToolSettings(
+        describe=reader.text(fields, "describe", base.describe),
+        effect=reader.choice(fields, "effect", EFFECTS, base.effect),
+        confirm=reader.choice(fields, "confirm", ("chat",), base.confirm),
+        secret=reader.texts(fields, "secret") or base.secret,
+        preview=_read_preview(reader, fields) or base.preview,
+    )
+    for key, problem in find_tool_setting_problems(found, names):
+        line = fields[key].line if key in fields else next((item.line for item in fields.values()), 0)
+        reader.add_problem(line, f"{key}: {problem}")
+    return found
+
+
+def find_tool_setting_problems(own: ToolSettings, names: Collection[str] | None) -> Iterator[tuple[str, str]]:
+    """Why settings of a tool cannot be used, by their keys; `names` are its arguments, None if any may come."""
+    previews = _templates(own.preview)
+    templates = [("describe", own.describe), *(("preview", each) for each in previews)]
+    problems = [(key, problem) for key, template in templates if (problem := template_problem(template, names))]
+    yield from problems
+    hidden = {pointer.removeprefix("/").partition("/")[0] for pointer in own.secret}
+    shown = set() if problems else {name for each in previews for name in template_names(each)}
+    if hidden & shown or (shown and "*" in hidden):
+        yield "preview", f"it would show a secret argument: {', '.join(sorted(hidden & shown or shown))}"
+    if names is not None and (problem := secret_problem(own.secret, names)):
+        yield "secret", problem
+
+
+def _read_preview(reader: YamlReader, fields: Fields) -> str | PreviewCall:
+    if "preview" not in fields or not isinstance(fields["preview"].value, dict):
+        return reader.text(fields, "preview")
+    given = reader.fields(fields["preview"], ("tool", "args"), "a preview")
+    if "tool" not in given:
+        reader.add_problem(fields["preview"].line, "a preview that looks up needs tool: a read of this server")
+    return PreviewCall(reader.text(given, "tool"), plain_mapping(reader.mapping(given, "args")))
+
+
+def _templates(preview: str | PreviewCall) -> list[str]:
+    if isinstance(preview, str):
+        return [preview]
+    return [value for value in preview.args.values() if isinstance(value, str)]
+
+
+def read_packs(reader: YamlReader, top: Fields) -> dict[str, JsonMapping]:
+    """Settings of each tool pack, whose types the pack itself checks; one from outside the package has a `use`."""
+    if "tools" not in top:
+        return {}
+    own = {name: uses for name, item in reader.mapping(top, "tools").items() if (uses := _own_pack(reader, name, item))}
+    entries = reader.fields(top["tools"], {*PACK_SETTINGS, *own}, "tools")
+    return {
+        name: own[name] if name in own else plain_mapping(reader.section(entries, name, PACK_SETTINGS[name]))
+        for name in entries
+    }
+
+
+def _own_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping | None:
+    """The settings of a pack from outside: `shop: "mycompany.shop:tools"`, a mapping with `use`, or an entry point."""
+    if name in PACK_SETTINGS:
+        return None
+    fields = {OWN_PACK_KEY: item} if isinstance(item.value, str) and item.value else item.value
+    if not isinstance(fields, dict):
+        return None
+    path = reader.text(fields, OWN_PACK_KEY) if OWN_PACK_KEY in fields else _entry_point(name)
+    if not path and OWN_PACK_KEY not in fields:
+        return None
+    if not OBJECT_PATH.fullmatch(path):
+        reader.add_problem(
+            item.line, f'{name}: "{path}" is no place of tools; write module:attribute, such as mycompany.shop:tools'
+        )
+    if name in RESERVED_TOOL_PREFIXES or not PACK_NAME.fullmatch(name):
+        reader.add_problem(item.line, f'"{name}" cannot be the name of a pack: choose other letters, digits, _ or -')
+    return {**plain_mapping(fields), OWN_PACK_KEY: path}
+
+
+def _entry_point(name: str) -> str:
+    """Where an installed package says that the pack of this name is; empty if none does."""
+    found = next(iter(entry_points(group=ENTRY_POINT_GROUP, name=name)), None)
+    return "" if found is None else ":".join(filter(None, (found.module, found.attr)))
+
+
+def plain_mapping(fields: Fields) -> JsonMapping:
+    return {key: to_plain(item) for key, item in fields.items()}
 
 
 def _check(reader: YamlReader, name: str, item: YamlNode, fields: Fields) -> None:

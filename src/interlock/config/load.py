@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from ipaddress import ip_network
 from pathlib import Path
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from interlock.config.agents import read_agents, read_mcp_servers
+from interlock.config.agents import (
+    TOOL_KEYS,
+    plain_mapping,
+    read_agents,
+    read_mcp_servers,
+    read_packs,
+    read_tool_settings,
+)
 from interlock.config.models import (
     APPLY_MODES,
     BUILTIN_ACTIONS,
@@ -21,7 +28,6 @@ from interlock.config.models import (
     FOREVER,
     MASK,
     MODEL_VARIABLES,
-    PACK_SETTINGS,
     REQUEST_LOG_LEVELS,
     SECTIONS,
     ActionSettings,
@@ -32,6 +38,7 @@ from interlock.config.models import (
     JsonMapping,
     OidcSettings,
     PolicyFile,
+    PreviewCall,
     QuietHoursSettings,
     QuotaSettings,
     RequestLogLevel,
@@ -39,11 +46,12 @@ from interlock.config.models import (
     ServerSettings,
     Settings,
     StorageSettings,
+    ToolSettings,
     VerificationSettings,
     WorkspaceSettings,
     is_secure_url,
 )
-from interlock.config.yaml import Fields, YamlNode, YamlReader, read_yaml, to_json, to_plain
+from interlock.config.yaml import Fields, YamlNode, YamlReader, read_yaml, to_json
 from interlock.core.call import DEFAULT_WORKSPACE, PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, Misconfigured
@@ -73,7 +81,8 @@ def load_settings(
     if key := env.get("INTERLOCK_SIGNING_KEY"):
         given = {"audit.signing_key": str(Path(key).absolute()), **given}
     try:
-        return _settings(file, env, given)
+        settings = _settings(file, env, given)
+        return replace(settings, is_named=path is not None or bool(env.get("INTERLOCK_CONFIG")))
     except Misconfigured as error:
         where = f"{file}: " if file else ""
         raise Misconfigured("\n".join(where + line for line in error.message.splitlines())) from None
@@ -133,8 +142,20 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         masked_values=interpolator.masked_values,
         workspaces=others,
     )
+    _check_pack_names(reader, top, settings)
     reader.finish()
     return settings
+
+
+def _check_pack_names(reader: YamlReader, top: Fields, settings: Settings) -> None:
+    """A name stands for one thing in an agent's `tools`: a pack, or the tools of an MCP server."""
+    packs = {
+        name for each in (DEFAULT_WORKSPACE, *settings.workspaces) for name in settings.for_workspace(each).own_packs()
+    }
+    for name, server in settings.mcp_servers.items():
+        if (server.prefix or name) in packs:
+            message = f'"{server.prefix or name}" is also a pack in tools: give the MCP server another prefix'
+            reader.add_problem(reader.mapping(top, "mcp_servers")[name].line, message)
 
 
 def _read_text(file: Path) -> str:
@@ -286,11 +307,14 @@ def _policy(reader: YamlReader, top: Fields, folder: Path) -> Path | PolicyFile 
 def _actions(reader: YamlReader, top: Fields) -> dict[str, ActionSettings]:
     actions = {}
     for name, item in reader.mapping(top, "actions").items():
-        fields = reader.fields(item, ("schema", "team"), "an action")
-        schema = plain_mapping(reader.mapping(fields, "schema"))
-        actions[name] = ActionSettings(
-            schema or BUILTIN_ACTIONS.get(name, ActionSettings({})).schema, reader.text(fields, "team")
-        )
+        fields = reader.fields(item, ("schema", "team", *TOOL_KEYS), "an action")
+        base, schema = BUILTIN_ACTIONS.get(name, ActionSettings({})), plain_mapping(reader.mapping(fields, "schema"))
+        properties = (schema or base.schema).get("properties")
+        names = properties.keys() if isinstance(properties, Mapping) else None
+        own = read_tool_settings(reader, fields, names, ToolSettings() if schema else base.tool)
+        if isinstance(own.preview, PreviewCall):
+            reader.add_problem(fields["preview"].line, "preview of an action is a text: it looks nothing up")
+        actions[name] = ActionSettings(schema or base.schema, reader.text(fields, "team"), own)
     return actions
 
 
@@ -367,7 +391,7 @@ def read_workspaces(reader: YamlReader, top: Fields) -> dict[str, WorkspaceSetti
 def read_workspace_settings(reader: YamlReader, fields: Fields) -> WorkspaceSettings:
     """Settings of a workspace; `fields` are its own, or those at the top of the file."""
     channels = _channels(reader, fields)
-    return WorkspaceSettings(channels, _routing(reader, fields, {DASHBOARD, *channels}), _tools(reader, fields))
+    return WorkspaceSettings(channels, _routing(reader, fields, {DASHBOARD, *channels}), read_packs(reader, fields))
 
 
 def _check_name(reader: YamlReader, name: str, line: int) -> None:
@@ -444,13 +468,3 @@ def _channels(reader: YamlReader, top: Fields) -> dict[str, ChannelSettings]:
         settings = plain_mapping({key: inner for key, inner in fields.items() if key != "kind"})
         channels[name] = ChannelSettings(reader.text(fields, "kind"), settings)
     return channels
-
-
-def _tools(reader: YamlReader, top: Fields) -> dict[str, JsonMapping]:
-    """Settings of each tool pack, whose types the pack itself checks."""
-    entries = reader.section(top, "tools", tuple(PACK_SETTINGS))
-    return {name: plain_mapping(reader.section(entries, name, PACK_SETTINGS[name])) for name in entries}
-
-
-def plain_mapping(fields: Fields) -> JsonMapping:
-    return {key: to_plain(item) for key, item in fields.items()}

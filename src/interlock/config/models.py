@@ -36,6 +36,7 @@ PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # settings of each pack under 
     "linear": ("key", "team", "url"),
     "okr": (),
 }
+OWN_PACK_KEY = "use"  # in the settings of a pack from outside: where its tools are, `module:attribute`
 JsonMapping = Mapping[str, object]
 DEFAULT_MODEL_KEY = "default"  # among the models: the one for agents that name none
 DEFAULT_MODELS = (
@@ -132,9 +133,32 @@ class PolicyFile:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviewCall:
+    """A read of the same MCP server whose result is a preview; `args` are values and templates."""
+
+    tool: str
+    args: JsonMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """The operator's knowledge of an action or of a tool of an MCP server; empty is not given.
+
+    `describe` and `preview` are templates over the arguments, as in `Delete {path}`.
+    """
+
+    describe: str = ""
+    effect: str = ""
+    confirm: str = ""
+    secret: tuple[str, ...] = ()
+    preview: str | PreviewCall = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ActionSettings:
     schema: JsonMapping
     team: str = ""
+    tool: ToolSettings = ToolSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +226,7 @@ class McpServerSettings:
     """An MCP server: a program with its arguments, or a URL; its tools are named `<prefix>_<tool>`.
 
     `reads` are patterns of tools that change nothing and need no approval, `idempotent` of those that may be retried.
+    `tools` has what the operator says of single tools, by their own names.
     """
 
     command: str = ""
@@ -215,6 +240,7 @@ class McpServerSettings:
     reads: tuple[str, ...] = ()
     idempotent: tuple[str, ...] = ()
     workspaces: tuple[str, ...] = (DEFAULT_WORKSPACE,)
+    tools: Mapping[str, ToolSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +256,7 @@ class WorkspaceSettings:
 class Settings:
     """All settings; `file` is their source, `masked_values` says how to show a value from the environment.
 
+    `is_named`: the file was named, by `--config` or the environment, and not only found in the working folder.
     `default_model` is for agents that name none; it is empty if no provider has a key. `channels`, `routing`, `tools`
     and `documents` belong to the default workspace; `for_workspace` gives the settings of another one.
     """
@@ -250,6 +277,7 @@ class Settings:
     models: Mapping[str, JsonMapping] = field(default_factory=dict)
     default_model: str = ""
     file: Path | None = None
+    is_named: bool = False
     masked_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
 
@@ -281,6 +309,10 @@ class Settings:
         """Workspaces that only have their inbox, if any other has channels."""
         able = self.workspaces_with_channels()
         return sorted({*known, *self.workspaces} - able) if able else []
+
+    def own_packs(self) -> dict[str, str]:
+        """Where the tools of each pack from outside the package are."""
+        return {name: str(own[OWN_PACK_KEY]) for name, own in self.tools.items() if OWN_PACK_KEY in own}
 
     def toggles(self) -> dict[str, Mapping[str, bool]]:
         return {name: agent.tool_approvals for name, agent in self.agents.items()}
@@ -320,14 +352,20 @@ BUILTIN_ACTIONS: Mapping[str, ActionSettings] = MappingProxyType(
         "fund_transfer": ActionSettings(
             _object_schema(["amount", "recipient"], amount={"type": "number", "exclusiveMinimum": 0}, recipient=_TEXT),
             "finance",
+            ToolSettings(describe="Transfer {amount} to {recipient!r}"),
         ),
         "content_publish": ActionSettings(
             _object_schema(
                 ["url", "tags"], url={"type": "string", "format": "uri"}, tags={"type": "array", "items": _TEXT}
             ),
             "editorial",
+            ToolSettings(describe="Publish {url!r} with the tags {tags}"),
         ),
-        "config_update": ActionSettings(_object_schema(["key", "value"], key=_TEXT, value={}), "platform"),
+        "config_update": ActionSettings(
+            _object_schema(["key", "value"], key=_TEXT, value={}),
+            "platform",
+            ToolSettings(describe="Set {key!r} to {value!r}"),
+        ),
     }
 )
 
@@ -354,10 +392,18 @@ def _plain_data(value: object) -> object:
             return {str(name): _plain_data(inner) for name, inner in value.items()}
         case list() | tuple():
             return [_plain_data(inner) for inner in value]
+        case ActionSettings():  # the file has these keys beside each other
+            return {"schema": _plain_data(value.schema), "team": value.team, **_given(value.tool)}
+        case ToolSettings():
+            return _given(value)
         case _ if is_dataclass(value):
             return {item.name: _plain_data(getattr(value, item.name)) for item in fields(value)}
         case _:
             return value
+
+
+def _given(own: ToolSettings) -> dict[str, object]:
+    return {item.name: _plain_data(found) for item in fields(own) if (found := getattr(own, item.name))}
 
 
 def _mask(value: object, section: str, key: str, masked_values: Mapping[str, str]) -> object:

@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import isfinite
 from typing import NoReturn, TypeVar
 
 import yaml
 
 from interlock.core.canonical import MAX_DEPTH
-from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.core.errors import InvalidRequest, Misconfigured, did_you_mean
 from interlock.runtime.durations import format_duration, parse_duration
 
 MAX_BYTES = 5 * 1024 * 1024
@@ -352,14 +351,6 @@ class YamlReader:
     def _add_type_problem(self, item: YamlNode, what: str, expected: str, default: T) -> T:
         self.add_problem(item.line, f"{what} must be {expected}, not {_describe_value(item)}")
         return default
-
-
-def did_you_mean(name: str, choices: Collection[str]) -> str:
-    """The end of an error message: the closest name, or all names if they are few."""
-    near = get_close_matches(name, choices, 1)
-    if near:
-        return f'; did you mean "{near[0]}"?'
-    return f"; it is one of {', '.join(sorted(choices))}" if 0 < len(choices) <= 12 else ""
 
 
 def _is_unset(item: YamlNode) -> bool:

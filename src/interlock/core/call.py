@@ -19,6 +19,7 @@ from interlock.core.canonical import canonical, canonical_args, digest, plain_js
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.core.fast_dataclasses import fast_construct, fast_replace
 from interlock.core.policy.condition_budget import ConditionBudget
+from interlock.core.sentence import HIDDEN, arguments_sentence, tool_title
 
 Args = Mapping[str, object]
 Effect = Literal["read", "write", "destructive"]
@@ -274,15 +275,23 @@ class ToolSpec:
 
     def sentence(self, shown: Args) -> str:
         """One line for people, made from the redacted arguments; never fails."""
-        return self.described(shown) or f"Execute {self.name}?"
+        return self.described(shown) or arguments_sentence(tool_title(self.name), shown)
 
     def described(self, shown: Args) -> str:
         """The sentence in the tool's own words; empty if it has none."""
         try:
-            words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
+            if isinstance(self.describe, str):
+                words = self.describe.format(**self._without_secrets(shown))
+            else:
+                words = str(self.describe(shown) or "")
         except Exception:  # noqa: BLE001  a describe that trips must not stop the question
             words = ""
         return words[:MAX_TEXT_LENGTH]
+
+    def _without_secrets(self, shown: Args) -> Args:
+        """Redacted arguments with a word in place of fingerprints, which say nothing inside a sentence."""
+        names = {pointer.removeprefix("/") for pointer in self.secret} & shown.keys()
+        return {**shown, **{name: HIDDEN for name in names if shown[name] is not None}} if names else shown
 
 
 QUESTION_SPEC = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")

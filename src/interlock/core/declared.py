@@ -6,28 +6,21 @@ preview can begin with, so that their author is known without the tool's definit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import NamedTuple, cast
-from unicodedata import category
 
 from interlock.core.call import Args, RedactedArgs, ToolSpec
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.card import Finding, escape_invisible, find_findings, head_and_tail
 from interlock.core.ledger.event import Payload
 from interlock.core.masking import mask_text
+from interlock.core.sentence import MAX_NAME, GeneratedSentence, arguments_sentence, exact_title, tool_title
 
-MAX_ARGUMENTS = 8  # in a sentence; the card has all of them
-MAX_NAME = 60
-MAX_VALUE = 160
 MAX_NAMED = 10  # hidden arguments that a finding spells out
 AGENT_SECRET = "agent_secret:"  # noqa: S105  the id of a finding
 _MARK = "\x1eagent\x1e"
-_NAME = re.compile(r"[\w.-]+")
-_BARE = re.compile(r"[^\W\d_/][^\",=…]*|[/@#._][^\",=…]*")  # can only be read as text
-_LITERALS = frozenset({"true", "false", "null"})
 # Schema keywords about values; all others are annotations.
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
@@ -68,20 +61,19 @@ class CardTexts(NamedTuple):
 
 def call_sentence(spec: ToolSpec, shown: RedactedArgs) -> str:
     """The tool's own sentence if it is trusted, else the server's: the tool and its arguments."""
-    own = "" if _is_agent_text(spec) else spec.described(shown.value)
-    if own:
-        return own
-    listed = [_argument(name, shown) for name in list(shown.value)[:MAX_ARGUMENTS]]
-    more = len(shown.value) - len(listed)
-    listed += [f"and {more} more {'argument' if more == 1 else 'arguments'}"] if more else []
-    return f"Run {_name(spec.name)}: {', '.join(listed)}" if listed else f"Run {_name(spec.name)}"
+    if not _is_agent_text(spec) and not isinstance(spec.describe, GeneratedSentence):
+        own = spec.described(shown.value)
+        if own:
+            return own
+    return arguments_sentence(_title(spec), shown.value, shown.secrets)
 
 
 def stored_preview(spec: ToolSpec, args: bytes, shown: RedactedArgs, preview: str) -> str:
-    """The value of the preview field: the agent's words with a mark, with secrets masked."""
+    """The value of the preview field, with secrets masked; the agent's words have a mark."""
     if not _is_agent_text(spec):
+        preview = mask_text(preview, args, shown.data) if preview and spec.secret else preview
         return f" {preview}" if preview.startswith(_MARK) else preview
-    described = spec.sentence(shown.value) if spec.describe else ""
+    described = spec.described(shown.value)
     said = {"description": described, "preview": preview}
     kept = {name: mask_text(text, args, shown.data) for name, text in said.items() if text}
     return _MARK + canonical(kept).decode() if kept else ""
@@ -96,7 +88,7 @@ def card_texts(spec: ToolSpec, payload: Payload, shown: RedactedArgs) -> CardTex
     if not spec.declared or not sentence:
         return CardTexts(sentence, preview)
     own = call_sentence(spec, shown)
-    described = "" if sentence in (own, ToolSpec(spec.name).sentence({})) else sentence
+    described = "" if sentence in (own, f"Execute {spec.name}?") else sentence
     return CardTexts(own, "", described, preview)
 
 
@@ -139,32 +131,14 @@ def _how_to_pin(spec: ToolSpec) -> str:
     return f"An admin can pin it: interlock tools pin {quote(spec.name)} --effect EFFECT"
 
 
+def _title(spec: ToolSpec) -> str:
+    if spec.declared:
+        return exact_title(spec.name)
+    return spec.describe.title if isinstance(spec.describe, GeneratedSentence) else tool_title(spec.name)
+
+
 def _is_agent_text(spec: ToolSpec) -> bool:
     return spec.declared or isinstance(spec.describe, AgentText) or isinstance(spec.preview, AgentText)
-
-
-def _argument(name: str, shown: RedactedArgs) -> str:
-    pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
-    return f"{_name(name)} = {'(hidden)' if pointer in shown.secrets else _value(shown.value[name])}"
-
-
-def _name(name: str) -> str:
-    return name if _NAME.fullmatch(name) and len(name) <= MAX_NAME else _quoted(name, MAX_NAME)
-
-
-def _value(value: object) -> str:
-    if not isinstance(value, str):
-        text = canonical(value).decode()
-        return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… ({len(text):,} characters)"
-    is_bare = _BARE.fullmatch(value) and value == value.strip() and value not in _LITERALS and len(value) <= MAX_VALUE
-    return value if is_bare else _quoted(value, MAX_VALUE)
-
-
-def _quoted(text: str, limit: int) -> str:
-    """Quote a text; a combining mark at its start would join the quotation mark, so it gets a base character."""
-    head = text[:limit].replace('"', '""')
-    head = f"◌{head}" if head and (head[0] == "◌" or category(head[0])[0] == "M") else head
-    return f'"{head}"' if len(text) <= limit else f'"{head}"… ({len(text):,} characters)'
 
 
 def _shorten(text: str) -> str:

@@ -37,8 +37,9 @@ Error
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,14 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.pointer or '/'}: {self.message}"
+
+
+def did_you_mean(name: str, choices: Collection[str]) -> str:
+    """The end of an error message: the closest name, or all names if they are few."""
+    near = get_close_matches(name, choices, 1)
+    if near:
+        return f'; did you mean "{near[0]}"?'
+    return f"; it is one of {', '.join(sorted(choices))}" if 0 < len(choices) <= 12 else ""
 
 
 class Error(Exception):

@@ -18,8 +18,8 @@ import inngest  # type: ignore[import-not-found, unused-ignore]  # installed in 
 
 from interlock.core.errors import Misconfigured, NotRun
 from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, CallSnapshot, WorkflowTools, spec_options
+from interlock.runtime.functions import FunctionTool
 from interlock.sdk.agent import Agent
-from interlock.sdk.functions import FunctionTool
 
 ENGINE = "inngest"
 SHOWN = 8  # characters of a call id in the names of its steps

@@ -21,8 +21,8 @@ from temporalio.exceptions import ApplicationError
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.integrations import workflow_tools as parts
 from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, CallSnapshot, spec_options
+from interlock.runtime.functions import FunctionTool
 from interlock.sdk.agent import Agent
-from interlock.sdk.functions import FunctionTool
 
 ENGINE = "temporal"
 CHECK_ACTIVITY = "interlock_check_call"

@@ -18,8 +18,8 @@ from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import CallUnknown, Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.presenters.model_message import error_message
+from interlock.runtime.functions import FunctionTool, declare_function, stored_result
 from interlock.sdk.agent import Agent, Executed
-from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
 from interlock.sdk.session import to_not_run_error
 
 FIRST_WAIT = timedelta(seconds=15)  # before a workflow first checks again by itself; doubled each time
@@ -48,7 +48,7 @@ class WorkflowTools:
         self._functions: dict[str, FunctionTool] = {}
 
     def add(self, body: Callable[..., Any], name: str = "", **options: Any) -> FunctionTool:
-        function = make_function_tool(body, name, **options)
+        function = declare_function(body, name, options)
         if function.spec.name in self._functions:
             raise Misconfigured(f"There is a tool {function.spec.name} already. Choose another name.")
         self._functions[function.spec.name] = function

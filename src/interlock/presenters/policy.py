@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from interlock.app.inbox import GrantView, LatestDefinition
 from interlock.app.tool_catalog import CatalogTool
-from interlock.core.call import ToolSpec
+from interlock.core.call import RedactedArgs, ToolSpec
 from interlock.core.canonical import read_canonical
 from interlock.core.card import escape_invisible
+from interlock.core.declared import call_sentence
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant, format_amount, state_at
 from interlock.core.ledger.event import Stored
@@ -200,9 +201,9 @@ def answers_per_day(report: RehearsalReport, now: int) -> Iterator[tuple[str, fl
 
 def recorded_sentence(each: RecordedCall) -> str:
     """The sentence of a recorded call; a denied one has no approval with it, and redacted arguments."""
-    return each.sentence or (
-        f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.parsed_args)
-    )
+    if each.sentence or each.approval_id:
+        return each.sentence or f"Execute {each.call.tool}?"
+    return call_sentence(each.spec, RedactedArgs(each.call.args, each.call.parsed_args, ""))
 
 
 def _cause_json(cause: VerdictChangeCause, count: int) -> dict[str, object]:

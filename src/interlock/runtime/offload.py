@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,6 +15,23 @@ OFFLOAD_THRESHOLD = 64 * 1024  # bytes, a few milliseconds
 
 async def offload(size: int, work: Callable[[], T]) -> T:
     return work() if size < OFFLOAD_THRESHOLD else await asyncio.to_thread(work)
+
+
+async def run_in_own_thread(work: Callable[[], T]) -> T:
+    """Run foreign code in a thread of its own: one that hangs takes no thread from others, and delays no exit."""
+    future: Future[T] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(work))
+        except (StopIteration, SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
+            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+        except BaseException as error:  # noqa: BLE001  raised where it is awaited
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="interlock-own-thread", daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 class LoopThread:

@@ -64,7 +64,7 @@ class Client:
     async def make_proposal(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
         """Build the request body. Description and preview are rendered here, where the tool is."""
         shown = redact(call.args, spec, self._redaction_key)
-        described = spec.sentence(shown.value) if spec.describe else ""
+        described = spec.described(shown.value)
         return codec.proposal_json(call, spec, described, await render_preview(spec, call))
 
     async def check_proposal(self, proposal: Mapping[str, object]) -> Outcome:

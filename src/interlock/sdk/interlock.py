@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from interlock.app.bootstrap import approval_link, build_services, os_user
+from interlock.app.executor import current_execution
 from interlock.app.gate import Execution
 from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import DEFAULT_WORKSPACE, QUESTION_SPEC, QUESTION_TOOL, ToolCall, ToolSpec, propose
@@ -25,6 +26,7 @@ from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Outcome, Waiting
 from interlock.runtime.durations import parse_duration
+from interlock.runtime.functions import TOOL_ATTRIBUTE, FunctionTool, stored_result, tool
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import make_runner_id
@@ -32,7 +34,6 @@ from interlock.sdk.agent import Agent
 from interlock.sdk.backend import ApprovalStatus, Backend, ProgramIdentity
 from interlock.sdk.client import Client
 from interlock.sdk.embedded import EmbeddedBackend
-from interlock.sdk.functions import FunctionTool, make_function_tool, stored_result
 from interlock.sdk.remote import RemoteBackend
 from interlock.sdk.session import CachedResult, RunSession, to_not_run_error
 
@@ -91,26 +92,35 @@ class Interlock:
         confirm: str = "",
         decisions: Sequence[str] = (),
     ) -> Any:
-        """Gate an async or sync function. Without an effect the tool counts as unknown and asks for approval."""
-        options: dict[str, Any] = {
-            "effect": effect,
-            "describe": describe,
-            "preview": preview,
-            "secret": tuple(secret),
-            "idempotent": idempotent,
-            "confirm": confirm,
-            "decisions": tuple(decisions),
-        }
+        """Gate an async or sync function, or one that is declared with `@tool`, which then has the options.
+
+        Without an effect the tool counts as unknown and asks for approval.
+        """
+        declare = tool(
+            effect=effect,
+            describe=describe,
+            name=name,
+            preview=preview,
+            secret=secret,
+            idempotent=idempotent,
+            confirm=confirm,
+            decisions=decisions,
+        )
         if body is None:
-            return lambda function: self._gate_function(make_function_tool(function, name, **options))
-        return self._gate_function(make_function_tool(body, name, **options))
+            return lambda function: self._gate_function(declare(function))
+        return self._gate_function(declare(body))
 
     def execution(self) -> Execution | None:
         """The execution of the current tool, with its idempotency key; None inside a read."""
-        return self._session.current_execution() if self._session else None
+        return current_execution()
 
     def _gate_function(self, function: FunctionTool) -> Callable[..., Any]:
         self._specs[function.spec.name] = function.spec
+        gated = self._gated(function)
+        setattr(gated, TOOL_ATTRIBUTE, function)  # so that the chat can load it
+        return gated
+
+    def _gated(self, function: FunctionTool) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(function.body):
 
             @functools.wraps(function.body)

@@ -7,11 +7,10 @@ import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
-from interlock.app.executor import Executor, RunningLeases
+from interlock.app.executor import Executor, RunningLeases, as_current
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.errors import (
@@ -29,9 +28,9 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.presenters.model_message import to_model_message
+from interlock.runtime.functions import stored_result
 from interlock.runtime.offload import LoopThread
 from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
-from interlock.sdk.functions import stored_result
 
 T = TypeVar("T")
 FROZEN_RETRY_SECONDS = 1.0  # seconds between two attempts to start a frozen call
@@ -63,7 +62,6 @@ class RunSession:
         self.leases = RunningLeases(backend.renew, program.lease)
         self._executor = Executor(self, self.leases, stored_result)
         self._resuming: set[tuple[str, str, int]] = set()  # agent, run id and fence of runs being resumed
-        self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
         self._has_unknown_call = False  # an unknown effect keeps the run open, so that the next start reports it
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -145,13 +143,13 @@ class RunSession:
 
     async def execute(self, runnable: Runnable, spec: ToolSpec, tool: Callable[[], Awaitable[T]]) -> T:
         """Run the tool and report how it ended; its error is raised unchanged. A read has nothing to report."""
-        with self._as_current(runnable.execution):
+        with as_current(runnable.execution):
             if runnable.execution is None:
                 return await tool()
             return (await self._executor.run(runnable.execution, spec, tool)).unwrap()
 
     def execute_sync(self, runnable: Runnable, spec: ToolSpec, tool: Callable[[], T], loop_thread: LoopThread) -> T:
-        with self._as_current(runnable.execution):
+        with as_current(runnable.execution):
             if runnable.execution is None:
                 return tool()
             return self._executor.run_sync(runnable.execution, spec, tool, loop_thread).unwrap()
@@ -175,15 +173,6 @@ class RunSession:
             await self.backend.abandon(execution.approval_id, execution.fence)
 
     @contextmanager
-    def _as_current(self, execution: Execution | None) -> Iterator[None]:
-        """Set `current_execution` while the tool runs."""
-        token = self._current.set(execution)
-        try:
-            yield
-        finally:
-            self._current.reset(token)
-
-    @contextmanager
     def resuming(self, agent: str, run_id: str, fence: int) -> Iterator[None]:
         """Renew the lease of a paused run while it is being resumed."""
         held = (agent, run_id, fence)
@@ -192,9 +181,6 @@ class RunSession:
             yield
         finally:
             self._resuming.discard(held)
-
-    def current_execution(self) -> Execution | None:
-        return self._current.get()
 
     async def _with_call_id(self, call: ToolCall, spec: ToolSpec) -> ToolCall:
         shown = redact(call.args, spec, await self.backend.call_id_key()).sha256

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from interlock.config.yaml import did_you_mean
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.errors import Forbidden, InvalidRequest, did_you_mean
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Principal
 from interlock.core.policy.claims import FillTerms
 from interlock.core.policy.policy import Policy

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 
 import mcp_types as types
@@ -15,13 +16,21 @@ from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 
-from interlock.chat.mcp.definition import CheckSchema, DefinitionHistory, McpToolDefinition, make_definition
+from interlock.chat.mcp.definition import (
+    MCP_SCHEMA_KEY,
+    CheckSchema,
+    DefinitionHistory,
+    McpToolDefinition,
+    make_definition,
+)
 from interlock.chat.mcp.transport import StderrTail, open_streams
-from interlock.chat.tool import Tool, ToolInvocation
-from interlock.config.models import McpServerSettings, is_secure_url
-from interlock.core.call import MAX_ERROR
+from interlock.chat.tool import PREVIEW_TIMEOUT, Tool, ToolInvocation, without_confirmed_argument
+from interlock.config.models import McpServerSettings, PreviewCall, ToolSettings, is_secure_url
+from interlock.core.call import MAX_ERROR, Args, ToolSpec
 from interlock.core.canonical import canonical
-from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
+from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed, did_you_mean
+from interlock.core.sentence import fill_arguments
+from interlock.runtime.json_schema import validate
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
@@ -179,15 +188,48 @@ class McpConnection:
                 made.append(replace(found, spec=self._definitions.effective_spec(found.spec)))
             except InvalidRequest as error:
                 left_out.append(f'The tool "{tool.name}" of the MCP server "{self.name}" is left out: {error.message}')
+        left_out += self._unknown_settings(listed)
         if len(listed) > MAX_TOOLS:
             left_out.append(f'The MCP server "{self.name}" has over {MAX_TOOLS:,} tools; the rest is left out.')
         return made, left_out
+
+    def _unknown_settings(self, listed: Sequence[types.Tool]) -> list[str]:
+        """Report settings of tools that the server does not have: what they should hide or ask would not be."""
+        names = [tool.name for tool in listed]
+        return [
+            f'mcp_servers.{self.name}.tools has "{name}", which the MCP server "{self.name}" does not list'
+            f"{did_you_mean(name, names)}"
+            for name in self.server.tools
+            if name not in names
+        ]
 
     def _tool(self, definition: McpToolDefinition) -> Tool:
         async def run(invocation: ToolInvocation) -> object:
             return await self._call(definition, invocation)
 
-        return Tool(definition.spec, definition.description, run, f"mcp:{self.name}")
+        look_up = self.server.tools.get(definition.tool, ToolSettings()).preview
+        spec = definition.spec
+        if isinstance(look_up, PreviewCall):
+            spec = replace(spec, preview=partial(self._look_up, look_up))
+        return Tool(spec, definition.description, run, f"mcp:{self.name}")
+
+    async def _look_up(self, look_up: PreviewCall, args: Args) -> str:
+        """Call a read of the server for the preview of another tool; the reviewer is told whose words these are."""
+        found = next((tool for tool in self.tools if _own_name(tool.spec) == look_up.tool), None)
+        if found is None or found.spec.effect != "read":
+            return f"No preview: {look_up.tool} is not there, or was changed since it was declared to be a read."
+        given = fill_arguments(look_up.args, args)
+        if problems := validate(found.spec.schema or {}, given):
+            return f"No preview: {look_up.tool} does not take these arguments: {problems[0]}"
+        try:
+            async with asyncio.timeout(PREVIEW_TIMEOUT):
+                result = await found.run(ToolInvocation(given, ""))
+        except TimeoutError:
+            return f"No preview: {look_up.tool} took more than {PREVIEW_TIMEOUT:g} seconds."
+        except ToolFailed as error:
+            return f"No preview: {error.message}"
+        said = f'{look_up.tool} of the MCP server "{self.name}" says:'
+        return _cut(f"{said}\n{_result_text(result)}", MAX_PREVIEW)
 
     # Calls
 
@@ -196,8 +238,9 @@ class McpConnection:
         await self._require_unchanged(client, definition)
         self._definitions.accept(definition.spec)
         try:
+            args = dict(without_confirmed_argument(definition.spec, invocation.args))
             result = await client.session.call_tool(
-                definition.tool, dict(invocation.args), self._timeouts.call_timeout, allow_input_required=True
+                definition.tool, args, self._timeouts.call_timeout, allow_input_required=True
             )
         except MCPError as error:
             raise self._call_error(definition, error) from None
@@ -272,6 +315,7 @@ def _failure_reason(error: BaseException, stderr_tail: StderrTail | None = None)
 
 
 MAX_ANSWER = 100_000  # characters
+MAX_PREVIEW = 20_000  # characters
 
 
 def parse_tool_result(server: str, tool: str, result: types.CallToolResult | types.InputRequiredResult) -> object:
@@ -293,6 +337,20 @@ def parse_tool_result(server: str, tool: str, result: types.CallToolResult | typ
     return (
         value if _repeats_structured(text, structured) else {**value, "text": _cut(text, MAX_ANSWER - len(structured))}
     )
+
+
+def _result_text(result: object) -> str:
+    match result:
+        case {"text": str(text), **others} if not others:
+            return text
+        case _:
+            return canonical(result).decode()
+
+
+def _own_name(spec: ToolSpec) -> str:
+    """The name that the server has for a tool."""
+    metadata = (spec.schema or {}).get(MCP_SCHEMA_KEY)
+    return str(metadata["tool"]) if isinstance(metadata, Mapping) else ""
 
 
 def _structured_text(content: object) -> str | None:
@@ -352,6 +410,7 @@ class McpServers:
             for name, server in servers.items()
         ]
         self._reserved_names = frozenset(reserved_names)
+        self._pack_names: dict[str, frozenset[str]] = {}  # by workspace
         self._log = log
         self._logged: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -366,6 +425,10 @@ class McpServers:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def reserve(self, workspace: str, names: Iterable[str]) -> None:
+        """Leave out, and report, tools whose names a pack of the workspace has."""
+        self._pack_names[workspace] = frozenset(names)
 
     async def wait_attempted(self) -> None:
         """Wait until each server has been connected, or has failed, once."""
@@ -407,8 +470,9 @@ class McpServers:
     def _unique_tools(self, workspace: str) -> Sequence[tuple[McpConnection, Tool]]:
         """Return the tools with unique names within a workspace; the first in the configuration wins."""
         found: dict[str, tuple[McpConnection, Tool]] = {}
+        taken = self._reserved_names | self._pack_names.get(workspace, frozenset())
         for each in (each for each in self._connections if workspace in each.server.workspaces):
             for tool in each.tools:
-                if tool.name not in self._reserved_names:
+                if tool.name not in taken:
                     found.setdefault(tool.name, (each, tool))
         return list(found.values())

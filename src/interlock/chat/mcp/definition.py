@@ -12,12 +12,15 @@ from urllib.parse import urlsplit
 
 import mcp_types as types
 
-from interlock.config.models import McpServerSettings
+from interlock.chat.tool import with_confirmed_argument
+from interlock.config.agents import find_tool_setting_problems
+from interlock.config.models import McpServerSettings, ToolSettings
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.confusables import matches_pattern
-from interlock.core.errors import Error
+from interlock.core.errors import Error, InvalidRequest
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
+from interlock.core.sentence import GeneratedSentence, TemplatePreview, tool_title
 
 MAX_NAME = 64  # characters that model providers allow
 MAX_ABOUT = 4_000
@@ -81,11 +84,8 @@ class DefinitionHistory:
 def make_definition(name: str, server: McpServerSettings, tool: types.Tool, check: CheckSchema) -> McpToolDefinition:
     """Make a definition. Raises InvalidRequest for an invalid one. A server's claims about effects are not trusted."""
     wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return McpToolDefinition(
-        tool.name,
-        make_tool_spec(name, server, wire, check, tool_name(server.prefix or name, tool.name)),
-        _about(name, tool),
-    )
+    spec = make_tool_spec(name, server, wire, check, tool_name(server.prefix or name, tool.name))
+    return McpToolDefinition(tool.name, with_confirmed_argument(spec), _about(name, tool))
 
 
 def make_tool_spec(
@@ -106,13 +106,26 @@ def make_tool_spec(
     given = tool.get("inputSchema")
     schema = {**(given if isinstance(given, Mapping) else {"type": "object"}), MCP_SCHEMA_KEY: metadata}
     check(schema)
+    own = server.tools.get(own_name, ToolSettings())
+    _check_settings(own, schema)
     return ToolSpec(
         known_as,
-        "read" if matches_any(server.reads, own_name) else "",
+        own.effect or ("read" if matches_any(server.reads, own_name) else ""),
         schema=schema,
-        describe=_sentence(name, own_name),
+        describe=own.describe or GeneratedSentence(_title(name, own_name)),
+        preview=TemplatePreview(own.preview) if own.preview and isinstance(own.preview, str) else None,
+        secret=own.secret,
         idempotent=matches_any(server.idempotent, own_name),
+        confirm=own.confirm,
     )
+
+
+def _check_settings(own: ToolSettings, schema: Mapping[str, object]) -> None:
+    """Raise InvalidRequest if the configuration does not fit the tool as the server defines it now."""
+    properties = schema.get("properties")
+    names = properties.keys() if isinstance(properties, Mapping) else None
+    for key, problem in find_tool_setting_problems(own, names):
+        raise InvalidRequest(f"{key} in the configuration does not fit it: {problem}")
 
 
 def claims_read_only(tool: Mapping[str, object]) -> bool:
@@ -151,9 +164,8 @@ def _server_location(server: McpServerSettings) -> str:
     return urlsplit(server.url).hostname or "" if server.url else server.command
 
 
-def _sentence(server: str, tool: str) -> str:
-    words = f'Run "{strip_invisible(tool)}" of the MCP server "{server}"'
-    return words.replace("{", "{{").replace("}", "}}")
+def _title(server: str, tool: str) -> str:
+    return f'{tool_title(strip_invisible(tool))} (MCP server "{server}")'
 
 
 def _about(server: str, tool: types.Tool) -> str:

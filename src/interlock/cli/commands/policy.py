@@ -227,6 +227,11 @@ class ExplainContext:
                 f"Tools of MCP servers ({', '.join(servers)}) are known only to a running server. If "
                 f"{request.call.tool} is one of them, use its Policy page, or POST /api/policy/explain."
             )
+        if packs := self.registered.packs_not_loaded(self.workspace):
+            yield (
+                f"Tools of {', '.join(packs)} are imported only from a configuration file that is named. If "
+                f"{request.call.tool} is one of them, add --config {self.settings.file}."
+            )
         if not self.has_database and request.call.caller is not None:
             yield "There is no database: pins, users and tool_approvals of agents are not taken into account."
 

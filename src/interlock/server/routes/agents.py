@@ -15,11 +15,10 @@ from interlock.chat.agents import AgentOrigin, ResolvedAgent
 from interlock.chat.tool_registry import known_tools
 from interlock.config.agents import AGENT_KEYS, AvailableTool, find_agent_problems, find_agent_warnings
 from interlock.config.models import AgentSettings
-from interlock.config.yaml import did_you_mean
 from interlock.core.call import MAX_NAME
 from interlock.core.card import escape_invisible
 from interlock.core.decision import MAX_COMMENT
-from interlock.core.errors import Forbidden, InvalidRequest, NotFound
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound, did_you_mean
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy.policy import People, Policy, Stage
 from interlock.core.ports import FirstSeenTool

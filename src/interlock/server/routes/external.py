@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from interlock.app.workspaces import WorkspaceServices
+from interlock.chat.tool_registry import action_spec
 from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core.approval.approval import APPROVED_STATUSES, Approval
 from interlock.core.call import ToolCall, ToolSpec
@@ -291,7 +292,7 @@ def _action_spec(state: ServerState, services: WorkspaceServices, name: str) -> 
     decisions = ("approve", "edit", "reject") if allows.allow_modifications else ("approve", "reject")
     if known is None and action is None:
         return ToolSpec(name, decisions=decisions, declared=True)
-    spec = known or ToolSpec(name, "write")
+    spec = known or (ToolSpec(name, "write") if action is None else replace(action_spec(name, action), schema=None))
     if action is not None and (spec.schema is None or not is_builtin_action(action)):
         spec = replace(spec, schema=_action_schema(action, allows.schema_strictness) if allows.enabled else None)
     return replace(spec, decisions=spec.decisions or decisions)

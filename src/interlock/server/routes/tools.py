@@ -213,7 +213,7 @@ async def _tool_info(
     return ToolInfo(
         name=name,
         source=_source(tool) if tool else "pin" if pin else "seen" if name in workspace_tools.seen else "configuration",
-        pack=tool.source if tool and not tool.source.startswith(("mcp:", AGENT_SOURCE)) else None,
+        pack=tool.source if tool and _source(tool) in ("pack", "documents") else None,
         effect=spec.effect or None,
         description=tool.description if tool else "",
         parameters=dict(tool.prompt_tool.schema if tool else spec.schema or {}) or None,
