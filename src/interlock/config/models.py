@@ -231,7 +231,8 @@ class Settings:
     """All settings; `file` is their source, `masked_values` says how to show a value from the environment.
 
     `default_model` is for agents that name none; it is empty if no provider has a key. `channels`, `routing`, `tools`
-    and `documents` belong to the default workspace; `for_workspace` gives the settings of another one.
+    and `documents` belong to the default workspace; `for_workspace` gives the settings of another one. `expires_in` is
+    for policies whose defaults give none; `notes` say what was read under another name, or ignored.
     """
 
     storage: StorageSettings = StorageSettings()
@@ -252,6 +253,8 @@ class Settings:
     file: Path | None = None
     masked_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
+    expires_in: int | None = None
+    notes: tuple[str, ...] = ()
 
     def for_workspace(self, workspace: str) -> Settings:
         """The settings of one workspace, without those of any other.
