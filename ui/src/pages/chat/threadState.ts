@@ -34,6 +34,8 @@ export interface DecidedEntry {
   approval: string;
   status: string;
   reason: string;
+  /** A rejection that can be undone until it is released to the agent. */
+  isUndoable: boolean;
 }
 export interface ResultEntry {
   kind: "resulted";
@@ -264,7 +266,8 @@ function toResultEntry({ id, name, result, status = "" }: ToolCall): ResultEntry
 }
 
 function toDecidedEntry(data: Record<string, unknown>, approval: string): DecidedEntry {
-  return { kind: "decided", approval, status: String(data.status), reason: String(data.reason ?? "") };
+  const reason = String(data.reason ?? "");
+  return { kind: "decided", approval, status: String(data.status), reason, isUndoable: "release_at" in data };
 }
 
 function toEntry({ kind, body }: Line): ThreadEntry | null {
