@@ -227,6 +227,7 @@ async def test_an_answer_in_another_name_is_refused_and_recorded(
     assert (await resume(agent, request_id))["status"] == "pending"
     (entry,) = await refusals(bob, request_id)
     assert (entry["actor"], entry["data"], entry["content"]["kind"]) == ("bob", {"error": "forbidden"}, "approve")
+    assert entry["content"]["fields"] == ["/reviewerId"]
 
 
 # R22, R41

@@ -66,7 +66,8 @@ class Error(Exception):
     @property
     def pointers(self) -> tuple[str, ...]:
         """JSON Pointers to what is wrong in a body, where that is known."""
-        return ()
+        problems = self.ids.get("problems")
+        return tuple(str(problem["pointer"]) for problem in problems) if isinstance(problems, list) else ()
 
     def to_json(self) -> dict[str, object]:
         return {"error": self.code, "message": self.message, **self.ids}
@@ -74,11 +75,6 @@ class Error(Exception):
 
 class InvalidRequest(Error):
     code, status = "invalid_request", 400
-
-    @property
-    def pointers(self) -> tuple[str, ...]:
-        problems = self.ids.get("problems")
-        return tuple(str(problem["pointer"]) for problem in problems) if isinstance(problems, list) else ()
 
 
 class Unauthenticated(Error):

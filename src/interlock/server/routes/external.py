@@ -352,7 +352,8 @@ def _check_reviewer_id(body: SubmitAnswerBody, context: RequestContext) -> None:
             f"reviewerId names somebody else: this answer comes from {name}, who is signed in. Leave reviewerId out, "
             "or sign in as that person. The request is still open."
         )
-        raise Forbidden(message, approval_id=body.requestId)
+        problems = [{"pointer": "/reviewerId", "message": "not the person who is signed in"}]
+        raise Forbidden(message, approval_id=body.requestId, problems=problems)
 
 
 def _check_submission(body: SubmitAnswerBody, state: ServerState) -> None:
