@@ -34,8 +34,7 @@ export interface DecidedEntry {
   approval: string;
   status: string;
   reason: string;
-  /** A rejection that can be undone until it is released to the agent. */
-  isUndoable: boolean;
+  isUndoable: boolean; // a rejection that is not released to the agent yet
 }
 export interface ResultEntry {
   kind: "resulted";
@@ -234,18 +233,16 @@ function addRequest(
   data: Record<string, unknown>,
   now: number,
 ): ThreadState {
-  const approval = data.approval as ApprovalJson;
-  const shown = { ...approval, read_at: now };
+  const shown = { ...(data.approval as ApprovalJson), read_at: now };
   const path = (data.agent_path as string[] | undefined) ?? [];
-  const entries = new Map(state.entries).set(line, { kind: "asked", approval: approval.id, path, shown });
+  const entries = new Map(state.entries).set(line, { kind: "asked", approval: shown.id, path, shown });
   return { ...state, entries };
 }
 
 function endTurn(state: ThreadState, line: number, status: string, reason: string): ThreadState {
-  const endedLine = Math.max(state.endedLine, line);
   return {
     ...addEntry(state, line, { kind: "ended", status, reason }),
-    endedLine,
+    endedLine: Math.max(state.endedLine, line),
     draft: null,
     status: "idle",
   };
