@@ -15,6 +15,7 @@ policy:
   rules:
     - {name: reads are free, effect: read, then: allow}
     - {name: those are quick, tools: [okr_create_objective], then: ask, expires_in: 1s}
+    - {name: those can be undone, tools: [cms_delete_post], then: ask, undo_window: 10m}
 """
 
 

@@ -11,6 +11,13 @@ from playwright.sync_api import expect
 from tests.browser.chat_page import POLICY, OpenStreams, open_chat_page
 from tests.browser.site import Site, Visit, Visitors, run_site
 
+TAB_THEN_ENTER_AT_ONCE = """
+field => {
+  field.dispatchEvent(new KeyboardEvent("keydown", { key: "Tab", bubbles: true, cancelable: true }));
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -50,6 +57,65 @@ def test_a_rejection_is_acknowledged_by_the_agent(site: Site, visit: Visit) -> N
     expect(chat.cards).to_have_attribute("data-status", "rejected")
     expect(chat.calls("linear_create_issue")).to_have_attribute("data-state", "rejected")
     expect(chat.replies.last).to_contain_text("Not today.")
+
+
+# R14
+@pytest.mark.smoke
+def test_one_tab_leads_to_the_newest_card_and_enter_approves_it(site: Site, visit: Visit) -> None:
+    chat = open_chat_page(site, visit)
+    chat.say('create an issue titled "By keys"')
+    card = chat.card("By keys")
+    expect(card).to_have_attribute("data-settled", "true")
+    expect(chat.field).to_be_focused()  # a card takes no focus
+    chat.page.keyboard.press("Enter")  # an empty message is not sent, and nothing is approved
+    chat.field.evaluate(TAB_THEN_ENTER_AT_ONCE)
+    expect(card).to_be_focused()
+    expect(card).to_have_attribute("data-status", "pending")
+    while card.get_attribute("data-status") == "pending":  # Enter counts once the card has had the focus for a moment
+        chat.page.keyboard.press("Enter")
+    expect(chat.replies.last).to_contain_text("By keys")
+    expect(chat.calls("linear_create_issue")).to_have_attribute("data-state", "succeeded")
+
+
+# R14
+def test_keys_edit_the_card_and_tab_goes_on_to_stop(site: Site, visit: Visit) -> None:
+    chat = open_chat_page(site, visit)
+    chat.say('create an issue titled "Edited by keys"')
+    card, stop = chat.card("Edited by keys"), chat.page.get_by_role("button", name="Stop")
+    expect(card).to_have_attribute("data-settled", "true")
+    chat.page.keyboard.press("Tab")
+    expect(card).to_be_focused()
+    chat.page.keyboard.press("ControlOrMeta+e")
+    expect(card.get_by_label("Edit arguments")).to_be_visible()
+    chat.page.keyboard.press("Escape")
+    chat.field.focus()
+    chat.page.keyboard.press("Tab")  # the card was visited: no trap
+    expect(stop).to_be_focused()
+    chat.field.fill("a message")
+    chat.field.press("Tab")
+    expect(chat.page.get_by_role("button", name="Send")).to_be_focused()
+    chat.field.fill("")
+    chat.field.press("Tab")  # the field was used again
+    expect(card).to_be_focused()
+    expect(card).to_have_attribute("data-status", "pending")
+    stop.click()
+
+
+# R14
+def test_an_undone_rejection_opens_its_card_again_in_its_place(site: Site, visit: Visit) -> None:
+    chat = open_chat_page(site, visit)
+    chat.say('delete the post "hello-world"')
+    card = chat.cards.first
+    expect(card).to_have_attribute("data-status", "pending")
+    card.get_by_role("button", name="Reject").click()
+    card.get_by_role("button", name="Reject").last.click()
+    expect(card).to_have_attribute("data-status", "rejected")
+    expect(chat.page.get_by_text("The agent is told about the rejection once it cannot be undone.")).to_be_visible()
+    card.get_by_role("button", name="Undo").click()
+    expect(card).to_have_attribute("data-status", "pending")
+    expect(chat.page.get_by_text("1 approval needs a decision.")).to_be_visible()
+    expect(chat.cards).to_have_count(1)
+    chat.page.get_by_role("button", name="Stop").click()
 
 
 # R3 R6

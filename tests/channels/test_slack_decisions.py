@@ -138,6 +138,8 @@ async def test_what_does_not_fit_is_said_at_its_field_and_nothing_typed_is_lost(
     assert said == errors or set(said) == errors
     assert form.id in scenario.slack.views
     assert await scenario.status(approval_id) == "pending"
+    [(_, actor, content)] = await scenario.events("decision_refused")  # R41
+    assert (actor, content["via"], bool(content["fields"])) == ("bob", "slack", True)
     assert await scenario.submit(form, {"amount": "5"}) == {}
 
 

@@ -138,6 +138,7 @@ async def test_a_decision_needs_the_digest_of_what_was_seen(
     assert (missing.status, missing.error_code) == (422, "invalid_decision")
     assert (mismatch.status, mismatch.error_code) == (409, "digest_mismatch")
     assert await status(services, approval_id) == "pending"
+    assert (await event_kinds(services))[-2:] == ["decision_refused", "decision_refused"]  # R41
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.ports import User
+from interlock.runtime.durations import rfc3339
 from tests.chat_harness import ANN, FAY, TIMEOUT, ChatHarness, open_chat, tool_calls, tool_request, wait_until
 from tests.databases import Database
 from tests.support import BOB, OK, Clock
@@ -98,8 +99,26 @@ async def test_a_rejection_is_told_once_it_can_no_longer_be_taken_back(database:
             "reason": "Too early.",
             "error": "Access denied: Too early.",
         }
+        at_once, final = await chat.entries(thread, "decided")
+        for decided in (at_once, final):
+            assert (decided.body["status"], decided.body["reason"]) == ("rejected", "Too early.")
+        assert ("release_at" in at_once.body, "release_at" in final.body) == (True, False)
+
+
+# R14
+async def test_a_rejection_is_recorded_at_once_and_so_is_its_undoing(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, tool_calls(send())) as chat:
+        thread = await chat.say("Send it")
+        (card,) = await chat.pending_approvals(thread)
+        await chat.reject(card, "Too early.")
         (decided,) = await chat.entries(thread, "decided")
-        assert (decided.body["status"], decided.body["reason"]) == ("rejected", "Too early.")
+        assert decided.body["release_at"] == rfc3339(clock.now + 8_000)
+        await chat.services.inbox.undo("default", card.id, BOB)
+        await chat.run_until_idle()
+        assert [entry.body.get("reopened", False) for entry in await chat.entries(thread, "asked")] == [False, True]
+        await chat.approve(card)
+        assert [entry.body["status"] for entry in await chat.entries(thread, "decided")] == ["rejected", "approved"]
+        assert len(chat.effects.calls) == 1
 
 
 # R14

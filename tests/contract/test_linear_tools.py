@@ -15,7 +15,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools.linear import pack
 from interlock.chat.tools.linear.api import idempotent_id, make_linear_access
-from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.server import FakeLinear
@@ -464,6 +464,9 @@ RESET = "X-RateLimit-Requests-Reset"
         (200, {}, [], "not known whether"),
         (200, {}, {"data": None}, "not known whether"),
         (200, {}, {"data": {"done": {"success": False}}}, "did not do it"),
+        (200, {}, {"data": {"done": None}}, "not known whether"),
+        (200, {}, {"data": {"done": {"success": "yes"}}}, "not known whether"),
+        (200, {}, {"data": {"done": {"success": True, "any": None}}}, "holds no any. It is not known whether"),
         (200, {}, {"errors": ["odd"], "data": None}, "not known whether"),
         (200, {}, {"errors": [{"message": f"Key {KEY} is odd"}]}, "Linear refused: Key … is odd"),
         (302, {"location": "https://elsewhere.example"}, "", "not known whether"),
@@ -481,8 +484,9 @@ async def test_errors_are_plain_and_never_contain_the_key(
     assert access is not None
     async with access.open_client() as talk:
         with pytest.raises(ToolFailed) as failed:
-            await talk.mutate("mutation Any { any }")
+            await talk.mutate("mutation Any { any }", "any")
     assert words in failed.value.message
+    assert isinstance(failed.value, EffectUnknown) == ("not known whether" in words)  # R46
     assert [text for text in (*result, failed.value.message, repr(access)) if KEY in text] == []
 
 
@@ -535,7 +539,11 @@ def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:
             {"id": "DEMO-1", "title": "B", "priority": 0, "description": "C\nD"},
             "Update issue DEMO-1: title to 'B', priority to No priority, description to 'C D'",
         ),
-        ("delete_issue", {"id": "DEMO-1"}, "Delete issue DEMO-1? This cannot be undone."),
+        (
+            "delete_issue",
+            {"id": "DEMO-1"},
+            "Delete issue DEMO-1? It can be restored from Linear's trash for a limited time.",
+        ),
         ("assign_issue", {"id": "DEMO-1", "assignee": "Ada"}, "Assign issue DEMO-1 to Ada"),
         ("assign_issue", {"id": "DEMO-1", "assignee": "Nobody"}, "Take the assignee off issue DEMO-1"),
         ("change_status", {"id": "DEMO-1", "status": "Done"}, "Change the status of issue DEMO-1 to 'Done'"),

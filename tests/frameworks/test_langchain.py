@@ -177,12 +177,24 @@ def test_the_switches_of_the_open_agent_platform_count_where_they_are_asked_for(
     assert {name: found[name] for name in found if name != "schema"} == {
         "empty": runs,
         "false": runs,
-        "a text": runs,
+        "a text": asks,
         "named": asks,
         "named a read": asks,
         "a rule asks": asks,
         "a rule denies": nothing,
         "no map": asks,
+        **{
+            f"{section} {name}": end
+            for section in ("mcp_config", "rag")
+            for name, end in {
+                "marks a read": asks,
+                "marks a read, not asked for": asks,
+                "lifts": runs,
+                "lifts, not asked for": asks,
+                "another tool": asks,
+                "lifts what another map marks": asks,
+            }.items()
+        },
     }
 
 

@@ -91,13 +91,16 @@ def test_short_way_of_the_chat_page_approves_and_declines(scenario: ChatScenario
 def test_rejection_is_taken_back_and_the_call_runs(scenario: ChatScenario) -> None:  # R11
     with scenario.say(f'create an objective "Undo {scenario.name}"') as talk:
         card = talk.read_until("approval_request").data["approval"]
-        assert scenario.bob.decide(card, "reject", reason="A slip.")["status"] == "rejected"
+        rejected = scenario.bob.decide(card, "reject", reason="A slip.")
+        at_once = talk.read_until("approval_resolved").data
+        assert (at_once["status"], at_once["release_at"]) == ("rejected", rejected["release_at"])
         assert scenario.bob.post(f"/api/approvals/{card['id']}/undo", {})["status"] == "pending"
+        assert talk.read_until("approval_request").data["approval"]["status"] == "pending"
         assert scenario.count_titled("Undo") == 0
         scenario.bob.decide(card, "approve")
         talk.read_all()
     assert scenario.count_titled("Undo") == 1
-    assert [data["status"] for data in talk.events_named("approval_resolved")] == ["approved"]
+    assert [data["status"] for data in talk.events_named("approval_resolved")] == ["rejected", "approved"]
 
 
 def test_call_that_nobody_decides_times_out_for_everybody(scenario: ChatScenario) -> None:  # R5

@@ -539,6 +539,24 @@ def test_the_doctor_shows_no_secrets(shell: Shell) -> None:
         assert "xoxb-secret" not in done.out
 
 
+def test_the_template_of_the_page_is_used_as_it_is_and_the_doctor_says_how_it_was_read(shell: Shell) -> None:  # R30
+    page = (
+        (Path(__file__).parents[2] / "docs" / "configuration.md").read_text().partition("## The `approval_engine`")[2]
+    )
+    template = page.partition("```yaml\n")[2].partition("```")[0]
+    shown = page.partition("```text\n")[2].partition("```")[0]
+    (shell.folder / "interlock.yaml").write_text(template)  # INTERLOCK_DATABASE_URL names the database of this test
+    shell("migrate")
+    done = shell("doctor")
+    assert done.code == 0, done
+    assert shown in done.out
+    assert 'escalation: {"auto_reject_after": "2d", "notify_on_expiry": true, "channel": "dashboard"}' in done.out
+    (shell.folder / "interlock.yaml").write_text(template.replace("type: postgresql", "type: redis"))
+    refused = shell("doctor")
+    assert refused.code == 1
+    assert "line 3: storage.type is one of sqlite and postgresql; nothing else is supported" in refused.out
+
+
 async def test_the_doctor_finds_a_clock_that_went_back(shell: Shell) -> None:
     await propose_mail(shell, ago=-3_600_000)
     done = shell("doctor")

@@ -135,6 +135,19 @@ def test_id_with_another_digest_shows_the_interrupt_again_and_decides_nothing(cl
     again = client.run_new_client(resume=[answer])
     assert (again.outcome, again.interrupts) == ("interrupt", asked.interrupts)
     client.assert_untouched(asked)
+    refused = [each for each in client.approval(asked.interrupts[0])["timeline"] if each["kind"] == "decision_refused"]
+    assert [(each["data"]["error"], each["content"]["fields"]) for each in refused] == [
+        ("digest_mismatch", ["/args_sha256"])
+    ]  # R41
+
+
+def test_altered_answer_is_recorded_with_its_field(client: AgUiClient) -> None:  # R41
+    asked = client.ask()
+    assert client.answer({"approved": True, "reason": 7}, asked).refusal()[0] == 400
+    refused = [each for each in client.approval(asked.interrupts[0])["timeline"] if each["kind"] == "decision_refused"]
+    assert [(each["data"]["error"], each["content"]["fields"]) for each in refused] == [
+        ("invalid_request", ["/resume/0/payload/reason"])
+    ]
 
 
 def test_answer_that_is_sent_again_runs_nothing_again(client: AgUiClient) -> None:

@@ -287,6 +287,10 @@ def test_what_was_decided_elsewhere_stays_decided(scenario: AgentInboxScenario) 
     assert [(each["status"], each["error"]) for each in late[:-1]] == [(409, "already_decided")] * 5
     assert refusal(late[-1]) == "already_decided"
     assert "ada (reject)" in late[-1]["told"][0]["data"]["message"]
+    refused = [each for each in scenario.show_approval(waiting)["timeline"] if each["kind"] == "decision_refused"]
+    assert [each["content"]["kind"] for each in refused] == [
+        *("approve", "edit", "edit", "respond", "reject", "approve")
+    ]  # R41
     assert not scenario.can_start(waiting)
 
 

@@ -443,7 +443,9 @@ def test_an_answer_that_is_no_yes_and_no_no_decides_nothing(
     _ok(scenario.post(run, spec={"reject_options": [{"name": "later"}]}))
     with scenario.client("reviewer") as person:
         wrong = person.post(f"{BASE}/agent/function_calls/{run}/respond", json=said)
-    assert wrong.status_code in (400, 422), wrong.text
+        assert wrong.status_code in (400, 422), wrong.text
+        timeline = person.get(f"/api/approvals/{scenario.wait_pending(run)['id']}").json()["timeline"]
+    assert [entry["kind"] for entry in timeline] == ["proposed", "decision_refused"]  # R41
     assert _ok(scenario.look(run))["status"]["approved"] is None
 
 

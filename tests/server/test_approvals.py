@@ -312,6 +312,81 @@ async def test_answers_that_come_too_late_leave_entries_and_nobody_fills_the_led
     assert len(tried) == 60
 
 
+# R14, R41
+async def test_every_refused_answer_leaves_one_entry_with_what_was_wrong(
+    client: ClientFactory, keys: Keys, clock: Clock
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = await propose(agent)
+    path, seen = f"/api/approvals/{told['approval_id']}/decision", {"args_sha256": told["args_sha256"]}
+    attempts: list[tuple[Any, int, str, str, list[str] | None]] = [
+        ({"kind": "approve", "args_sha256": "0" * 64}, 409, "digest_mismatch", "approve", ["/args_sha256"]),
+        ({"kind": "yes", **seen}, 422, "invalid_decision", "", ["/kind"]),
+        ({"kind": "approve", "comment": "x" * 501, **seen}, 422, "invalid_decision", "", ["/comment"]),
+        ({"kind": "approve", "args": {}, **seen}, 422, "invalid_decision", "", ["/args"]),
+        ({"kind": "edit", "args": [], **seen}, 422, "invalid_decision", "", ["/args"]),
+        ({"kind": "respond", **seen}, 422, "invalid_decision", "", ["/message"]),
+        ({"kind": "approve", "sure": True, **seen}, 422, "invalid_decision", "", ["/sure"]),
+        ([], 422, "invalid_decision", "", [""]),
+    ]
+    for body, status, error, _, _ in attempts:
+        answer = await bob.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]) == (status, error)
+    unread = await bob.post(path, content=b'{"kind": "approve"', headers={"content-type": "application/json"})
+    assert unread.status_code == 400
+    short = {"approvalId": told["approval_id"], "approved": "yes"}
+    for other in ("/api/chat/approve", "/api/agent/approve"):
+        assert (await bob.post(other, json=short)).status_code == 400
+    assert (await post_action(bob, told, "undo")).status_code == 409
+    found = [entry for entry in await timeline(bob, told) if entry["kind"] == "decision_refused"]
+    expected = [(error, kind, fields) for _, _, error, kind, fields in attempts]
+    expected += [
+        ("invalid_request", "", None),
+        *[("invalid_request", "", ["/approved"])] * 2,
+        ("conflict", "undo", None),
+    ]
+    assert [
+        (entry["data"]["error"], entry["content"]["kind"], entry["content"].get("fields")) for entry in found
+    ] == expected
+    assert {(entry["actor"], entry["content"]["via"]) for entry in found} == {("bob", "key")}
+
+
+# R41
+async def test_refusals_that_are_not_recorded_any_more_are_still_refused_and_decisions_count(
+    client: ClientFactory, keys: Keys, clock: Clock
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = await propose(agent)
+    for _ in range(65):
+        answer = await post_action(bob, told, "decision", kind="approve", args_sha256="0" * 64)
+        assert (answer.status_code, answer.json()["error"]) == (409, "digest_mismatch")
+    assert [entry["kind"] for entry in await timeline(bob, told)].count("decision_refused") == 60
+    decided = await post_action(bob, told, "decision", kind="approve", args_sha256=told["args_sha256"])
+    assert (decided.status_code, decided.json()["status"]) == (200, "approved")
+
+
+# R3, R16
+@pytest.mark.parametrize("path", ["/api/chat/approve", "/api/agent/approve"])
+async def test_the_short_decision_takes_both_spellings_of_its_fields(
+    client: ClientFactory, keys: Keys, path: str
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    first, second = [await propose(agent, call_id=f"c{number}") for number in range(2)]
+    both = {"approvalId": first["approval_id"], "approval_id": second["approval_id"], "approved": True}
+    refused = await bob.post(path, json=both)
+    assert (refused.status_code, "approvalId and approval_id differ" in refused.json()["message"]) == (400, True)
+    wrong = {"approval_id": first["approval_id"], "args_sha256": "0" * 64, "approved": True}
+    assert (await bob.post(path, json=wrong)).json()["error"] == "digest_mismatch"
+    for body in (
+        {"approval_id": first["approval_id"], "args_sha256": first["args_sha256"]},
+        {**dict.fromkeys(("approvalId", "approval_id"), second["approval_id"])},
+    ):
+        done = await bob.post(path, json={**body, "approved": True})
+        assert (done.status_code, done.json()["status"]) == (200, "approved"), done.text
+    for wrong_form in ([], {"approved": True}, {"approval_id": 5, "approved": True}):
+        assert (await bob.post(path, json=wrong_form)).status_code == 400
+
+
 async def test_five_hundred_decisions_are_the_most(client: ClientFactory, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = [await propose(agent, call_id=f"c{number}") for number in range(20)]

@@ -99,9 +99,39 @@ async def test_cards_of_one_turn_are_decided_in_any_order(  # R3
         clock.advance(10_000)  # a rejection is released to the agent when it can no longer be undone
         told = fold_events((await follow_thread(app, keys, thread_id, last)).events)
     names = [name for name, _ in told]
-    assert names.count("approval_resolved") == names.count("tool_call_result") == 2
+    final = [data for name, data in told if name == "approval_resolved" and "release_at" not in data]
+    assert len(final) == names.count("tool_call_result") == 2
     results = [message for message in model.prompts[-1].messages if isinstance(message, ToolResult)]
     assert [result.call_id for result in results] == ["c1", "c2"]  # whatever came first
+
+
+async def test_a_rejection_and_its_undoing_are_streamed_at_once(  # R3, R14
+    app: RequestMiddleware, state: ServerState, keys: Keys, client: ClientFactory, clock: Clock
+) -> None:
+    person = client(keys["reviewer"])
+    async with run_chat_loop(state, ScriptedModel(["Now.", PUBLISH], ["Then not."])):
+        thread_id, last, (card,) = await ask_and_leave(app, keys)
+        path = f"/api/threads/{thread_id}/events"
+        stream = await StreamReader(app, keys["reviewer"], "GET", path, last).wait_started()
+        body = {"approval_id": card, "approved": False, "reason": "Not today."}
+        assert (await person.post("/api/agent/approve", json=body)).status_code == 200
+        await stream.read_until("approval_resolved")
+        assert (await person.post(f"/api/approvals/{card}/undo", json={})).status_code == 200
+        await stream.read_until("approval_request")
+        assert (await person.post("/api/chat/approve", json=body)).status_code == 200
+        await stream.wait_until(lambda: [event.name for event in stream.events].count("approval_resolved") == 2)
+        clock.advance(10_000)
+        await stream.read_until("done")
+        await stream.leave()
+    told = [(name, data) for name, data in fold_events(stream.events) if name.startswith("approval")]
+    assert [(name, "release_at" in data) for name, data in told] == [
+        ("approval_resolved", True),
+        ("approval_request", False),
+        ("approval_resolved", True),
+        ("approval_resolved", False),
+    ]
+    assert (told[0][1]["status"], told[0][1]["approved"], told[0][1]["reason"]) == ("rejected", False, "Not today.")
+    assert told[1][1] == card
 
 
 @pytest.mark.postgres_smoke

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 from uuid import uuid4
 
@@ -36,6 +37,12 @@ async def assert_accepted(agent: httpx2.AsyncClient, *given: Any, **more: Any) -
     assert answer.status_code == 200, answer.text
     assert answer.json()["status"] == "pending"
     return str(answer.json()["requestId"])
+
+
+async def refusals(person: httpx2.AsyncClient, request_id: str) -> list[dict[str, Any]]:
+    """The entries of refused answers to a request."""
+    timeline = (await person.get(f"/api/approvals/{request_id}")).json()["timeline"]
+    return [entry for entry in timeline if entry["kind"] == "decision_refused"]
 
 
 async def submit(person: httpx2.AsyncClient, request_id: str, decision: str, **more: Any) -> httpx2.Response:
@@ -168,11 +175,15 @@ async def test_a_modified_payload_is_what_may_be_done(client: ClientFactory, key
 @pytest.mark.parametrize(
     ("decision", "more", "where"),
     [
-        ("modified", {}, "/modifiedPayload"),
-        ("approved", {"modifiedPayload": PAY}, "/modifiedPayload"),
+        ("modified", {}, "/modifiedPayload: is missing; the decision modified needs the whole changed payload"),
+        (
+            "rejected",
+            {"modifiedPayload": PAY},
+            "/modifiedPayload: goes with the decision modified, and this one is rej",
+        ),
         ("modified", {"modifiedPayload": {"amount": -1, "recipient": "x"}}, "/amount"),
         ("modified", {"modifiedPayload": {**PAY, "extra": 1}}, "extra"),
-        ("approved", {"comment": "x" * 501}, "/comment"),
+        ("approved", {"comment": "x" * 501}, "/comment: has 501 characters; at most 500 are accepted"),
     ],
 )
 async def test_an_answer_that_does_not_fit_leaves_the_request_open(
@@ -184,6 +195,76 @@ async def test_an_answer_that_does_not_fit_leaves_the_request_open(
     assert (answer.status_code, answer.json()["error"]) == (422, "invalid_decision"), answer.text
     assert where in answer.text
     assert (await resume(agent, request_id))["status"] == "pending"
+    (entry,) = await refusals(bob, request_id)  # R41
+    assert (entry["actor"], entry["data"]["error"], entry["content"]["via"]) == ("bob", "invalid_decision", "key")
+    assert entry["content"]["fields"] == [problem["pointer"] for problem in answer.json()["problems"]]
+    assert "x" * 20 not in json.dumps(entry)
+
+
+# R22, R29, R41
+@pytest.mark.parametrize("reviewer_id", ["bob", "BOB", "bob@example.com", "Bob@Example.com"])
+async def test_a_reviewer_id_may_be_that_of_who_is_signed_in(
+    client: ClientFactory, keys: Keys, reviewer_id: str
+) -> None:
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    body = {"role": "reviewer", "email": "bob@example.com"}
+    assert (await ada.put("/api/users/bob", json=body)).status_code == 200
+    request_id = await assert_accepted(agent)
+    answer = await submit(bob, request_id, "approved", reviewerId=reviewer_id)
+    assert (answer.status_code, answer.json()["reviewerId"]) == (200, "bob"), answer.text
+
+
+# R22, R29, R41
+@pytest.mark.parametrize("reviewer_id", ["ada", "b\u043eb", "", "bob ", "bob@example.com"])
+async def test_an_answer_in_another_name_is_refused_and_recorded(
+    client: ClientFactory, keys: Keys, reviewer_id: str
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await assert_accepted(agent)
+    answer = await submit(bob, request_id, "approved", reviewerId=reviewer_id)
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    assert "comes from bob, who is signed in" in answer.json()["message"]
+    assert (await resume(agent, request_id))["status"] == "pending"
+    (entry,) = await refusals(bob, request_id)
+    assert (entry["actor"], entry["data"], entry["content"]["kind"]) == ("bob", {"error": "forbidden"}, "approve")
+    assert entry["content"]["fields"] == ["/reviewerId"]
+
+
+# R22, R41
+@pytest.mark.parametrize(
+    ("wrong", "fields"),
+    [
+        ({"decision": "yes"}, ["/decision"]),
+        ({"decision": "approved", "comment": 5, "argsSha256": 5}, ["/comment", "/argsSha256"]),
+        ({"decision": "approved", "reviewerId": "x" * 1_000}, ["/reviewerId"]),
+        ({"decision": "approved", **{f"extra{number}": "secret" for number in range(20)}}, 5),
+        ({"decision": "approved", "y" * 1_000: 1}, ["/" + "y" * 199]),
+    ],
+)
+async def test_an_answer_of_the_wrong_form_is_recorded_with_its_fields(
+    client: ClientFactory, keys: Keys, wrong: dict[str, Any], fields: list[str] | int
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await assert_accepted(agent)
+    answer = await bob.post("/submit", json={"requestId": request_id.upper(), **wrong})
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    (entry,) = await refusals(bob, request_id)
+    assert (entry["actor"], entry["data"]) == ("bob", {"error": "invalid_request"})
+    found = entry["content"]["fields"]
+    assert (len(found) if isinstance(fields, int) else found) == fields
+    assert "secret" not in json.dumps(entry)
+
+
+# R41
+async def test_an_answer_of_the_wrong_form_from_a_stranger_leaves_no_entry(client: ClientFactory, keys: Keys) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await assert_accepted(agent)
+    wrong = {"requestId": request_id, "decision": "yes"}
+    statuses = [(await each.post("/submit", json=wrong)).status_code for each in (agent, client(keys["viewer"]))]
+    assert statuses == [403, 403]
+    for nothing in ({"decision": "yes"}, {"requestId": "no", "decision": "yes"}, [], "text"):
+        assert (await bob.post("/submit", json=nothing)).status_code == 400
+    assert await refusals(bob, request_id) == []
 
 
 # R22, R27

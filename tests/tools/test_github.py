@@ -464,6 +464,36 @@ async def test_any_other_response_is_reported(answer: httpx2.Response, words: st
     assert [request.url.host for request in seen] == ["api.github.com"] * 2  # the token goes nowhere else
 
 
+@pytest.mark.parametrize("answer", [(500, "busy"), (201, "<html>"), (201, "{}")])
+@pytest.mark.parametrize("search", [(200, "[]"), (403, "{}"), (500, "busy")])
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("create_issue", {"title": "Fix"}),
+        ("comment", {"number": 1, "body": "On it."}),
+        ("open_pull_request", {"title": "Fix", "head": "topic", "base": "main"}),
+        ("request_review", {"number": 1, "reviewers": ["ada"]}),
+    ],
+)
+async def test_a_write_whose_answer_cannot_be_read_has_an_unknown_effect(
+    tmp_path: Path, clock: Clock, name: str, args: dict[str, object], search: tuple[int, str], answer: tuple[int, str]
+) -> None:  # R46
+    """GitHub shows nothing before it, and afterwards nothing, or an error."""
+    sent: list[str] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.method)
+        status, text = (answer if request.method == "POST" else search) if "POST" in sent else (200, "[]")
+        return httpx2.Response(status, text=text)
+
+    async with open_services(tmp_path / "interlock.db", clock) as services:
+        records = services.store.records("default")
+        tools = github_tools.write_tools(ToolContext("default", records, {"token": "t"}, httpx2.MockTransport(respond)))
+        (tool,) = [tool for tool in tools if tool.name == f"github_{name}"]
+        with pytest.raises(EffectUnknown, match="not known: look on GitHub"):
+            await tool.run(ToolInvocation({"repo": REPO, **args}, "key"))
+
+
 async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:
     sqlite_pack.github.open_issue(sqlite_pack.repo, "Login fails")
     await sqlite_pack.run("open_pull_request", title="Fix login", head="topic", base="main")

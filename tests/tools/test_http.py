@@ -12,7 +12,7 @@ from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import http
 from interlock.core.call import redact
 from interlock.core.canonical import canonical
-from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
+from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.ssrf import EgressPolicy, PinnedTransport
 from tests.tools.fake_network import OK, FakeNetwork, FakeResolver, authority, page, redirect, run_web_server
 
@@ -279,6 +279,16 @@ async def test_a_slow_answer_is_not_waited_for() -> None:
             await post_tool(**settings).run(ToolInvocation({"url": f"{at}/a", "body": "x"}, "key"))
 
 
+async def test_a_post_whose_answer_cannot_be_read_has_an_unknown_effect() -> None:  # R46
+    async with run_web_server(a=b"HTTP/1.1 302 Found\r\nlocation: http://[\r\ncontent-length: 0\r\n\r\n") as fake:
+        settings, url = local_settings(fake.port), f"http://127.0.0.1:{fake.port}/a"
+        with pytest.raises(EffectUnknown, match=r"could not be read\. It may have arrived"):
+            await post_tool(**settings).run(ToolInvocation({"url": url, "body": "x"}, "key"))
+        with pytest.raises(ToolFailed, match=r"could not be read\.$") as failed:
+            await get_tool(**settings).run(ToolInvocation({"url": url}, ""))
+    assert not isinstance(failed.value, EffectUnknown)
+
+
 async def test_a_name_that_takes_long_to_look_up_is_not_waited_for() -> None:
     async def never(host: str, port: int) -> list[str]:
         await asyncio.Event().wait()
@@ -298,6 +308,11 @@ async def test_a_name_that_takes_long_to_look_up_is_not_waited_for() -> None:
     ],
 )
 async def test_truncated_response_is_reported(answer: bytes) -> None:
+    async with run_web_server(a=answer) as fake:
+        with pytest.raises(EffectUnknown, match="may have arrived"):  # R46
+            await post_tool(**local_settings(fake.port)).run(
+                ToolInvocation({"url": f"http://127.0.0.1:{fake.port}/a", "body": "x"}, "key")
+            )
     async with run_web_server(a=answer) as fake:
         with pytest.raises(ToolFailed, match="broke"):
             await get_tool(**local_settings(fake.port)).run(

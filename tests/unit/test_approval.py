@@ -12,6 +12,7 @@ from interlock.core.approval.approval import (
     decide,
     delegate,
     expire,
+    record_refusal,
     resolve_unknown,
     undo,
 )
@@ -687,3 +688,12 @@ def test_only_reviewers_resolve_and_only_what_is_unknown() -> None:
     assert change.events[0].content == {"kind": "resolve", "via": "library"}
     with pytest.raises(Conflict, match="running"):
         resolve_unknown(approval_in_status("running"), "", ALICE, None, at(), ok=True)
+
+
+# R41
+def test_few_and_short_pointers_of_a_refused_answer_are_recorded() -> None:
+    problems = [Problem(f"/{number}{'x' * 300}", "odd") for number in range(9)]
+    (event,) = record_refusal(pending(), "approve", ALICE, InvalidDecision("No.", problems)).events
+    assert (event.content or {})["fields"] == [problem.pointer[:200] for problem in problems[:5]]
+    (other,) = record_refusal(pending(), "undo", ALICE, Conflict("No.")).events
+    assert "fields" not in (other.content or {})

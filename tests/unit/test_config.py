@@ -14,6 +14,7 @@ from interlock.config.load import InlinePolicy, Settings, load_settings
 from interlock.config.models import (
     ActionSettings,
     ChannelSettings,
+    EscalationSettings,
     McpServerSettings,
     OidcSettings,
     PolicyFile,
@@ -579,6 +580,121 @@ def test_other_sites_are_named_by_their_origins(tmp_path: Path, origin: str) -> 
     file.write_text(f"server: {{origins: ['{origin}']}}")
     with pytest.raises(Misconfigured, match="is no origin such as"):
         load_settings(file, {})
+
+
+TEMPLATE = """
+approval_engine:
+  storage:
+    type: Postgres
+    connection_string: ${DB_URL}
+    table: approval_requests
+    ttl_hours: 72
+  escalation:
+    auto_reject_after_hours: 1.5
+    notify_on_expiry: false
+    escalation_channel: pager
+channels:
+  pager: {kind: pagerduty}
+"""
+DB_URL = "postgresql://ada:hunter2@db/approvals"
+
+
+def test_the_approval_engine_template_is_read_as_our_own_settings(folder: Path) -> None:  # R30
+    settings = load(folder, TEMPLATE, {"DB_URL": DB_URL})
+    assert settings.storage.url == DB_URL
+    assert settings.escalation == EscalationSettings(90 * 60_000, notify_on_expiry=False, channel="pager")
+    assert settings.expires_in == 72 * HOUR
+    assert [note.partition(":")[0] for note in settings.notes] == [f"line {line}" for line in (2, 5, 6, 7, 9, 11)]
+    assert "storage.table is ignored" in settings.notes[2]
+    assert "hunter2" not in json.dumps([settings.public(), settings.notes])
+
+
+@pytest.mark.parametrize(("own", "pending"), [("", 72 * HOUR), ("defaults: {expires_in: {chat: 5m}}", 72 * HOUR)])
+def test_ttl_hours_is_the_deadline_of_policies_that_give_none(own: str, pending: int) -> None:  # R5, R30
+    policy = load_policy(own, compile_condition, expires_in=72 * HOUR).policy
+    assert policy.defaults.expires_in == {"chat": 5 * 60_000 if own else pending, "queue": pending, "paused": pending}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "storage: {type: sqlite}",
+        "storage: {type: sqlite, connection_string: sqlite:///interlock.db, url: sqlite:///interlock.db}",
+        "storage: {url: sqlite:///interlock.db}\napproval_engine: {storage: {url: sqlite:///interlock.db}}",
+        "storage: {type: '${NONE:-}', connection_string: '${NONE:-}'}",
+        "escalation: {auto_reject_after: 48h, auto_reject_after_hours: 48}",
+        "storage: {ttl_hours: '${HOURS:-0.5}'}\npolicy: {defaults: {expires_in: 30m}}",
+    ],
+)
+def test_a_setting_may_be_given_in_both_spellings_with_one_value(folder: Path, text: str) -> None:
+    settings = load(folder, text)
+    assert (settings.storage.url, settings.escalation.auto_reject_after) == ("sqlite:///interlock.db", 48 * HOUR)
+
+
+def test_a_database_named_outside_of_the_file_replaces_that_of_the_template(folder: Path) -> None:
+    assert load(folder, "storage: {type: postgres}", storage__url="sqlite:///own.db").storage.url == "sqlite:///own.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("storage: {type: redis}", "line 1: storage.type is one of sqlite and postgresql; nothing else is supported"),
+        ("storage: {type: 5}", "line 1: storage.type is one of"),
+        ("storage: {type: postgres}", "line 1: storage.type is postgresql: give its connection_string, postgresql://…"),
+        (
+            "storage:\n  type: sqlite\n  connection_string: postgresql://ada:hunter2@db/x",
+            "line 2: storage.type is sqlite, but the address on line 3 does not begin with sqlite:///",
+        ),
+        ("storage: {type: postgres, url: host=db password=hunter2}", "does not begin with postgresql://"),
+        ("storage: {connection_string: 5}", "line 1: url must be a text, not 5"),
+        (
+            "storage:\n  url: sqlite:///a.db\n  connection_string: sqlite:///b.db",
+            "line 3: storage.connection_string and storage.url (line 2) are the same setting with two values",
+        ),
+        (
+            "approval_engine:\n  storage: {url: sqlite:///b.db}\nstorage: {url: sqlite:///a.db}",
+            "line 2: approval_engine.storage.url and storage.url (line 3) are the same setting with two values",
+        ),
+        (
+            "approval_engine:\n  documents: [a]\ndocuments: [b]",
+            "line 2: approval_engine.documents and documents (line 3) are the same setting with two values",
+        ),
+        (
+            "escalation:\n  auto_reject_after: 2h\n  auto_reject_after_hours: 3",
+            "line 3: escalation.auto_reject_after_hours and escalation.auto_reject_after (line 2) are the same",
+        ),
+        (
+            "escalation: {channel: dashboard, escalation_channel: '#ops'}",
+            "escalation.escalation_channel and escalation.channel (line 1) are the same setting with two values",
+        ),
+        (
+            "storage: {ttl_hours: 2}\npolicy: {defaults: {expires_in: {chat: 2h}}}",
+            "line 1: storage.ttl_hours and defaults.expires_in of the policy (line 2) are the same setting",
+        ),
+        ("storage: {ttl_hours: 2}\npolicy: {defaults: {expires_in: soon}}", "are the same setting with two values"),
+        *(
+            (
+                f"storage: {{ttl_hours: {wrong}}}",
+                "line 1: ttl_hours must be a number of hours above 0 and at most 87,600",
+            )
+            for wrong in ("0", "-1", "0.0001", "87601", "true", "'72'", "72h", "[1]")
+        ),
+        (
+            "escalation: {auto_reject_after_hours: 0}",
+            "line 1: auto_reject_after_hours must be a number of hours above 0",
+        ),
+        ("storage: {ttl_hours: }", "line 1: storage.ttl_hours is empty; give it a value or remove the key"),
+        ("approval_engine: ", "line 1: approval_engine is empty; give it a value or remove the key"),
+        ("approval_engine: 5", "line 1: approval_engine must be a mapping of sections"),
+        ("approval_engine: {stroage: {}}", 'unknown key "stroage" in the configuration; did you mean "storage"?'),
+        ("storage: {tabel: x}", 'unknown key "tabel" in storage'),
+        ("escalation: {escalation_channel: pagre}", 'unknown channel "pagre"'),
+    ],
+)
+def test_a_template_that_cannot_be_meant_is_refused(folder: Path, text: str, words: str) -> None:  # R30
+    said = complaints(folder, text)
+    assert words in said[0]
+    assert "hunter2" not in said[0]
 
 
 def test_without_a_key_there_is_no_default_model(folder: Path) -> None:

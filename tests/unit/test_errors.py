@@ -8,9 +8,11 @@ from interlock.core import errors
 from interlock.core.errors import (
     CallRefused,
     DeniedNow,
+    DigestMismatch,
     Error,
     FindingsNotAcknowledged,
     InvalidDecision,
+    InvalidRequest,
     ModelFailed,
     NotFound,
     Problem,
@@ -167,3 +169,12 @@ def test_a_failed_model_says_whether_another_try_may_help() -> None:
 def test_what_is_denied_now_is_a_conflict_at_a_start_and_a_wrong_decision_to_a_person() -> None:
     assert DeniedNow("No.").status == 409
     assert DeniedNow("No.").for_decision().status == 422
+
+
+def test_an_error_points_to_the_fields_that_are_wrong() -> None:  # R41
+    twice = [Problem("/comment", "too long"), Problem("/comment", "odd"), Problem("/kind", "unknown")]
+    assert InvalidDecision("No.", twice).pointers == ("/comment", "/kind")
+    assert FindingsNotAcknowledged("No.").pointers == ("/acknowledged",)
+    assert DigestMismatch("No.").pointers == ("/args_sha256",)
+    assert InvalidRequest("No.", problems=[{"pointer": "/a", "message": "odd"}]).pointers == ("/a",)
+    assert [InvalidRequest("No.").pointers, NotFound("No.").pointers] == [(), ()]

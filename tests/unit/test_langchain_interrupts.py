@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from interlock.integrations.langchain.interrupts import (
     InterruptMark,
     InterruptRequest,
     coerce_arguments,
+    kept_switches,
     parse_decision,
     read_mark,
+    read_switch,
     safe_sentence,
 )
 
@@ -188,3 +191,38 @@ def test_an_interrupt_that_is_somebody_elses_has_no_mark(value: object) -> None:
 )
 def test_an_argument_makes_no_markup_and_no_line_in_what_front_ends_show(to: str, shown: str) -> None:
     assert safe_sentence(ToolSpec("send_mail", "write", describe="Mail {to}?"), {"to": to}) == shown
+
+
+MARKED, LIFTED = {"tool_approvals": {"pay": True}}, {"tool_approvals": {"pay": False}}
+
+
+@pytest.mark.parametrize(
+    ("configurable", "switch"),
+    [
+        ({}, ""),
+        ({"tool_approvals": {}}, "off"),
+        (MARKED, "on"),
+        (LIFTED, "off"),
+        ({"mcp_config": MARKED}, "on"),
+        ({"rag": MARKED}, "on"),
+        ({"mcp_config": LIFTED}, "off"),
+        ({"mcp_config": LIFTED, "rag": MARKED}, "on"),
+        ({**LIFTED, "rag": MARKED}, "on"),
+        ({"mcp_config": {"tool_approvals": {"other": False}}}, ""),
+        ({"mcp_config": {"url": "https://mcp.example"}, "rag": None}, ""),
+        ({"mcp_config": {"tool_approvals": {"pay": "true"}}}, "on"),
+        ({"mcp_config": {"tool_approvals": {"pay": None}}}, "on"),
+        ({"mcp_config": {"tool_approvals": ["pay"]}}, ""),
+    ],
+)
+def test_a_switch_of_any_map_asks_and_only_false_lifts(configurable: dict[str, Any], switch: str) -> None:  # R9
+    assert read_switch(configurable, "pay", from_config=True) == switch
+    assert read_switch(configurable, "pay", from_config=False) == ("on" if switch == "on" else "")
+    resumed = json.loads(json.dumps(kept_switches(configurable)))
+    assert read_switch(resumed, "pay", from_config=True) == switch
+    assert read_switch(json.loads(json.dumps(kept_switches(resumed))), "pay", from_config=True) == switch
+
+
+def test_nothing_but_the_switches_of_a_section_is_kept() -> None:  # R9
+    section = {"url": "https://mcp.example", "token": "secret", **MARKED}
+    assert "secret" not in json.dumps(kept_switches({"mcp_config": section, "user": "ada"}))

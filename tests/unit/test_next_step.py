@@ -164,6 +164,16 @@ def test_what_was_decided_otherwise_is_looked_at_and_not_started(status: str) ->
     assert handled_calls(transcript_with_calls("c1").add_approval("c1").add_decision("c1", status)) == {"wait": ["c1"]}
 
 
+def test_a_rejection_that_can_be_undone_is_no_decision_yet() -> None:  # R14
+    transcript = transcript_with_calls("c1").add_approval("c1").add_decision("c1", "rejected", release_at="soon")
+    call = read_turn_state(transcript.entries).calls["c1"]
+    assert (call.is_rejected, call.decision) == (True, "")
+    assert handled_calls(transcript) == {"wait": ["c1"]}
+    call = read_turn_state(transcript.add_approval("c1", reopened=True).entries).calls["c1"]
+    assert (call.is_rejected, call.decision) == (False, "")
+    assert handled_calls(transcript.add_decision("c1")) == {"start": ["c1"]}
+
+
 def test_what_runs_in_another_process_is_waited_for() -> None:
     assert handled_calls(transcript_with_calls("c1").add_approval("c1", "running")) == {"wait": ["c1"]}
 

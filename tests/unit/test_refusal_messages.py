@@ -129,7 +129,10 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "an answer of the wrong kind",
         lambda: decide(pending(Ask(decisions=("approve", "edit"))), respond(pending()), ALICE, at()),
-        invalid_body("invalid_decision", "This call cannot be answered by respond; allowed: approve, edit."),
+        {
+            **invalid_body("invalid_decision", "This call cannot be answered by respond; allowed: approve, edit."),
+            "problems": [{"pointer": "/kind", "message": "one of approve, edit"}],
+        },
     ),
     (
         "an edited call, unseen",

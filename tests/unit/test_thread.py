@@ -119,6 +119,7 @@ def test_what_others_rely_on_is_written_down() -> None:
     assert (THREAD_ID_PREFIX, MAX_TEXT, MAX_TITLE) == ("thread-", 100_000, 80)
     assert set(LEDGER_FIELDS) == {
         *("agent", "call", "tool", "tools", "approval", "status", "model", "tokens", "attempt", "thread", "answer"),
+        *("release_at", "reopened"),
     }
 
 

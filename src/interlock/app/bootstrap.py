@@ -35,11 +35,12 @@ Toggles = Mapping[str, Mapping[str, bool]]
 
 
 class PolicyChannelSettings(NamedTuple):
-    """Configured settings for the policies of a workspace: reminders, and the available channels."""
+    """Configured settings for the policies of a workspace: reminders, the available channels, and `expires_in`."""
 
     reminders: tuple[int, ...] | None = None
     channels: frozenset[str] | None = None
     has_destinations: bool = True
+    expires_in: int | None = None
 
 
 def wall_clock() -> int:
@@ -94,7 +95,9 @@ class AppServices:
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
         names = known_names(await self.store.users(workspace), channel_settings)
-        loaded = load_policy(body, compile_condition, names, toggles, channel_settings.reminders)
+        loaded = load_policy(
+            body, compile_condition, names, toggles, channel_settings.reminders, channel_settings.expires_in
+        )
         self.inbox.in_force.freezes = await self.store.open_freezes(workspace)
         if text is not None:
             stored = await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,9 @@ from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
 from interlock.core.declared import call_findings, call_sentence, card_texts
 from interlock.core.errors import (
     ALREADY_DECIDED_ERRORS,
+    Conflict,
     Error,
+    Expired,
     Forbidden,
     InvalidDecision,
     InvalidRequest,
@@ -45,6 +48,7 @@ ERASED_MESSAGE = "The content of this call was erased."
 SPEC_LOOKBACK = 50  # calls of a tool to search for its definition
 REVOCATION_LOOKBACK = 10_000  # entries of the ledger
 MAX_REFUSALS = 60  # ledger entries per minute for one person's refused decisions
+REFUSALS = (Conflict, Forbidden, InvalidDecision)  # errors of a decision that the person can do something about
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,17 @@ class Inbox:
         return ApprovalDetails(stored, status, await self._card(stored, spec), timeline, spec)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
+        if self._has_many_refusals(workspace, reviewer):
+            await self.check_decision(workspace, approval_id, decision, reviewer)
         try:
             return await self.in_force.retry_if_outdated(
                 approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
             )
         except ALREADY_DECIDED_ERRORS as error:
             return await self.record_refusal(workspace, approval_id, decision, reviewer, error)
+        except REFUSALS:  # recorded with the transaction
+            self._count_refusal(workspace, reviewer)
+            raise
 
     async def _decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         prepare = await self._prepare_decision(workspace, approval_id, decision)
@@ -143,20 +152,43 @@ class Inbox:
         if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:
             raise error
 
+    @asynccontextmanager
+    async def recording_refusals(
+        self, workspace: str, approval_id: str, reviewer: Reviewer, attempted: Decision | None = None
+    ) -> AsyncIterator[None]:
+        """Record as refused what this block refuses: for checks before `decide`, which records its own refusals."""
+        try:
+            yield
+        except (*REFUSALS, *ALREADY_DECIDED_ERRORS, InvalidRequest) as error:
+            with suppress(NotFound):
+                await self.record_refusal(workspace, approval_id, attempted, reviewer, error)
+            raise
+
     async def record_refusal(
         self, workspace: str, approval_id: str, decision: Decision | None, reviewer: Reviewer, error: Error
     ) -> Approval:
         """Record a refused attempt and raise the error: for problems with how a decision was submitted."""
-        who, now = f"{workspace}\n{reviewer.name}", self._clock()
-        if self._refusal_limiter.retry_after(who, now):
-            raise error  # one person must not fill the ledger
-        self._refusal_limiter.record_attempt(who, now)
         kind, seen = ("", None) if decision is None else (decision.kind, decision.seen.args_sha256)
+        return await self._record_refusal(workspace, approval_id, reviewer, error, kind, args_sha256=seen)
+
+    async def _record_refusal(
+        self, workspace: str, approval_id: str, reviewer: Reviewer, error: Error, kind: str, **seen: object
+    ) -> Approval:
+        if self._has_many_refusals(workspace, reviewer):
+            raise error
+        self._count_refusal(workspace, reviewer)
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, _: approvals.record_refusal(approval, kind, reviewer, error, args_sha256=seen),
+            lambda approval, _: approvals.record_refusal(approval, kind, reviewer, error, **seen),
         )
+
+    def _has_many_refusals(self, workspace: str, reviewer: Reviewer) -> bool:
+        """Whether further refusals are not recorded for now: one person must not fill the ledger."""
+        return self._refusal_limiter.retry_after(f"{workspace}\n{reviewer.name}", self._clock()) > 0
+
+    def _count_refusal(self, workspace: str, reviewer: Reviewer) -> None:
+        self._refusal_limiter.record_attempt(f"{workspace}\n{reviewer.name}", self._clock())
 
     async def bulk(
         self, workspace: str, decisions: Sequence[tuple[str, Decision | Error]], reviewer: Reviewer
@@ -166,9 +198,12 @@ class Inbox:
         return await asyncio.gather(*tries)
 
     async def undo(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
-        return await self._store.transition_by(
-            workspace, approval_id, reviewer, lambda approval, moment, who: approvals.undo(approval, who, moment)
-        )
+        try:
+            return await self._store.transition_by(
+                workspace, approval_id, reviewer, lambda approval, moment, who: approvals.undo(approval, who, moment)
+            )
+        except (Conflict, Expired) as error:
+            return await self._record_refusal(workspace, approval_id, reviewer, error, "undo")
 
     async def delegate(self, workspace: str, approval_id: str, to: People, reviewer: Reviewer) -> Approval:
         return await self._store.transition_by(

@@ -264,21 +264,21 @@ class Workspaces:
         self, workspace: str, snapshot: WorkspaceSnapshot
     ) -> tuple[LoadedPolicy, StalePolicy | None]:
         """Load in a thread, without checking teams and channels: a missing one stops nothing."""
-        toggles, reminders = self.toggles(snapshot.agents), self._channel_settings(workspace).reminders
+        toggles, own = self.toggles(snapshot.agents), self._channel_settings(workspace)
         configured = self._configured if workspace == DEFAULT_WORKSPACE else None
 
         def load(text: str) -> LoadedPolicy:
-            return load_policy(text, compile_condition, None, toggles, reminders)
+            return load_policy(text, compile_condition, None, toggles, own.reminders, own.expires_in)
 
         return await self._load(partial(load_effective_policy, snapshot.policy, configured, load))
 
     async def _load_checked_policy(self, workspace: str, body: str, snapshot: WorkspaceSnapshot) -> LoadedPolicy:
         """Load and check teams and channels."""
-        channel_settings = self._channel_settings(workspace)
-        names = known_names([user for user in snapshot.people.values() if user.removed_at is None], channel_settings)
+        own = self._channel_settings(workspace)
+        names = known_names([user for user in snapshot.people.values() if user.removed_at is None], own)
         toggles = self.toggles(snapshot.agents)
         return await self._load(
-            partial(load_policy, body, compile_condition, names, toggles, channel_settings.reminders)
+            partial(load_policy, body, compile_condition, names, toggles, own.reminders, own.expires_in)
         )
 
     async def _load(self, work: Callable[[], T]) -> T:

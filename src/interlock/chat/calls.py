@@ -36,6 +36,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.ports import Clock
 from interlock.presenters.model_message import error_message, problem_message, refusal_message
+from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import validate
 
 TOOL_LEASE = 60_000  # milliseconds, of a running tool; renewed while it runs
@@ -90,6 +91,7 @@ class ToolCallRunner:
         outcome = await self.services.gate.get_outcome(self._workspace, call.approval_id)
         match outcome:
             case Waiting():
+                await self._record_rejection(call, outcome)
                 return outcome
             case Proceed() if not call.decision:
                 await self._record_decision(call, "approved")
@@ -195,14 +197,28 @@ class ToolCallRunner:
         finally:
             renewing.cancel()
 
-    async def _record_proposal(self, call: PendingCall, status: str) -> None:
+    async def _record_rejection(self, call: PendingCall, waiting: Waiting) -> None:
+        """Record a rejection at once, though the model gets it only when it is released, and the undoing of one."""
+        if waiting.status == "pending" and call.is_rejected:
+            await self._record_proposal(call, "pending", is_reopened=True)
+        if waiting.status != "rejected" or waiting.until is None or call.is_rejected:
+            return
+        approval = await self.services.gate.find_approval(self._workspace, self.leased_thread.thread.id, call.id)
+        reason = approval.decision.reason if approval and approval.decision else ""
+        body = {"call": call.tool_request.id, "approval": call.approval_id, "status": "rejected", "reason": reason}
+        entry = NewThreadEntry("decided", self._actor, {**body, "release_at": rfc3339(waiting.until)})
+        await self.leased_thread.append_and_mirror(entry)
+
+    async def _record_proposal(self, call: PendingCall, status: str, *, is_reopened: bool = False) -> None:
         """Record that the gate knows the call. A pending one is shown as a card, also in the person's own thread."""
-        body = {
+        body: dict[str, object] = {
             "call": call.tool_request.id,
             "tool": call.tool_request.tool,
             "approval": call.approval_id,
             "status": status,
         }
+        if is_reopened:
+            body["reopened"] = True
         entry = NewThreadEntry("asked", self._actor, body)
         await (self.leased_thread.append_and_mirror(entry) if status == "pending" else self.leased_thread.append(entry))
 

@@ -70,7 +70,7 @@ def line_events(entry: ThreadEntry) -> list[tuple[str, dict[str, object], str]]:
                 "approved": approved,
                 **_agent_path(body),
             }
-            data |= {"reason": body["reason"]} if body.get("reason") else {}
+            data |= {name: body[name] for name in ("reason", "release_at") if body.get(name)}
             data |= {"result": body["result"]} if "result" in body else {}  # an answer, which may be 0 or false
             return [("approval_resolved", data, "")]
         case "resulted":

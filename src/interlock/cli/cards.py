@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import cast
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -223,6 +224,9 @@ def _event(entry: Entry) -> Text:
         return line.append("  (details were erased)", style="dim")
     if entry.kind.startswith("deliver"):
         line.append(f"  {escape_invisible(str(json.loads(entry.data).get('channel')))}")
+    if entry.kind == "decision_refused":
+        wrong = ", ".join(cast(list[str], (content or {}).get("fields", [])))
+        line.append(f"  {json.loads(entry.data)['error']}" + (f" ({escape_invisible(wrong)})" if wrong else ""))
     for label, value in (content or {}).items():
         if label in ("via", "args_sha256") and isinstance(value, str):
             line.append(f"  {label} {escape_invisible(value)[:16]}", style="dim")

@@ -45,7 +45,7 @@ async def put_current_in_force(context: CommandContext) -> None:
     toggles = merge_toggles(settings.toggles(), agents)
 
     def load(text: str) -> LoadedPolicy:
-        return load_policy(text, compile_condition, None, toggles, settings.routing.reminders)
+        return load_policy(text, compile_condition, None, toggles, settings.routing.reminders, settings.expires_in)
 
     with name_source_in_errors(source):
         configured = read_configured_policy(context.settings) if stored is not None else None
@@ -84,7 +84,9 @@ def configured_source(settings: Settings) -> PolicySource:
 
 def load_source(source: PolicySource, settings: Settings, names: KnownNames | None = None) -> LoadedPolicy:
     with name_source_in_errors(source):
-        return load_policy(source.text, compile_condition, names, settings.toggles(), settings.routing.reminders)
+        return load_policy(
+            source.text, compile_condition, names, settings.toggles(), settings.routing.reminders, settings.expires_in
+        )
 
 
 @contextmanager

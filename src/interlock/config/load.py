@@ -20,6 +20,7 @@ from interlock.config.agents import (
     read_packs,
     read_tool_settings,
 )
+from interlock.config.aliases import resolve_aliases
 from interlock.config.models import (
     APPLY_MODES,
     BUILTIN_ACTIONS,
@@ -116,6 +117,7 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
     if document is None or document.value is None:
         document = YamlNode({}, 1)
     document = interpolator.interpolate(document)
+    aliases = resolve_aliases(reader, document, has_url="storage.url" in overrides)
     _override(document, overrides)
     top = reader.fields(document, SECTIONS, "the configuration")
     default_workspace, others = read_workspace_settings(reader, top), read_workspaces(reader, top)
@@ -141,6 +143,8 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         file=file,
         masked_values=interpolator.masked_values,
         workspaces=others,
+        expires_in=aliases.expires_in,
+        notes=aliases.notes,
     )
     _check_pack_names(reader, top, settings)
     reader.finish()

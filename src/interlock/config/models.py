@@ -258,7 +258,8 @@ class Settings:
 
     `is_named`: the file was named, by `--config` or the environment, and not only found in the working folder.
     `default_model` is for agents that name none; it is empty if no provider has a key. `channels`, `routing`, `tools`
-    and `documents` belong to the default workspace; `for_workspace` gives the settings of another one.
+    and `documents` belong to the default workspace; `for_workspace` gives the settings of another one. `expires_in` is
+    for policies whose defaults give none; `notes` say what was read under another name, or ignored.
     """
 
     storage: StorageSettings = StorageSettings()
@@ -280,6 +281,8 @@ class Settings:
     is_named: bool = False
     masked_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
+    expires_in: int | None = None
+    notes: tuple[str, ...] = ()
 
     def for_workspace(self, workspace: str) -> Settings:
         """The settings of one workspace, without those of any other.

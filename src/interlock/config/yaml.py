@@ -13,7 +13,7 @@ import yaml
 
 from interlock.core.canonical import MAX_DEPTH
 from interlock.core.errors import InvalidRequest, Misconfigured, did_you_mean
-from interlock.runtime.durations import format_duration, parse_duration
+from interlock.runtime.durations import HOUR, MAX_DURATION, format_duration, parse_duration
 
 MAX_BYTES = 5 * 1024 * 1024
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times as fast and not always available
@@ -243,7 +243,7 @@ class YamlReader:
         for key in odd:
             if key not in keys:
                 self.add_problem(members[key].line, f'unknown key "{key}" in {what}{did_you_mean(key, keys)}')
-            elif not _is_unset(members[key]):
+            elif not is_unset(members[key]):
                 self.add_problem(members[key].line, f"{key} is empty; give it a value or remove the key")
         return {key: inner for key, inner in members.items() if key not in odd} if odd else members
 
@@ -341,6 +341,15 @@ class YamlReader:
             case _:
                 return self._add_type_problem(item, what, "a duration such as 90s, 5m, 2h or 1d", 0)
 
+    def node_hours(self, item: YamlNode, what: str) -> int | None:
+        """A number of hours, which may have a fraction, in milliseconds; None if it is not one."""
+        match _interpolated_value(item):
+            case int() | float() as hours if not isinstance(hours, bool) and 1_000 <= hours * HOUR <= MAX_DURATION:
+                return round(hours * HOUR)
+            case _:
+                most = f"{MAX_DURATION // HOUR:,}"
+                return self._add_type_problem(item, what, f"a number of hours above 0 and at most {most}", None)
+
     def _mapping(self, item: YamlNode, what: str) -> Fields:
         match item.value:
             case dict() as members:
@@ -353,7 +362,7 @@ class YamlReader:
         return default
 
 
-def _is_unset(item: YamlNode) -> bool:
+def is_unset(item: YamlNode) -> bool:
     """`${NAME:-}` with nothing in the environment: as if the key were not there."""
     return item.is_interpolated and item.value == ""
 

@@ -72,6 +72,12 @@ class Error(Exception):
         self.message = message
         self.ids = ids
 
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        """JSON Pointers to what is wrong in a body, where that is known."""
+        problems = self.ids.get("problems")
+        return tuple(str(problem["pointer"]) for problem in problems) if isinstance(problems, list) else ()
+
     def to_json(self) -> dict[str, object]:
         return {"error": self.code, "message": self.message, **self.ids}
 
@@ -122,6 +128,7 @@ class Stale(Conflict):
 
 class DigestMismatch(Stale):
     code = "digest_mismatch"
+    pointers = ("/args_sha256",)
 
 
 class CallMismatch(Stale):
@@ -164,6 +171,10 @@ class InvalidDecision(Error):
         super().__init__(message, **ids)
         self.problems = tuple(problems)
 
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(problem.pointer for problem in self.problems))
+
     def to_json(self) -> dict[str, object]:
         problems = [{"pointer": p.pointer, "message": p.message} for p in self.problems]
         return {**super().to_json(), "problems": problems}
@@ -171,6 +182,7 @@ class InvalidDecision(Error):
 
 class FindingsNotAcknowledged(InvalidDecision):
     code = "findings_not_acknowledged"
+    pointers = ("/acknowledged",)
 
 
 class StoreUnavailable(Error):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import DeliveryFailed, Misconfigured
+from interlock.core.errors import DeliveryFailed, Error, Misconfigured
 from interlock.core.notify.delivery import ApprovalView, Delivery, Notification, Recipient
 from interlock.core.notify.routing import DASHBOARD, ChannelCapabilities
 from interlock.notify import channels as folder
@@ -113,6 +113,11 @@ class InboundPort(Protocol):
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> ApprovalView:
         """Decide an approval. Raises an error whose message is for the person."""
+
+    async def record_refusal(
+        self, workspace: str, approval_id: str, reviewer: Reviewer, error: Error, attempted: Decision | None = None
+    ) -> None:
+        """Record an answer that the channel refuses before `decide`, which records its own refusals."""
 
     async def run_once(
         self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""

@@ -7,7 +7,7 @@ import hmac
 import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple, cast
@@ -19,7 +19,7 @@ from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import escape_invisible
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.declared import shown_schema
-from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
+from interlock.core.errors import Conflict, Error, Expired, Misconfigured, NotFound
 from interlock.core.identity import IDENTITY_LINK_TTL, IdentityLink, read_identity_link, sign_identity_link
 from interlock.core.notify.delivery import (
     ApprovalView,
@@ -322,6 +322,14 @@ class InboundHandler:
         services = await self.notifications.workspaces.services(workspace)
         await services.inbox.decide(workspace, approval_id, decision, reviewer)
         return await self.get_approval_view(workspace, approval_id)
+
+    async def record_refusal(
+        self, workspace: str, approval_id: str, reviewer: Reviewer, error: Error, attempted: Decision | None = None
+    ) -> None:
+        self._require_own_workspace(workspace, approval_id)
+        services = await self.notifications.workspaces.services(workspace)
+        with suppress(Error):  # the person gets the channel's own message
+            await services.inbox.record_refusal(workspace, approval_id, attempted, reviewer, error)
 
     async def run_once(
         self, workspace: str, key: str, work: Callable[[], Awaitable[InboundResponse]], digest: str = ""

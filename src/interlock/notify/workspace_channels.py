@@ -47,9 +47,10 @@ def policy_load_options(settings: Settings, workspace: str = DEFAULT_WORKSPACE) 
     """Return the channels that a policy may name, checked once any workspace has some. Raises Misconfigured."""
     own = settings.for_workspace(workspace)
     if not settings.workspaces_with_channels():
-        return PolicyChannelSettings(own.routing.reminders)
+        return PolicyChannelSettings(own.routing.reminders, expires_in=own.expires_in)
     has_destinations = True in {_has_destinations(name, channel.kind) for name, channel in own.channels.items()}
-    return PolicyChannelSettings(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), has_destinations)
+    known = frozenset({DASHBOARD, *own.channels})
+    return PolicyChannelSettings(own.routing.reminders, known, has_destinations, own.expires_in)
 
 
 def _has_destinations(name: str, kind: str) -> bool:

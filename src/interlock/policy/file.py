@@ -87,17 +87,17 @@ def load_policy(
     names: KnownNames | None = None,
     toggles: Mapping[str, Mapping[str, bool]] | None = None,
     reminders: tuple[int, ...] | None = None,
+    expires_in: int | None = None,
 ) -> LoadedPolicy:
     """Load a policy: raises one Misconfigured with every problem. `toggles` come from the agents' configuration.
 
-    `reminders` are those of the configuration, for a policy without any; None if it has none either.
+    `reminders` and `expires_in` are those of the configuration, for a policy without them; None if it has none either.
     """
+    parser = _PolicyParser(
+        names=names or KnownNames(), compile=compile_condition, reminders=reminders, expires_in=expires_in
+    )
     with _collector_paused():
-        return _load(
-            text,
-            _PolicyParser(names=names or KnownNames(), compile=compile_condition, reminders=reminders),
-            toggles or {},
-        )
+        return _load(text, parser, toggles or {})
 
 
 def _load(text: str, parser: _PolicyParser, toggles: Mapping[str, Mapping[str, bool]]) -> LoadedPolicy:
@@ -131,6 +131,7 @@ class _PolicyParser:
     names: KnownNames
     compile: ConditionCompiler
     reminders: tuple[int, ...] | None = None
+    expires_in: int | None = None
     read: YamlReader = field(default_factory=YamlReader)
     warnings: list[tuple[int, str]] = field(default_factory=list)
     rule_lines: dict[str, int] = field(default_factory=dict)
@@ -145,9 +146,10 @@ def _defaults(parser: _PolicyParser, top: Fields) -> Defaults:
     if on_expiry == "escalate" and not escalation_steps:
         reader.add_problem(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the defaults")
     trust = reader.boolean(top, "trust_declared", default=base.trust_declared)
+    configured = {} if parser.expires_in is None else dict.fromkeys(SETTINGS, parser.expires_in)
     defaults = Defaults(
         unknown_tools="deny" if reader.choice(fields, "unknown_tools", ("ask", "deny"), "ask") == "deny" else "ask",
-        expires_in={**base.expires_in, **_expires_in(parser, fields)},
+        expires_in={**base.expires_in, **configured, **_expires_in(parser, fields)},
         on_expiry=cast(OnExpiry, on_expiry),
         undo_window=reader.duration(fields, "undo_window", base.undo_window),
         start_within=reader.duration(fields, "start_within", base.start_within, 1),

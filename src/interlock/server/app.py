@@ -19,7 +19,7 @@ from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import static
 from interlock.server.asgi_route import bind_routes
 from interlock.server.audit_jobs import VerificationJobs
-from interlock.server.dependencies import to_starlette
+from interlock.server.dependencies import record_invalid_decision, to_starlette
 from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
 from interlock.server.metrics import MetricsExporter
@@ -150,9 +150,11 @@ async def _handle_error(_: Request, error: Exception) -> Response:
     return to_starlette(error_response(error))
 
 
-async def _handle_validation_error(_: Request, error: Exception) -> Response:
+async def _handle_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101  registered for nothing else
-    return to_starlette(error_response(invalid_request([(each["loc"][1:], each["msg"]) for each in error.errors()])))
+    invalid = invalid_request([(each["loc"][1:], each["msg"]) for each in error.errors()])
+    await record_invalid_decision(request, error.body, invalid)
+    return to_starlette(error_response(invalid))
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> Response:

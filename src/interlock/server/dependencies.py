@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -14,7 +16,7 @@ from pydantic import BaseModel
 from interlock.app.inbox import Inbox
 from interlock.app.workspaces import WorkspaceServices
 from interlock.core.decision import Reviewer
-from interlock.core.errors import InvalidRequest, Stale
+from interlock.core.errors import Error, InvalidRequest, Stale
 from interlock.core.identity import ROLES, Principal, check_recent_sign_in
 from interlock.presenters.approval import approval_json
 from interlock.runtime.offload import offload
@@ -69,6 +71,33 @@ def require_roles(roles: frozenset[str]) -> dict[str, Any]:
 
     extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
     return {"dependencies": [Depends(check)], "openapi_extra": extra}
+
+
+def require_deciders(find_approval: Callable[[Request, object], Awaitable[str]]) -> dict[str, Any]:
+    """As `require_roles(DECIDERS)`, for a route that takes decisions: those with an invalid body are recorded too."""
+    made = require_roles(DECIDERS)
+
+    async def mark(request: Request) -> None:
+        _http_request(request).find_approval = partial(find_approval, request)
+
+    return {**made, "dependencies": [*made["dependencies"], Depends(mark)]}
+
+
+async def record_invalid_decision(request: Request, body: object, error: InvalidRequest) -> None:
+    """Record a decision that was refused for its body, with the fields that are wrong; other requests leave nothing."""
+    http_request = _http_request(request)
+    if http_request.find_approval is None or http_request.principal is None:
+        return
+    with suppress(Error):  # the caller gets the error about the body, whatever comes of this
+        context = await request_context(_state(request), http_request.principal)
+        approval_id = await http_request.find_approval(body)
+        await context.inbox.record_refusal(context.workspace, approval_id, None, context.reviewer, error)
+
+
+def body_text(body: object, *names: str) -> str:
+    """The first of these fields that is a text, in a body of any form; empty if there is none."""
+    fields = body if isinstance(body, dict) else {}
+    return next((value for name in names if isinstance(value := fields.get(name), str)), "")
 
 
 def require_recent_sign_in(roles: frozenset[str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header = tuple[bytes, bytes]
+FindApproval = Callable[[object], Awaitable[str]]  # by the parsed body
 
 JSON_TYPE = b"application/json"
 MAX_IDEMPOTENCY_KEY = 200
@@ -81,9 +82,15 @@ class HttpResponse(NamedTuple):
 
 
 class HttpRequest:
-    """One request, fully read. Authentication sets `principal`; `path_params` are the parameters in its path."""
+    """One request, fully read. Authentication sets `principal`; `path_params` are the parameters in its path.
 
-    __slots__ = ("_receive", "body", "headers", "is_cacheable", "method", "path", "path_params", "principal", "scope")
+    For a decision, `find_approval` finds the id of its approval, also if its body is invalid.
+    """
+
+    __slots__ = (
+        *("_receive", "body", "find_approval", "headers", "is_cacheable", "method", "path", "path_params"),
+        *("principal", "scope"),
+    )
 
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive) -> None:
         self.scope = scope
@@ -94,6 +101,7 @@ class HttpRequest:
         self.body = body
         self.path_params: tuple[str, ...] = ()
         self.principal: Principal | None = None
+        self.find_approval: FindApproval | None = None
         self.is_cacheable = True  # False if the route recorded nothing: a retry may then be executed again
 
     @property

@@ -179,6 +179,25 @@ async def open_agent_platform(lock: Interlock) -> Any:
         found[name] = [len(await thread.go()), len(ran)]
     thread = Thread(lock, "oap missing", [[MAIL]], from_config=True, effects={})
     found["no map"] = [len(await thread.go()), len(ran)]
+    weather = call("get_weather", city="Oslo")
+    for section in ("mcp_config", "rag"):
+        marked, lifted = (
+            {section: {"tool_approvals": {"send_mail": mark, "get_weather": mark}}} for mark in (True, False)
+        )
+        of_sections: dict[str, tuple[dict[str, Any], bool, Any]] = {
+            "marks a read": (marked, True, weather),
+            "marks a read, not asked for": (marked, False, weather),
+            "lifts": (lifted, True, MAIL),
+            "lifts, not asked for": (lifted, False, MAIL),
+            "another tool": ({section: {"tool_approvals": {"get_weather": False}}}, True, MAIL),
+            "lifts what another map marks": (lifted | {"tool_approvals": {"send_mail": True}}, True, MAIL),
+        }
+        for name, (values, asked_for, wanted) in of_sections.items():
+            effects = {"get_weather": "read", "send_mail": "write"}
+            thread = Thread(
+                lock, f"oap {section} {name}", [[wanted]], from_config=asked_for, effects=effects, values=values
+            )
+            found[f"{section} {name}"] = [len(await thread.go()), len(ran)]
     return found
 
 

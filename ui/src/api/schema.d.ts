@@ -3291,6 +3291,8 @@ export interface components {
         /**
          * ChatDecisionBody
          * @description The short decision of a chat page. Without `argsSha256` it counts only for unedited arguments without alarms.
+         *
+         *     `approval_id` and `args_sha256` are accepted as well.
          */
         ChatDecisionBody: {
             approvalId: string;
@@ -5263,6 +5265,8 @@ export interface components {
         /**
          * SubmitAnswerBody
          * @description An answer by the signed-in person. With `argsSha256` it counts only for the payload that the person saw.
+         *
+         *     `reviewerId` is no proof of who answers: if it is given, it has to be the signed-in person's name or e-mail address.
          */
         SubmitAnswerBody: {
             /** Format: uuid */
@@ -5278,6 +5282,8 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             argsSha256?: string | null;
+            /** @description Your own name or e-mail address; any other is refused. */
+            reviewerId?: string | null;
         };
         /**
          * ThreadDetails

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import httpx2
@@ -323,7 +323,7 @@ class _GitHubWriter:
                 lambda: self._post_issue(client, args, body),
                 invocation.key,
             )
-        return {"repo": args["repo"], **_issue_json(made)}
+        return {"repo": args["repo"], **_read_made(_issue_json, made)}
 
     async def _post_issue(self, client: GitHubClient, args: Args, body: Json) -> Any:
         await _check_assignees(client, args)
@@ -337,7 +337,8 @@ class _GitHubWriter:
             made = await _create_once(
                 lambda: client.pages(path, since=since), lambda: client.post(path, body), invocation.key
             )
-        return {"repo": invocation.args["repo"], "number": invocation.args["number"], "url": made["html_url"]}
+        url = _read_made(lambda item: item["html_url"], made)
+        return {"repo": invocation.args["repo"], "number": invocation.args["number"], "url": url}
 
     async def open_pull_request(self, invocation: ToolInvocation) -> object:
         """Open a pull request; all of those between the two branches are searched, since they are few."""
@@ -355,13 +356,17 @@ class _GitHubWriter:
                 lambda: client.post(path, body),
                 invocation.key,
             )
-        return {"repo": args["repo"], **_pull_json(made)}
+        return {"repo": args["repo"], **_read_made(_pull_json, made)}
 
     async def request_review(self, invocation: ToolInvocation) -> object:
         path = f"/repos/{_repo(invocation.args)}/pulls/{_number(invocation.args)}/requested_reviewers"
         async with self.github.open_client() as client:
-            made = await client.post(path, {"reviewers": invocation.args["reviewers"]})
-        return {"repo": invocation.args["repo"], **_pull_json(made), "reviewers": _requested_reviewers(made)}
+            try:
+                made = await client.post(path, {"reviewers": invocation.args["reviewers"]})
+            except GitHubResponseLost as lost:
+                raise EffectUnknown(f"{lost} {UNCLEAR}") from None
+        told = _read_made(lambda item: {**_pull_json(item), "reviewers": _requested_reviewers(item)}, made)
+        return {"repo": invocation.args["repo"], **told}
 
     async def add_labels(self, invocation: ToolInvocation) -> object:
         path = f"/repos/{_repo(invocation.args)}/issues/{_number(invocation.args)}"
@@ -402,10 +407,19 @@ async def _create_once(look: Callable[[], AsyncIterator[Json]], make: Callable[[
     try:
         return cast(Json, await make())
     except GitHubResponseLost as lost:
-        found = await _find_marked(look(), key)  # it may have been created, and only the response was lost
+        with suppress(GitHubResponseLost, ToolFailed):  # what GitHub does not show may still be there
+            found = await _find_marked(look(), key)  # it may have been created, and only the response was lost
         if found is not None:
             return found
         raise EffectUnknown(f"{lost} {UNCLEAR}") from None
+
+
+def _read_made(read: Callable[[Json], T], made: Json) -> T:
+    """Read what was made. If it is not in the response, that says nothing about the effect."""
+    try:
+        return read(made)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        raise EffectUnknown(f"GitHub's answer does not hold what was made. {UNCLEAR}") from None
 
 
 async def _find_marked(items: AsyncIterator[Json], key: str) -> Json | None:
@@ -616,6 +630,7 @@ MOVED = "It moved. Use the repository's new name."
 FAILS = "Try again later; www.githubstatus.com says what is known."
 
 Json = dict[str, Any]
+T = TypeVar("T")
 Params = Mapping[str, str | int]
 
 

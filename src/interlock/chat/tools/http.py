@@ -155,6 +155,8 @@ class _HttpFetcher:
             raise error_type(f"The connection broke before the answer was whole.{hint}") from None
         except httpx2.InvalidURL:
             raise ToolFailed("This is not a URL. Write it like https://example.com/path.") from None
+        except (httpx2.HTTPError, ValueError):
+            raise error_type(f"The answer could not be read.{hint}") from None
 
     async def _follow_redirects(self, url: str, headers: Headers) -> object:
         for _ in range(1 + MAX_REDIRECTS):

@@ -51,6 +51,8 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
 STATUSES = tuple(status for status in TRANSITIONS if status)
 APPROVED_STATUSES = frozenset({"approved", "running", "succeeded", "failed", "unknown"})  # approved, and maybe run
 FINAL_STATUSES = frozenset({"responded", "expired", "cancelled", "succeeded", "failed"})
+MAX_REFUSED_FIELDS = 5  # recorded of a refused answer
+MAX_POINTER = 200  # characters, since a pointer may hold names that the sender chose
 _new = tuple.__new__  # used for every change: a named tuple's constructor takes three times as long
 
 
@@ -296,8 +298,9 @@ def already_decided_error(approval: Approval) -> Error:
 def record_refusal(
     approval: Approval, attempt: str, reviewer: Reviewer, error: Error, **seen: object
 ) -> Change[Approval]:
-    """Record a refused attempt; the approval does not change."""
-    content = {"kind": attempt, **seen, **reviewer.trace}
+    """Record a refused attempt, with the fields that were wrong and none of their values; the approval stays as is."""
+    fields = [pointer[:MAX_POINTER] for pointer in error.pointers[:MAX_REFUSED_FIELDS]]
+    content = {"kind": attempt, **seen, **({"fields": fields} if fields else {}), **reviewer.trace}
     event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
     return Change(approval, (event,), error=error)
 
@@ -341,7 +344,7 @@ def _uncounted_decision_error(
     if kind not in approval.terms.decisions:
         allowed = ", ".join(approval.terms.decisions)
         message = f"This call cannot be answered by {kind}; allowed: {allowed}."
-        return InvalidDecision(message, approval_id=approval.id)
+        return InvalidDecision(message, [Problem("/kind", f"one of {allowed}")], approval_id=approval.id)
     if acknowledgement.args_sha256 is None and (approval.editors or approval.findings.alarms) and not ends:
         message = "The arguments were edited or may deceive: look at the card and send its args_sha256."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)

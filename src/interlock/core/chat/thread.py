@@ -35,6 +35,8 @@ LEDGER_FIELDS = (
     "attempt",
     "thread",
     "answer",
+    "release_at",
+    "reopened",
 )
 
 

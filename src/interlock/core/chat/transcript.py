@@ -21,9 +21,10 @@ MISSING_RESULT: Mapping[str, object] = {
 
 @dataclass(slots=True)
 class PendingCall:
-    """One call of the model's last turn; `approval_id` is set once the gate knows it, `decision` once there is one.
+    """One call of the model's last turn; `approval_id` is set once the gate knows it, `decision` once it is final.
 
-    `child` is the thread of the sub-agent that the call was delegated to.
+    `is_rejected` while a recorded rejection can still be undone. `child` is the thread of the sub-agent that the call
+    was delegated to.
     """
 
     tool_request: ToolRequest
@@ -31,6 +32,7 @@ class PendingCall:
     _: KW_ONLY
     approval_id: str = ""
     decision: str = ""
+    is_rejected: bool = False
     child: str = ""
     ended: bool = False
 
@@ -152,6 +154,9 @@ def _apply_to_call(state: TurnState, call: PendingCall, kind: str, body: dict[st
         case "asked":
             call.approval_id = body["approval"]
             call.decision = "" if body["status"] == "pending" else body["status"]
+            call.is_rejected = False
+        case "decided" if "release_at" in body:
+            call.is_rejected = True
         case "decided":
             call.decision = body["status"]
         case "delegated":

@@ -22,7 +22,14 @@ from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.core.run import Pause
-from interlock.integrations.langchain.interrupts import RECHECK, Shape, parse_decision, read_mark
+from interlock.integrations.langchain.interrupts import (
+    RECHECK,
+    Shape,
+    kept_switches,
+    parse_decision,
+    read_mark,
+    read_switch,
+)
 from interlock.integrations.langchain.steps import (
     INBOX,
     ConcurrentCalls,
@@ -50,7 +57,6 @@ __all__ = [
     "send_each_call",
 ]
 ReadPerson = Callable[[Config], str]
-SWITCHES_KEY = "tool_approvals"  # key in a config, as the Open Agent Platform names it
 UNDO_SECONDS = 30.0  # seconds to wait after the reviewer's own rejection, while it can be undone
 
 
@@ -61,8 +67,7 @@ class Gate:
     A tool in `delegates` hands over to another agent, whose calls have their own gate: it needs approval only if it
     also has an effect, and then once, before it starts. `reviewer` and `requester` return names of people from the
     config of the run. With a `reviewer`, answers from front ends are decisions of that person; without one they decide
-    nothing. With `from_config` the switches come from `config["configurable"]["tool_approvals"]`: a tool not named
-    there needs no approval.
+    nothing. A tool that `tool_approvals` of a config marks needs approval; with `from_config` the others do not.
     """
 
     agent: Agent
@@ -141,9 +146,8 @@ class Gate:
         self, known_tool: LangChainTool, args: Args, location: GraphLocation, call_id: str, says: str
     ) -> tuple[ToolCall, ToolSpec]:
         spec, more = known_tool.spec, {"agent_says": says}
-        switches = location.configurable.get(SWITCHES_KEY) if self.from_config else None
-        if isinstance(switches, Mapping):
-            more["switch"] = "on" if switches.get(spec.name) is True else "off"
+        if switch := read_switch(location.configurable, spec.name, from_config=self.from_config):
+            more["switch"] = switch
             spec = spec if spec.effect else replace(spec, effect="write")
         if self.requester is not None:
             more["requester"] = self.requester(location.config)
@@ -194,7 +198,7 @@ class Gate:
 
     def _save_pause(self, step: ToolCallStep) -> SyncAsyncAction:
         """Save the pause before the interrupt, so that an immediate decision finds the run."""
-        kept = {SWITCHES_KEY: step.location.configurable.get(SWITCHES_KEY)} if self.from_config else {}
+        kept = kept_switches(step.location.configurable)
         state, thread, agent = json.dumps(kept).encode(), step.location.thread, self.agent
         return SyncAsyncAction(lambda: agent.pause_sync(thread, state), lambda: agent.pause(thread, state))
 

@@ -1,4 +1,4 @@
-"""Interrupt payloads of LangGraph, in the current and the legacy shape, and parsing of the answers to them."""
+"""Interrupt payloads of LangGraph, in the current and the legacy shape, their answers, and a config's switches."""
 
 from __future__ import annotations
 
@@ -25,6 +25,47 @@ PYTHON_TYPES: Mapping[str, Any] = {
     "object": dict,
     "null": type(None),
 }
+
+
+SWITCHES_KEY = "tool_approvals"  # key in a config, as the Open Agent Platform names it
+SWITCH_SECTIONS = ("mcp_config", "rag")  # sections of a config with switches of their own, for their own tools
+SAVED_SWITCHES_KEY = "interlock_tool_approvals"  # the sections' switches, in the config of a resumed thread
+
+
+def read_switch(configurable: Mapping[str, Any], tool: str, *, from_config: bool) -> str:
+    """The switch of a tool in a graph's configuration: "on", "off", or "" if it says nothing about the tool.
+
+    Whoever starts the graph may require approval; only `from_config` lets them lift it. The map of a section speaks of
+    the tools that it names; with a map for all tools, one that it does not name needs no approval.
+    """
+    every = configurable.get(SWITCHES_KEY)
+    maps = [every, *section_switches(configurable).values(), *_saved_switches(configurable)]
+    named = [switches[tool] for switches in maps if isinstance(switches, Mapping) and tool in switches]
+    if any(value is not False for value in named):
+        return "on"
+    return "off" if from_config and (named or isinstance(every, Mapping)) else ""
+
+
+def kept_switches(configurable: Mapping[str, Any]) -> dict[str, Any]:
+    """The switches that a resumed thread needs, without anything else of the sections: they may hold secrets."""
+    of_sections = [*section_switches(configurable).values(), *_saved_switches(configurable)]
+    kept = {SAVED_SWITCHES_KEY: of_sections} if of_sections else {}
+    return {SWITCHES_KEY: configurable[SWITCHES_KEY], **kept} if SWITCHES_KEY in configurable else kept
+
+
+def section_switches(configurable: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name in SWITCH_SECTIONS:
+        section = configurable.get(name)
+        given = section.get(SWITCHES_KEY) if isinstance(section, Mapping) else getattr(section, SWITCHES_KEY, None)
+        if isinstance(given, Mapping):
+            found[name] = dict(given)
+    return found
+
+
+def _saved_switches(configurable: Mapping[str, Any]) -> list[Any]:
+    saved = configurable.get(SAVED_SWITCHES_KEY)
+    return saved if isinstance(saved, list) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

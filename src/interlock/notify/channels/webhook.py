@@ -21,10 +21,11 @@ from standardwebhooks import Webhook
 from interlock.core.approval.approval import DecisionRecord
 from interlock.core.canonical import parse_json
 from interlock.core.card import Card, escape_invisible
-from interlock.core.decision import Reviewer, read_decision_with_digest
+from interlock.core.decision import Decision, Reviewer, read_decision_with_digest
 from interlock.core.errors import (
     Error,
     Forbidden,
+    InvalidDecision,
     InvalidRequest,
     Misconfigured,
     NotFound,
@@ -127,12 +128,23 @@ async def _decide(
     """Decide. A refusal is stored as the response to retries; after an error on our side the request may be retried."""
     workspace, approval_id = approval_key
     try:
-        approval_view = await inbound.decide(workspace, approval_id, read_decision_with_digest(decision), reviewer)
+        given = await _read_decision(inbound, approval_key, decision, reviewer)
+        approval_view = await inbound.decide(workspace, approval_id, given, reviewer)
     except Error as error:
         if error.status >= 500:
             raise
         return error_response(error)
     return json_response(approval_status_json(approval_view))
+
+
+async def _read_decision(
+    inbound: InboundPort, approval_key: tuple[str, str], decision: object, reviewer: Reviewer
+) -> Decision:
+    try:
+        return read_decision_with_digest(decision)
+    except InvalidDecision as error:
+        await inbound.record_refusal(*approval_key, reviewer, error)
+        raise
 
 
 def _approval_summary(approval_view: ApprovalView) -> dict[str, object]:

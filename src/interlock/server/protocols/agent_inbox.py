@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, RootModel
+from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.app.inbox import ApprovalDetails
@@ -45,12 +46,12 @@ from interlock.runtime.offload import OFFLOAD_THRESHOLD as BESIDE
 from interlock.runtime.offload import offload
 from interlock.server.auth import AGENT_INBOX_PREFIX
 from interlock.server.dependencies import (
-    DECIDERS,
     VIEWERS,
     ContextDep,
     RequestContext,
     documented_errors,
     documented_responses,
+    require_deciders,
     require_roles,
     to_starlette,
 )
@@ -222,10 +223,14 @@ async def show_state(thread_id: str, context: ContextDep) -> Response:
     return to_starlette(json_response(state | more))
 
 
+async def _answered_thread(request: Request, _: object) -> str:
+    return str(request.path_params["thread_id"])
+
+
 @router.post(
     "/threads/{thread_id}/state",
     responses=documented_responses(InboxCheckpoint, 404, 409, 422),
-    **require_roles(DECIDERS),
+    **require_deciders(_answered_thread),
 )
 async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, context: ContextDep) -> Response:
     """Mark a thread as resolved without an answer: the call is rejected."""
@@ -237,7 +242,9 @@ async def resolve_thread(thread_id: str, body: InboxStateUpdateBody, context: Co
 
 
 @router.post(
-    "/threads/{thread_id}/runs", responses=documented_responses(InboxRun, 404, 409, 422), **require_roles(DECIDERS)
+    "/threads/{thread_id}/runs",
+    responses=documented_responses(InboxRun, 404, 409, 422),
+    **require_deciders(_answered_thread),
 )
 async def resume_thread(thread_id: str, body: InboxResumeBody, context: ContextDep) -> Response:
     """Answer an approval, as a decision of the signed-in person."""
@@ -252,7 +259,7 @@ async def resume_thread(thread_id: str, body: InboxResumeBody, context: ContextD
 @router.post(
     "/threads/{thread_id}/runs/stream",
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "object"}}}}, **documented_errors(404)},
-    **require_roles(DECIDERS),
+    **require_deciders(_answered_thread),
 )
 async def resume_and_stream(thread_id: str, body: InboxResumeBody, context: ContextDep) -> Response:
     """Answer an approval, with a stream as the response.
@@ -276,17 +283,13 @@ async def resume_and_stream(thread_id: str, body: InboxResumeBody, context: Cont
 
 async def _resume(thread_id: str, body: InboxResumeBody, context: RequestContext) -> dict[str, object]:
     view, human_response = await context.inbox.show(context.workspace, thread_id), body.command.resume[0]
-    if view.status != "pending":
-        raise already_decided_error(replace(view.stored.approval, status=view.status))
-    try:
+    attempted = ATTEMPTED_DECISIONS[human_response.type]
+    async with context.inbox.recording_refusals(context.workspace, thread_id, context.reviewer, attempted):
+        if view.status != "pending":
+            raise already_decided_error(replace(view.stored.approval, status=view.status))
         decision = await offload(
             BESIDE if human_response.type == "edit" else 0, lambda: _decision(human_response, view)
         )
-    except (Conflict, InvalidDecision) as error:
-        await context.inbox.record_refusal(
-            context.workspace, thread_id, ATTEMPTED_DECISIONS[human_response.type], context.reviewer, error
-        )
-        raise
     approval = await context.inbox.decide(context.workspace, thread_id, decision, context.reviewer)
     times = dict.fromkeys(("created_at", "updated_at"), rfc3339(context.state.clock()))
     ids = {"run_id": thread_id, "thread_id": thread_id, "assistant_id": ALL_AGENTS_GRAPH}

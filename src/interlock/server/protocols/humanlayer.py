@@ -13,12 +13,14 @@ import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.app.gate import Gate
@@ -35,7 +37,16 @@ from interlock.core.call import (
     redact,
 )
 from interlock.core.canonical import canonical, digest
-from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Acknowledgement, Approve, Decision, Reject, Respond
+from interlock.core.decision import (
+    MAX_COMMENT,
+    MAX_MESSAGE,
+    Acknowledgement,
+    Approve,
+    Decision,
+    Reject,
+    Respond,
+    Reviewer,
+)
 from interlock.core.errors import (
     AlreadyStarted,
     CallMismatch,
@@ -54,11 +65,13 @@ from interlock.presenters.approval import shown_args
 from interlock.runtime.durations import rfc3339
 from interlock.server.dependencies import (
     AGENTS,
-    DECIDERS,
     PrincipalDep,
     StateDep,
+    current_principal,
     documented_responses,
+    require_deciders,
     require_roles,
+    server_state,
     to_starlette,
 )
 from interlock.server.http import HttpResponse, RequestBody, example, json_response
@@ -275,6 +288,10 @@ class HumanLayerContext:
     def gate(self) -> Gate:
         return self.services.gate_for(self.principal)
 
+    @property
+    def reviewer(self) -> Reviewer:
+        return self.services.reviewer(self.principal, self.state.clock())
+
     async def approval_id_for(self, kind: RequestKind, call_id: str) -> str:
         """The approval's id, from the call's id alone: a poll names no run. Keyed, so that nobody can take it first."""
         key = await self.state.store.secret_key(self.workspace)
@@ -325,9 +342,11 @@ class HumanLayerContext:
         told = Payload(result=canonical(HANDED_OVER))
         await self.gate.finish(self.workspace, approval_id, started.fence, ok=True, payload=told)
 
+    def recording_refusals(self, stored: Stored, attempted: Decision) -> AbstractAsyncContextManager[None]:
+        return self.services.inbox.recording_refusals(self.workspace, stored.approval.id, self.reviewer, attempted)
+
     async def decide(self, stored: Stored, decision: Decision) -> Stored:
-        reviewer = self.services.reviewer(self.principal, self.state.clock())
-        await self.services.inbox.decide(self.workspace, stored.approval.id, decision, reviewer)
+        await self.services.inbox.decide(self.workspace, stored.approval.id, decision, self.reviewer)
         return await self.state.store.get(self.workspace, stored.approval.id)
 
     async def escalate(self, stored: Stored, body: EscalationBody) -> Stored:
@@ -407,15 +426,30 @@ async def show_contact(call_id: str, context: HumanLayerContextDep) -> Response:
     return to_starlette(json_response(_contact_json(stored, outcome)))
 
 
+async def _answered_function(request: Request, _: object) -> str:
+    return await _answered_approval(request, "function_call")
+
+
+async def _answered_contact(request: Request, _: object) -> str:
+    return await _answered_approval(request, "contact_request")
+
+
+async def _answered_approval(request: Request, kind: RequestKind) -> str:
+    context = await _context(await server_state(request), await current_principal(request))
+    return await context.approval_id_for(kind, request.path_params["call_id"])
+
+
 @router.post(
     "/agent/function_calls/{call_id}/respond",
     responses=documented_responses(FunctionCall, 404, 409, 410, 422),
-    **require_roles(DECIDERS),
+    **require_deciders(_answered_function),
 )
 async def decide_function(call_id: str, body: FunctionCallAnswerBody, context: HumanLayerContextDep) -> Response:
     """Approve or reject a function call, as the signed-in person; an agent's own key never can."""
     stored = await context.load("function_call", call_id)
-    stored = await context.decide(stored, _decision(body, stored))
+    async with context.recording_refusals(stored, Approve() if body.approved else Reject()):
+        decision = _decision(body, stored)
+    stored = await context.decide(stored, decision)
     word = {"approved": True, "rejected": False}.get(stored.approval.status)
     return to_starlette(
         json_response(_function_json(stored, _pending_status(stored) | {"approved": word, **_decision_fields(stored)}))
@@ -425,13 +459,14 @@ async def decide_function(call_id: str, body: FunctionCallAnswerBody, context: H
 @router.post(
     "/agent/human_contacts/{call_id}/respond",
     responses=documented_responses(HumanContact, 404, 409, 410, 422),
-    **require_roles(DECIDERS),
+    **require_deciders(_answered_contact),
 )
 async def answer_contact(call_id: str, body: HumanContactAnswerBody, context: HumanLayerContextDep) -> Response:
     """Answer a question, as the signed-in person."""
     stored = await context.load("contact_request", call_id)
-    option = _find_option(stored, "response_options", body.response_option_name, "/response_option_name")
-    said = _answer_text(option, body.response or "")
+    async with context.recording_refusals(stored, Respond()):
+        option = _find_option(stored, "response_options", body.response_option_name, "/response_option_name")
+        said = _answer_text(option, body.response or "")
     stored = await context.decide(stored, Respond(said))
     outcome = await context.gate.get_outcome(context.workspace, stored.approval.id)
     return to_starlette(json_response(_contact_json(stored, outcome)))

@@ -378,10 +378,9 @@ class DecisionRoutes:
         `Interlock-Link`, the decision is recorded as made through that channel, and the link cannot be used again.
         """
         (approval_id,), principal = request.path_params, request.current_principal
-        body = await request.parse_json()
         services = await self._state.workspaces.services(principal.workspace)
         reviewer = services.reviewer(principal, self._state.clock())
-        decision = await self._read(body, approval_id, services, reviewer)
+        decision = await self._read(request, approval_id, services, reviewer)
         link = await self._resolve_link(request, approval_id)
         if isinstance(link, Error):
             await services.inbox.record_refusal(services.workspace, approval_id, decision, reviewer, link)
@@ -397,11 +396,13 @@ class DecisionRoutes:
         await asyncio.sleep(0)  # the waiting agent goes first
         return await approval_response(self._state, services, approval_id, reviewer)
 
-    async def _read(self, body: object, approval_id: str, services: WorkspaceServices, reviewer: Reviewer) -> Decision:
+    async def _read(
+        self, request: HttpRequest, approval_id: str, services: WorkspaceServices, reviewer: Reviewer
+    ) -> Decision:
         """Parse the decision; an invalid one is refused like any other, with a ledger entry."""
         try:
-            return read_decision_with_digest(body)
-        except InvalidDecision as error:
+            return read_decision_with_digest(await request.parse_json())
+        except (InvalidDecision, InvalidRequest) as error:
             await services.inbox.record_refusal(services.workspace, approval_id, None, reviewer, error)
             raise
 

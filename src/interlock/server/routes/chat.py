@@ -8,7 +8,9 @@ from functools import partial
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.chat.stream import Position, StreamEvent, line_events, parse_position
@@ -24,7 +26,9 @@ from interlock.server.dependencies import (
     PrincipalDep,
     StateDep,
     approval_response,
+    body_text,
     documented_responses,
+    require_deciders,
     require_roles,
     to_starlette,
 )
@@ -220,8 +224,14 @@ class ThreadDetails(ThreadInfo):
     confirmation: dict[str, Any] | None
 
 
+OTHER_SPELLINGS = {"approval_id": "approvalId", "args_sha256": "argsSha256"}
+
+
 class ChatDecisionBody(RequestBody):
-    """The short decision of a chat page. Without `argsSha256` it counts only for unedited arguments without alarms."""
+    """The short decision of a chat page. Without `argsSha256` it counts only for unedited arguments without alarms.
+
+    `approval_id` and `args_sha256` are accepted as well.
+    """
 
     model_config = example({"approvalId": EXAMPLE_ID, "approved": True, "reason": "As agreed on the phone."})
 
@@ -229,6 +239,20 @@ class ChatDecisionBody(RequestBody):
     approved: bool
     reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
     argsSha256: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_fields(cls, value: object) -> object:
+        """Accept the other spelling of a field; a field in both spellings has to have one value."""
+        if not isinstance(value, dict):
+            return value
+        fields = {name: inner for name, inner in value.items() if name not in OTHER_SPELLINGS}
+        for name, own in OTHER_SPELLINGS.items():
+            if name in value and fields.setdefault(own, value[name]) != value[name]:
+                raise PydanticCustomError(
+                    "two_values", "{own} and {name} differ; send one of them", {"own": own, "name": name}
+                )
+        return fields
 
 
 class ChatDecisionResult(ResponseModel):
@@ -282,10 +306,14 @@ async def retry_thread(
     return to_starlette(json_response(_thread_info(await state.assistant.threads.retry(principal, thread_id))))
 
 
+async def _named_approval(_: Request, body: object) -> str:
+    return body_text(body, "approvalId", "approval_id")
+
+
 @router.post(
     "/api/chat/approve",
     responses=documented_responses(ChatDecisionResult, 404, 409, 410, 422),
-    **require_roles(DECIDERS),
+    **require_deciders(_named_approval),
 )
 async def approve_in_chat(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
     """Approve or reject one call."""
@@ -295,7 +323,7 @@ async def approve_in_chat(body: ChatDecisionBody, state: StateDep, principal: Pr
 @router.post(
     "/api/agent/approve",
     responses=documented_responses(ChatDecisionResult, 404, 409, 410, 422),
-    **require_roles(DECIDERS),
+    **require_deciders(_named_approval),
 )
 async def approve_for_agent(body: ChatDecisionBody, state: StateDep, principal: PrincipalDep) -> Response:
     """Approve or reject one call, as POST /api/chat/approve does."""

@@ -10,15 +10,17 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
+from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.app.workspaces import WorkspaceServices
 from interlock.chat.tool_registry import action_spec
 from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core.approval.approval import APPROVED_STATUSES, Approval
-from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
+from interlock.core.confusables import differs_only_in_case
 from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject
-from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecision, InvalidRequest, Problem
+from interlock.core.errors import CallMismatch, DeniedNow, Forbidden, Frozen, InvalidDecision, InvalidRequest, Problem
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
 from interlock.core.policy.claims import FillTerms
@@ -28,11 +30,13 @@ from interlock.runtime.durations import optional_rfc3339, parse_time, rfc3339
 from interlock.server.dependencies import (
     AGENTS,
     ALL_ROLES,
-    DECIDERS,
     ContextDep,
     PrincipalDep,
+    RequestContext,
     StateDep,
+    body_text,
     documented_responses,
+    require_deciders,
     require_roles,
     to_starlette,
 )
@@ -101,7 +105,10 @@ class ExternalRequestBody(RequestBody):
 
 
 class SubmitAnswerBody(RequestBody):
-    """An answer by the signed-in person. With `argsSha256` it counts only for the payload that the person saw."""
+    """An answer by the signed-in person. With `argsSha256` it counts only for the payload that the person saw.
+
+    `reviewerId` is no proof of who answers: if it is given, it has to be the signed-in person's name or e-mail address.
+    """
 
     model_config = example(
         {
@@ -117,6 +124,9 @@ class SubmitAnswerBody(RequestBody):
     comment: str = ""
     modifiedPayload: dict[str, object] | None = None
     argsSha256: str | None = None
+    reviewerId: Annotated[
+        str | None, Field(max_length=MAX_NAME, description="Your own name or e-mail address; any other is refused.")
+    ] = None
 
 
 class PayloadFlag(ResponseModel):
@@ -170,14 +180,26 @@ async def create_request(body: ExternalRequestBody, state: StateDep, principal: 
     return to_starlette(json_response(await _request_status_json(state, services, stored, principal.credential)))
 
 
+async def _submitted_request(_: Request, body: object) -> str:
+    try:
+        return str(UUID(body_text(body, "requestId")))
+    except ValueError:
+        return ""
+
+
 @router.post(
-    "/submit", responses=documented_responses(ExternalRequestJson, 404, 409, 410, 422), **require_roles(DECIDERS)
+    "/submit",
+    responses=documented_responses(ExternalRequestJson, 404, 409, 410, 422),
+    **require_deciders(_submitted_request),
 )
 async def submit(body: SubmitAnswerBody, context: ContextDep) -> Response:
     """Answer a request. An invalid answer changes nothing: the request stays open, and the error says why."""
     stored = await context.state.store.get(context.workspace, body.requestId)
-    _check_submission(body, context.state)
-    await context.inbox.decide(context.workspace, body.requestId, _decision(body, stored.approval), context.reviewer)
+    decision, where = _decision(body, stored.approval), (context.workspace, body.requestId)
+    async with context.inbox.recording_refusals(*where, context.reviewer, decision):
+        _check_reviewer_id(body, context)
+        _check_submission(body, context.state)
+    await context.inbox.decide(*where, decision, context.reviewer)
     stored = await context.state.store.get(context.workspace, body.requestId)
     return to_starlette(json_response(await _request_status_json(context.state, context.services, stored)))
 
@@ -321,13 +343,30 @@ def _terms_filler(state: ServerState, services: WorkspaceServices, name: str) ->
     return fill
 
 
+def _check_reviewer_id(body: SubmitAnswerBody, context: RequestContext) -> None:
+    """Refuse an answer in another person's name: who answers is who is signed in."""
+    name = context.reviewer.name
+    user = context.services.people.get(name)
+    own = [each for each in (name, user.email if user else "") if each]
+    if body.reviewerId is not None and not any(differs_only_in_case(body.reviewerId, each) for each in own):
+        message = (
+            f"reviewerId names somebody else: this answer comes from {name}, who is signed in. Leave reviewerId out, "
+            "or sign in as that person. The request is still open."
+        )
+        problems = [{"pointer": "/reviewerId", "message": "not the person who is signed in"}]
+        raise Forbidden(message, approval_id=body.requestId, problems=problems)
+
+
 def _check_submission(body: SubmitAnswerBody, state: ServerState) -> None:
-    verification = state.settings.verification
+    verification, is_modified = state.settings.verification, body.decision == "modified"
     problem = None
     if len(body.comment) > verification.max_comment_length:
-        problem = Problem("/comment", f"at most {verification.max_comment_length} characters")
-    elif (body.decision == "modified") != (body.modifiedPayload is not None):
-        problem = Problem("/modifiedPayload", "goes with the decision modified, and with no other")
+        length = f"{len(body.comment):,} characters"
+        problem = Problem("/comment", f"has {length}; at most {verification.max_comment_length} are accepted")
+    elif is_modified and body.modifiedPayload is None:
+        problem = Problem("/modifiedPayload", "is missing; the decision modified needs the whole changed payload")
+    elif not is_modified and body.modifiedPayload is not None:
+        problem = Problem("/modifiedPayload", f"goes with the decision modified, and this one is {body.decision}")
     elif body.decision == "modified" and not verification.allow_modifications:
         problem = Problem("/decision", "modifications are switched off: approve it or reject it")
     if problem is not None:

@@ -65,7 +65,7 @@ function Conversation({ thread }: { thread: string | undefined }) {
             <Composer
               thread={thread ?? ""}
               sender={sender}
-              withdrawnCount={openCards(items).length}
+              openApprovals={openCards(items)}
               workingReader={(snapshot?.state.status ?? "idle") !== "idle" ? reader : null}
             />
           )}

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useId, useRef, useState, type KeyboardEvent } from "react";
 import { callApi } from "../../api/client";
+import { SETTLE_MS } from "../../card/clock";
 import css from "./Composer.module.css";
 import type { ThreadReader } from "./threadReader";
 import type { MessageSender } from "./useSendMessage";
@@ -12,19 +13,20 @@ const MAX_LENGTH = 100_000;
 export function Composer({
   thread,
   sender,
-  withdrawnCount,
+  openApprovals,
   workingReader,
 }: {
   thread: string;
   sender: MessageSender;
-  /** Number of pending approvals that a message would cancel. */
-  withdrawnCount: number;
+  /** The pending approvals of the thread, which a message would cancel; the newest is the last. */
+  openApprovals: string[];
   /** The thread's reader while the agent is working. */
   workingReader: ThreadReader | null;
 }) {
   const [draft, setDraft] = useDraft(thread);
   const field = useRef<HTMLTextAreaElement>(null);
   const note = useId();
+  const tabToCard = useTabToCard(openApprovals.at(-1) ?? "");
   const isEmpty = !draft.text.trim();
   const send = () => {
     if (isEmpty || sender.isSending) return;
@@ -36,6 +38,7 @@ export function Composer({
     });
   };
   const handleKey = (event: KeyboardEvent) => {
+    if (isEmpty) tabToCard.handleKey(event);
     const isComposing = event.nativeEvent.isComposing || event.keyCode === 229;
     if (event.key !== "Enter" || event.shiftKey || isComposing) return;
     event.preventDefault();
@@ -49,7 +52,7 @@ export function Composer({
             <strong>Not sent.</strong> {sender.refused.message}
           </span>
         ) : (
-          withdrawnCount > 0 && !isEmpty && <span>{withdrawNotice(withdrawnCount)}</span>
+          openApprovals.length > 0 && !isEmpty && <span>{withdrawNotice(openApprovals.length)}</span>
         )}
       </div>
       <form
@@ -71,9 +74,11 @@ export function Composer({
           readOnly={sender.isSending}
           onChange={(event) => {
             setDraft({ text: event.currentTarget.value, idempotencyKey: "" });
+            tabToCard.reset();
             if (sender.refused) sender.clearError();
           }}
           onKeyDown={handleKey}
+          onPointerDown={tabToCard.reset}
           autoFocus={matchMedia("(min-width: 48em)").matches}
         />
         {workingReader && isEmpty ? (
@@ -86,6 +91,35 @@ export function Composer({
       </form>
     </>
   );
+}
+
+/**
+ * Tab in the empty input focuses the newest open card. It does so once: the next Tab goes on to the Stop button, until
+ * there is a newer card or the input is used again.
+ */
+function useTabToCard(newest: string) {
+  const visited = useRef("");
+  const handleKey = (event: KeyboardEvent) => {
+    const isPlain = !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey;
+    if (event.key !== "Tab" || !isPlain || !newest || visited.current === newest) return;
+    const card = document.querySelector<HTMLElement>(`article[data-approval="${CSS.escape(newest)}"]`);
+    if (!card) return;
+    event.preventDefault();
+    visited.current = newest;
+    focusCard(card);
+  };
+  return { handleKey, reset: () => void (visited.current = "") };
+}
+
+/** Enter right after the Tab was meant for the button that used to be there: it must not approve. */
+function focusCard(card: HTMLElement): void {
+  const ignoreEnter = (event: Event) => {
+    if ((event as unknown as KeyboardEvent).key === "Enter") event.stopPropagation();
+  };
+  card.addEventListener("keydown", ignoreEnter, { capture: true });
+  setTimeout(() => card.removeEventListener("keydown", ignoreEnter, { capture: true }), SETTLE_MS);
+  card.focus();
+  card.scrollIntoView({ block: "nearest" });
 }
 
 function withdrawNotice(count: number): string {

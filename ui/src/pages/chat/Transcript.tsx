@@ -10,7 +10,7 @@ import { ModelMessage, useNearScreen, UserMessage } from "./Message";
 import type { ThreadReader, ThreadSnapshot } from "./threadReader";
 import type { AskedEntry, DecidedEntry, EndedEntry } from "./threadEntries";
 import css from "./Transcript.module.css";
-import { openCards, type TranscriptItem } from "./transcriptItems";
+import { hasUndoableRejection, openCards, type TranscriptItem } from "./transcriptItems";
 import { useScrollPosition } from "./useScrollPosition";
 
 const ApprovalCard = lazy(async () => ({ default: (await import("../../card/ApprovalCard")).ApprovalCard }));
@@ -127,6 +127,8 @@ function WorkingIndicator({
         {cards === 1 ? "1 approval needs a decision." : `${cards} approvals need a decision.`}
       </div>
     );
+  if (hasUndoableRejection(items))
+    return <div className={css.working}>The agent is told about the rejection once it cannot be undone.</div>;
   return (
     <div className={css.working}>
       <Loader size="xs" type="dots" aria-hidden /> Working

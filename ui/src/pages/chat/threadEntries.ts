@@ -32,6 +32,7 @@ export interface DecidedEntry {
   approval: string;
   status: string;
   reason: string;
+  isUndoable: boolean; // a rejection that is not released to the agent yet
 }
 export interface ResultEntry {
   kind: "resulted";
@@ -67,7 +68,8 @@ export function toResultEntry({ id, name, result, status = "" }: ToolCall): Resu
 }
 
 export function toDecidedEntry(data: Record<string, unknown>, approval: string): DecidedEntry {
-  return { kind: "decided", approval, status: String(data.status), reason: String(data.reason ?? "") };
+  const reason = String(data.reason ?? "");
+  return { kind: "decided", approval, status: String(data.status), reason, isUndoable: "release_at" in data };
 }
 
 /** The entry of a line in the log; null if it is not shown. */

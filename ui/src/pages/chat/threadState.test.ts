@@ -11,7 +11,7 @@ import {
   lastLine,
   type ThreadState,
 } from "./threadState";
-import { buildTranscript } from "./transcriptItems";
+import { buildTranscript, hasUndoableRejection, openCards } from "./transcriptItems";
 
 type Line = ThreadDetails["lines"][number];
 
@@ -79,6 +79,28 @@ describe("thread state from the stream", () => {
       );
       expect(buildTranscript(after.entries).map(plain)).toEqual(end);
     }
+  });
+});
+
+describe("a rejection", () => {
+  const asked = LINES.slice(0, 3);
+  const rejected = line(4, "decided", {
+    approval: "a1",
+    status: "rejected",
+    release_at: "2027-01-15T08:00:08Z",
+  });
+  const again = line(5, "asked", { approval: "a1", call: "c1", status: "pending", reopened: true });
+  const final = line(5, "decided", { approval: "a1", status: "rejected" });
+
+  it.each([
+    ["is open", asked, ["a1"], false],
+    ["is rejected at once", [...asked, rejected], [], true],
+    ["is open again, in its place, if that is undone", [...asked, rejected, again], ["a1"], false],
+    ["stays rejected otherwise", [...asked, rejected, final], [], false],
+  ])("of a card that %s", (_, lines, open, isUndoable) => {
+    const items = buildTranscript(followed(heard(lines, "0.0", 3)).entries);
+    expect(items.map(({ kind }) => kind).filter((kind) => kind === "card")).toHaveLength(1);
+    expect([openCards(items), hasUndoableRejection(items)]).toEqual([open, isUndoable]);
   });
 });
 
@@ -250,7 +272,7 @@ function piecesOf({ kind, body }: Line): [string, Record<string, unknown>][] {
     case "asked":
       return [["approval_request", { approval: { id: body.approval } }]];
     case "decided":
-      return [["approval_resolved", { approval_id: body.approval, status: body.status, approved: true }]];
+      return [["approval_resolved", { ...body, approval_id: body.approval, approved: true }]];
     case "resulted": {
       const call = { id: body.call, name: body.tool, status: body.status, result: body.result };
       return [["tool_call_result", { tool_call: call }]];

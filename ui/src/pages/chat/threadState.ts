@@ -195,10 +195,9 @@ function addRequest(
   data: Record<string, unknown>,
   now: number,
 ): ThreadState {
-  const approval = data.approval as ApprovalJson;
-  const shown = { ...approval, read_at: now };
+  const shown = { ...(data.approval as ApprovalJson), read_at: now };
   const path = (data.agent_path as string[] | undefined) ?? [];
-  const entries = new Map(state.entries).set(line, { kind: "asked", approval: approval.id, path, shown });
+  const entries = new Map(state.entries).set(line, { kind: "asked", approval: shown.id, path, shown });
   return { ...state, entries };
 }
 

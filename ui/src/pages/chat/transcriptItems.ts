@@ -36,6 +36,11 @@ export function openCards(items: TranscriptItem[]): string[] {
   return items.flatMap((item) => (item.kind === "card" && !item.decided ? [item.asked.approval] : []));
 }
 
+/** Whether the agent waits for a rejection that can still be undone. */
+export function hasUndoableRejection(items: TranscriptItem[]): boolean {
+  return items.some((item) => item.kind === "card" && item.decided?.isUndoable);
+}
+
 class TranscriptBuilder {
   items: TranscriptItem[] = [];
   private calls = new Map<string, CallItem>();
@@ -107,7 +112,13 @@ class TranscriptBuilder {
     this.question = null;
   }
 
+  /** A rejection that was undone opens its card again, in its place. */
   private card(key: string, asked: AskedEntry): void {
+    const known = this.cards.get(asked.approval);
+    if (known) {
+      known.decided = undefined;
+      return;
+    }
     const item: CardItem = { key, kind: "card", asked };
     this.cards.set(asked.approval, item);
     this.items.push(item);

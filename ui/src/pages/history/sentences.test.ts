@@ -34,6 +34,14 @@ describe("sentences", () => {
     ).toBe("bob tried to approve it and was refused: not allowed to decide it");
     expect(
       describeEntry(
+        entry("decision_refused", {
+          data: { error: "invalid_request" },
+          content: { kind: "", fields: ["/comment", "/x\u202e"] },
+        }),
+      ),
+    ).toBe("bob tried to decide it and was refused: the answer was invalid (/comment, /x\\u{202e})");
+    expect(
+      describeEntry(
         entry("erased", {
           data: {
             scope: "person",

@@ -158,7 +158,7 @@ function people(entry: TimelineEntry): string {
 
 function verb(entry: TimelineEntry): string {
   const kind = entryContent(entry, "kind");
-  return typeof kind === "string" ? escapeInvisible(kind === "respond" ? "answer" : kind) : "decide";
+  return typeof kind === "string" && kind ? escapeInvisible(kind === "respond" ? "answer" : kind) : "decide";
 }
 
 const REFUSALS: Record<string, string> = {
@@ -168,11 +168,16 @@ const REFUSALS: Record<string, string> = {
   findings_not_acknowledged: "warnings were not acknowledged",
   expired: "it was too late",
   denied_now: "the policy now denies it",
+  already_decided: "it was already decided",
+  invalid_request: "the answer was invalid",
 };
 
+/** The reason, and the fields of the answer that were wrong. */
 function refusal(entry: TimelineEntry): string {
   const code = text(entry, "error");
-  return REFUSALS[code] ?? code.replaceAll("_", " ");
+  const fields = entryContent(entry, "fields");
+  const wrong = Array.isArray(fields) ? (fields as string[]).filter(Boolean).map(escapeInvisible) : [];
+  return `${REFUSALS[code] ?? code.replaceAll("_", " ")}${wrong.length ? ` (${wrong.join(", ")})` : ""}`;
 }
 
 function erasedWhat(entry: TimelineEntry): string {

@@ -97,11 +97,15 @@ class LinearClient:
     async def query(self, document: str, **variables: object) -> Node:
         return await self._exchange(document, variables, ToolFailed, NOTHING_DONE)
 
-    async def mutate(self, document: str, **variables: object) -> Node:
-        """Return the payload of a mutation, which the document aliases to `done`."""
+    async def mutate(self, document: str, made: str = "", /, **variables: object) -> Node:
+        """Return the payload of a mutation, which the document aliases to `done`, with the object that was `made`."""
         done = get_path(await self._exchange(document, variables, EffectUnknown, EFFECT_UNKNOWN), "done")
-        if not isinstance(done, Mapping) or done.get("success") is not True:
+        if not isinstance(done, Mapping) or not isinstance(done.get("success"), bool):
+            raise EffectUnknown(f"Linear's answer does not say whether it did it. {EFFECT_UNKNOWN}")
+        if not done["success"]:
             raise ToolFailed("Linear says that it did not do it, and gives no reason. Look at the issue in Linear.")
+        if made and not isinstance(done.get(made), Mapping):
+            raise EffectUnknown(f"Linear's answer holds no {made}. {EFFECT_UNKNOWN}")
         return done
 
     async def _exchange(

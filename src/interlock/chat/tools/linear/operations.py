@@ -157,7 +157,7 @@ async def create_issue(linear: LinearClient, invocation: ToolInvocation) -> obje
 
     async def make() -> object:
         done = await linear.mutate(
-            documents.CREATE_ISSUE, input={"id": issue_id, **await new_issue_input(linear, invocation.args)}
+            documents.CREATE_ISSUE, "issue", input={"id": issue_id, **await new_issue_input(linear, invocation.args)}
         )
         return issue_json(done.get("issue"))
 
@@ -215,7 +215,7 @@ async def add_label(linear: LinearClient, invocation: ToolInvocation) -> object:
     label = await names.find_label(linear, text_argument(invocation.args, "label"), get_text(issue, "team", "id"))
 
     async def make() -> object:
-        done = await linear.mutate(documents.ADD_LABEL, id=issue["id"], labelId=label.id)
+        done = await linear.mutate(documents.ADD_LABEL, "issue", id=issue["id"], labelId=label.id)
         return issue_json(done.get("issue"))
 
     async def look() -> object:
@@ -232,7 +232,7 @@ async def remove_label(linear: LinearClient, invocation: ToolInvocation) -> obje
     label = await names.find_label(linear, text_argument(invocation.args, "label"), get_text(issue, "team", "id"))
 
     async def make() -> object:
-        done = await linear.mutate(documents.REMOVE_LABEL, id=issue["id"], labelId=label.id)
+        done = await linear.mutate(documents.REMOVE_LABEL, "issue", id=issue["id"], labelId=label.id)
         return issue_json(done.get("issue"))
 
     async def look() -> object:
@@ -250,7 +250,7 @@ async def comment(linear: LinearClient, invocation: ToolInvocation) -> object:
     async def make() -> object:
         issue = await find_open_issue(linear, invocation.args)
         new = {"id": comment_id, "issueId": issue["id"], "body": text_argument(invocation.args, "body")}
-        return _comment_json((await linear.mutate(documents.CREATE_COMMENT, input=new)).get("comment"))
+        return _comment_json((await linear.mutate(documents.CREATE_COMMENT, "comment", input=new)).get("comment"))
 
     async def look() -> object:
         return _comment_json((await linear.query(documents.COMMENT, id=comment_id)).get("comment"))
@@ -294,7 +294,7 @@ def pick_arguments(args: Args, *fields: str) -> dict[str, object]:
 
 async def _update_issue(linear: LinearClient, issue: Node, changed: Mapping[str, object]) -> object:
     async def make() -> object:
-        done = await linear.mutate(documents.UPDATE_ISSUE, id=issue["id"], input=changed)
+        done = await linear.mutate(documents.UPDATE_ISSUE, "issue", id=issue["id"], input=changed)
         return issue_json(done.get("issue"))
 
     async def look() -> object:
@@ -334,7 +334,7 @@ async def create_project(linear: LinearClient, invocation: ToolInvocation) -> ob
             "teamIds": [team.id],
             **({where: about} if about else {}),
         }
-        return _project_json((await linear.mutate(documents.CREATE_PROJECT, input=new)).get("project"))
+        return _project_json((await linear.mutate(documents.CREATE_PROJECT, "project", input=new)).get("project"))
 
     async def look() -> object:
         return _project_json((await linear.query(documents.PROJECT, id=project_id)).get("project"))
@@ -349,7 +349,7 @@ async def create_cycle(linear: LinearClient, invocation: ToolInvocation) -> obje
         dates = parse_dates(invocation.args)
         team = await names.find_team(linear, text_argument(invocation.args, "team"))
         new = {"id": cycle_id, "teamId": team.id, **pick_arguments(invocation.args, "name"), **dates}
-        return cycle_json((await linear.mutate(documents.CREATE_CYCLE, input=new)).get("cycle"))
+        return cycle_json((await linear.mutate(documents.CREATE_CYCLE, "cycle", input=new)).get("cycle"))
 
     async def look() -> object:
         return cycle_json((await linear.query(documents.CYCLE, id=cycle_id)).get("cycle"))
@@ -362,7 +362,9 @@ async def update_cycle(linear: LinearClient, invocation: ToolInvocation) -> obje
     cycle = await names.find_cycle(linear, text_argument(invocation.args, "id"))
 
     async def make() -> object:
-        return cycle_json((await linear.mutate(documents.UPDATE_CYCLE, id=cycle["id"], input=changed)).get("cycle"))
+        return cycle_json(
+            (await linear.mutate(documents.UPDATE_CYCLE, "cycle", id=cycle["id"], input=changed)).get("cycle")
+        )
 
     async def look() -> object:
         now = require_object((await linear.query(documents.CYCLE, id=cycle["id"])).get("cycle"), "cycle")

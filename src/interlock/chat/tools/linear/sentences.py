@@ -31,7 +31,7 @@ def update_issue(args: Args) -> str:
 
 
 def delete_issue(args: Args) -> str:
-    return f"Delete issue {_short(args['id'])}? This cannot be undone."
+    return f"Delete issue {_short(args['id'])}? It can be restored from Linear's trash for a limited time."
 
 
 def assign_issue(args: Args) -> str:

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -22,7 +23,16 @@ from interlock.core.approval import approval as approvals
 from interlock.core.approval import vote as voting
 from interlock.core.card import escape_invisible
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
-from interlock.core.errors import DeliveryFailed, Error, Expired, Misconfigured, NotFound
+from interlock.core.errors import (
+    DeliveryFailed,
+    DigestMismatch,
+    Error,
+    Expired,
+    InvalidDecision,
+    Misconfigured,
+    NotFound,
+    Problem,
+)
 from interlock.core.notify.delivery import ApprovalView, Delivery, Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify.channel import (
@@ -254,6 +264,8 @@ class InteractionHandler:
             reviewer = await self._reviewer(slack_user, delivery.workspace, inbound)
             approval_view = await inbound.get_approval_view(delivery.workspace, delivery.approval_id)
             if kind in NEEDS_FULL_VIEW and approval_view.is_open and not is_shown_in_full(approval_view):
+                unseen = InvalidDecision(NOT_SHOWN_IN_FULL)
+                await inbound.record_refusal(delivery.workspace, delivery.approval_id, reviewer, unseen)
                 message = (
                     _obstacle(approval_view, reviewer, kind, seen_digest) or f"{NOT_SHOWN_IN_FULL} {NOTHING_DECIDED}"
                 )
@@ -326,10 +338,13 @@ class InteractionHandler:
         except Error as error:
             return _errors_response({_first_input_id(view): error.message})
         kind = str(view.get("callback_id"))
+        refuse = partial(inbound.record_refusal, delivery.workspace, delivery.approval_id, reviewer)
         if kind in NEEDS_FULL_VIEW and approval_view.is_open and not is_shown_in_full(approval_view):
+            await refuse(InvalidDecision(NOT_SHOWN_IN_FULL))
             return _errors_response({_first_input_id(view): f"{NOT_SHOWN_IN_FULL} {NOTHING_DECIDED}"})
         form = modals.make_form(kind, approval_view)
         if form is None or (approval_view.is_open and seen_digest != approval_view.approval.args_sha256):
+            await refuse(DigestMismatch(CHANGED))
             return _errors_response({_first_input_id(view): CHANGED})
         try:
             decision = modals.parse_decision(
@@ -337,6 +352,8 @@ class InteractionHandler:
             )
             await inbound.decide(delivery.workspace, delivery.approval_id, decision, reviewer)
         except modals.InvalidForm as wrong:
+            problems = [Problem(f"/{block}", text) for block, text in wrong.errors.items()]
+            await refuse(InvalidDecision("The form is not filled in correctly.", problems))
             return _errors_response(wrong.errors)
         except Error as error:
             return _errors_response(modals.field_errors(form, error))

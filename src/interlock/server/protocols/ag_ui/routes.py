@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -15,13 +16,14 @@ from starlette.responses import Response
 from interlock.app.workspaces import WorkspaceServices
 from interlock.chat.agents import ASSISTANT
 from interlock.chat.threads import UserMessage
-from interlock.core.approval.approval import Approval
+from interlock.core.approval.approval import Approval, already_decided_error
 from interlock.core.call import MAX_NAME, QUESTION_TOOL
 from interlock.core.chat.thread import ThreadEntry, check_text, is_thread_id
 from interlock.core.decision import DIGEST_LENGTH, MAX_COMMENT, MAX_MESSAGE, Decision, Reject, read_decision
 from interlock.core.errors import (
     AlreadyDecided,
     Conflict,
+    DigestMismatch,
     Error,
     Expired,
     InvalidDecision,
@@ -311,7 +313,10 @@ async def _apply_resume(
     known = _lines_before_decisions(await context.read_entries(lambda found: includes_requests(found, wanted)), ids)
     asked = {line.body.get("approval") for line in known if line.kind == "asked"}
     _check_all_answered([card for card in cards if card.id in asked and card.id not in ids])
-    waiting = [each for each in answers if status_at(each.approval, context.state.clock()) == "pending"]
+    now = context.state.clock()
+    waiting = [each for each in answers if status_at(each.approval, now) == "pending"]
+    for each in answers:
+        await _record_outdated(context, each, now)
     if any(each.decision and each.sha256 != each.approval.args_sha256 for each in waiting):
         return context, known  # the arguments were edited: nothing is decided, and the run ends with the new interrupt
     steps = [await _plan_decision(context, each) for each in waiting]
@@ -332,7 +337,9 @@ async def _read_answer(context: AgUiContext, number: int, entry: ResumeEntry) ->
         raise NotFound(UNKNOWN_INTERRUPT)
     if entry.status == "cancelled":
         return ResumeAnswer(stored, shown, None)
-    return ResumeAnswer(stored, shown, _decision(stored, shown, number, entry.payload))
+    inbox, workspace = context.services.inbox, context.thread.workspace
+    async with inbox.recording_refusals(workspace, stored.approval.id, context.reviewer):
+        return ResumeAnswer(stored, shown, _decision(stored, shown, number, entry.payload))
 
 
 def _decision(stored: Stored, shown: str, number: int, payload: object) -> Decision:
@@ -366,6 +373,23 @@ def _decision_fields(answer: ResumePayload) -> dict[str, object]:
             raise InvalidDecision(message, [Problem("/approved", "contradicts the rest")])
 
 
+async def _record_outdated(context: AgUiContext, answer: ResumeAnswer, now: int) -> None:
+    """Record an answer to what others decided, or to other arguments; a retry of the person's own decision is none."""
+    approval, status = answer.approval, status_at(answer.approval, now)
+    if answer.decision is None or (approval.decision is not None and approval.decision.by == context.reviewer.name):
+        return
+    error: Error | None = None
+    if status != "pending":
+        error = already_decided_error(replace(approval, status=status))
+    elif answer.sha256 != approval.args_sha256:
+        error = DigestMismatch("The arguments changed since you saw them.", approval_id=approval.id)
+    if error is not None:
+        with suppress(Conflict, Expired):
+            await context.services.inbox.record_refusal(
+                context.thread.workspace, approval.id, answer.decision, context.reviewer, error
+            )
+
+
 async def _plan_decision(context: AgUiContext, answer: ResumeAnswer) -> Decision | None:
     """Check the decision before anything is applied. Cancelling what this person may not reject withdraws it (None)."""
     decision = answer.decision or Reject(CANCELLED_REASON)
@@ -392,8 +416,8 @@ async def _apply_decision(context: AgUiContext, approval: Approval, decision: De
 
 def _lines_before_decisions(lines: Sequence[ThreadEntry], ids: Sequence[str]) -> Sequence[ThreadEntry]:
     """The entries before the first decision about one of these calls."""
-    after = (entry.number for entry in lines if entry.kind == "decided" and entry.body.get("approval") in ids)
-    first = next(after, None)
+    decided = (entry for entry in lines if entry.kind == "decided" and "release_at" not in entry.body)
+    first = next((entry.number for entry in decided if entry.body.get("approval") in ids), None)
     return lines if first is None else [entry for entry in lines if entry.number < first]
 
 

@@ -302,15 +302,17 @@ async def _read_answers(
     known, answers, calls = _approvals_by_call(lines), list[ApprovalAnswer](), _tool_parts(message)
     if len({part["toolCallId"] for part in calls}) < len(calls):
         raise InvalidDecision("A call is answered twice. Nothing was decided.", [Complaint("/parts", "twice the same")])
+    inbox, workspace = context.services.inbox, context.services.workspace
     for part in calls:
         approval_id = known.get(part["toolCallId"], "")
-        match part.get("state"):
-            case "approval-responded":
-                answers.append(_approval_answer(part.get("approval"), approval_id, decisions))
-            case "output-available" if approval_id:
-                answers += await _question_answer(context, approval_id, part.get("output"))
-            case _:
-                pass
+        async with inbox.recording_refusals(workspace, approval_id, context.reviewer):
+            match part.get("state"):
+                case "approval-responded":
+                    answers.append(_approval_answer(part.get("approval"), approval_id, decisions))
+                case "output-available" if approval_id:
+                    answers += await _question_answer(context, approval_id, part.get("output"))
+                case _:
+                    pass
     return answers
 
 

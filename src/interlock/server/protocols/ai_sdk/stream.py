@@ -139,9 +139,9 @@ class MessageStream:
         match entry.kind:
             case "replied" if entry.number > self._step:
                 return await self._reply(entry)
-            case "asked":
+            case "asked" if "reopened" not in entry.body:
                 return await self._card(entry)
-            case "decided":
+            case "decided" if "release_at" not in entry.body:  # a client could not take back a rejection
                 return await self._decided(entry)
             case "resulted":
                 return await self._result(cast(dict[str, Any], entry.body))
