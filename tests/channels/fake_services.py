@@ -6,10 +6,10 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from interlock.testing.channels import ERROR_TEXT, FakeService
 from tests.fakes import slack as slack_fake
 from tests.fakes.apprise_services import ntfy
 from tests.fakes.http_receiver import ReceivedRequest, Receiver, Response, run_receiver
@@ -17,25 +17,6 @@ from tests.fakes.mail_server import PASSWORD, Mail, assert_valid_mime, mail_serv
 from tests.fakes.pagerduty import pagerduty as pagerduty_standin
 from tests.fakes.teams import teams as teams_standin
 from tests.support import Clock
-
-ERROR_TEXT = "what the other side said and nobody is to repeat"
-
-
-@dataclass
-class FakeService:
-    """A running fake. `secrets` are in its settings and may appear nowhere else.
-
-    `said` gives all texts of what arrived, `refused` what the fake would not take, `fail` breaks it or repairs it.
-    `ids` are what tells one message from another there; None where the service knows nothing of the kind.
-    """
-
-    settings: dict[str, object]
-    received_texts: Callable[[], Sequence[str]]
-    refusals: Callable[[], Sequence[str]]
-    fail: Callable[[bool], None]
-    ids: Callable[[], Sequence[str]] | None = None
-    secrets: Sequence[str] = field(default=())
-
 
 Start = Callable[[Path, Clock], AbstractAsyncContextManager[FakeService]]
 
