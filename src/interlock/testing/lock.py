@@ -8,11 +8,13 @@ matches raises `UnexpectedApproval` instead of waiting.
 from __future__ import annotations
 
 import os
+import shutil
+import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from threading import Lock
 from types import TracebackType
 from typing import Any, Literal
@@ -118,8 +120,9 @@ class TestInterlock(Interlock):
     ) -> None:
         """Make a lock; nothing is opened yet. `now` is where the clock stands at first."""
         in_memory = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
-        self._folder = TemporaryDirectory(prefix="interlock-test-", dir=in_memory, ignore_cleanup_errors=True)
-        self._url = f"sqlite:///{self._folder.name}/interlock.db"
+        folder = mkdtemp(prefix="interlock-test-", dir=in_memory)
+        self._delete_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._url = f"sqlite:///{folder}/interlock.db"
         super().__init__(self._url, agent=agent, user=user, workspace=workspace)
         self._clock = MovableClock(now)
         self._script = ReviewScript(self._clock)
@@ -226,10 +229,15 @@ class TestInterlock(Interlock):
     def decisions(self) -> Sequence[ScriptedDecision]:
         return tuple(self._script.decisions)
 
+    @property
+    def unexpected(self) -> list[str]:
+        """What each UnexpectedApproval said; a test that is about one clears it."""
+        return self._script.unexpected
+
     def raise_unexpected(self) -> None:
         """Raise UnexpectedApproval if there was one, which the agent under test may have caught."""
-        if self._script.unexpected:
-            raise UnexpectedApproval("\n".join(self._script.unexpected))
+        if self.unexpected:
+            raise UnexpectedApproval("\n".join(self.unexpected))
 
     # Programs that have a lock of their own
 
@@ -258,7 +266,7 @@ class TestInterlock(Interlock):
             lock.close(finished=finished)
             lock._backend = old
         super().close(finished=finished)
-        self._folder.cleanup()
+        self._delete_folder()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         super().__exit__(kind, error, at)
@@ -412,9 +420,10 @@ def _find_reviewer(details: ApprovalDetails, decision: Decision, now: int) -> Re
     blocked = ""
     for name in (*sorted(named.users), *strangers):
         reviewer = Reviewer(name, teams=named.teams, via=VIA)
-        blocked = decision_blockers(approval, reviewer, now)[decision.kind]
-        if not blocked:
+        reason = decision_blockers(approval, reviewer, now)[decision.kind]
+        if not reason:
             return reviewer
+        blocked = blocked or reason
     raise UnexpectedApproval(f"Nobody can {decision.kind} {_call_text(details)}: {blocked}")
 
 
