@@ -76,7 +76,14 @@ async def slack(_: Path, clock: Clock) -> AsyncIterator[FakeService]:
     async with slack_fake.run_slack(fake):
         said = lambda: [text for request in fake.requests for text in texts(request.body)]  # noqa: E731
         refused = lambda: [each for each in fake.refusals if each != ERROR_TEXT]  # noqa: E731
-        yield FakeService({**settings, "url": f"{fake.url}/api/"}, said, refused, fail, ids, secrets)
+        yield FakeService(
+            settings={**settings, "url": f"{fake.url}/api/"},
+            received_texts=said,
+            refusals=refused,
+            fail=fail,
+            ids=ids,
+            secrets=secrets,
+        )
 
 
 @asynccontextmanager
@@ -91,7 +98,14 @@ async def email(folder: Path, _: Clock) -> AsyncIterator[FakeService]:
             fake.overrides = {"DATA": f"451 {ERROR_TEXT}"} if broken else {}
 
         ids = lambda: [str(mail.parsed["Message-ID"]) for mail in fake.accepted]  # noqa: E731
-        yield FakeService(fake.settings(), said, lambda: list(_mime_defects(fake.accepted)), fail, ids, (PASSWORD,))
+        yield FakeService(
+            settings=fake.settings(),
+            received_texts=said,
+            refusals=lambda: list(_mime_defects(fake.accepted)),
+            fail=fail,
+            ids=ids,
+            secrets=(PASSWORD,),
+        )
 
 
 FAKE_SERVICES: dict[str, Start] = {
@@ -126,12 +140,12 @@ def _fake_service(
         fake.override = Response(500, {}, ERROR_TEXT.encode()) if broken else None
 
     return FakeService(
-        settings,
-        lambda: _received_texts(fake),
-        lambda: [each for each in fake.refused if each != ERROR_TEXT],
-        fail,
-        None if name is None else lambda: [name(heard) for heard in fake.requests],
-        secrets,
+        settings=settings,
+        received_texts=lambda: _received_texts(fake),
+        refusals=lambda: [each for each in fake.refused if each != ERROR_TEXT],
+        fail=fail,
+        ids=None if name is None else lambda: [name(heard) for heard in fake.requests],
+        secrets=secrets,
     )
 
 

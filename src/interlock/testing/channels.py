@@ -51,7 +51,7 @@ FORGED_REQUESTS = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FakeService:
     """A running fake. `secrets` are in its settings and may appear nowhere else.
 
@@ -159,7 +159,7 @@ class ChannelContract:
                 assert isinstance(await channel.send(trial.notification(purpose, id=f"first.{purpose}")), str)
             ref = await channel.send(trial.notification())
             for purpose in ("changed", "remind", "changed"):
-                ref = await channel.update(trial.notification(cast(Purpose, purpose)), ref)
+                ref = await channel.update(trial.notification(purpose), ref)
                 assert isinstance(ref, str)
             for status in END_STATUSES:
                 about = make_view(status=status)
